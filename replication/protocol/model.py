@@ -1,0 +1,129 @@
+"""Values the whole core speaks in: spans of a replica's log, epoch entries, identities.
+
+A replica's log is run-length: spans of (leader epoch, first offset, end offset, content), so its
+size follows the number of leader epochs, never the number of records. Offsets that end something
+are exclusive. Absent is None: Kafka's -1 exists only in evidence/.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A run of records of one leader epoch and one content, offsets [first_offset, end_offset).
+
+    leader_epoch is None before message format v2 (Kafka 0.11), or where nobody saw it.
+    content tells records at one offset apart: within one topic partition of one trace, two spans
+    hold the same bytes at an offset exactly when their contents are equal. None: content unseen;
+    then leader epoch and offset stand for the record (KIP-101 makes them unique but for a leader
+    that loses its tail and writes on in the same epoch).
+    """
+
+    first_offset: int
+    end_offset: int
+    leader_epoch: int | None
+    content: int | None
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch and the first offset of its own (LeaderEpochFileCache)."""
+
+    leader_epoch: int
+    start_offset: int
+
+
+class EpochEndOffset(NamedTuple):
+    """Answer to "where does this leader epoch end": both None when undefined (KIP-101, KIP-279)."""
+
+    leader_epoch: int | None
+    end_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """Identity of one incarnation of a partition: cluster id, topic, topic id, partition number.
+
+    cluster_id and topic_id are "" where no evidence names them (ZooKeeper mode has no topic ids
+    before 2.8), so that identities order and compare.
+    """
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def same_record(a: Span, b: Span) -> bool | None:
+    """Whether two spans hold the same record at each offset they share; None when undecidable.
+
+    Different contents or different leader epochs are different records. Equal contents under
+    different epochs (a header mismatch: the epoch is outside the CRC) is undecidable.
+    """
+    epochs_known = a.leader_epoch is not None and b.leader_epoch is not None
+    contents_known = a.content is not None and b.content is not None
+    if contents_known and a.content != b.content:
+        return False
+    if epochs_known and a.leader_epoch != b.leader_epoch:
+        return None if contents_known else False
+    if contents_known or epochs_known:
+        return True
+    return None
+
+
+def normalized(spans: Iterable[Span]) -> list[Span]:
+    """Spans in offset order with empty ones dropped and equal neighbours joined."""
+    result: list[Span] = []
+    for span in sorted(spans, key=lambda s: s.first_offset):
+        if span.end_offset <= span.first_offset:
+            continue
+        last = result[-1] if result else None
+        if last and last.end_offset == span.first_offset and last[2:] == span[2:]:
+            result[-1] = Span(last.first_offset, span.end_offset, span.leader_epoch, span.content)
+        else:
+            result.append(span)
+    return result
+
+
+def clipped(spans: Iterable[Span], first_offset: int, end_offset: int) -> list[Span]:
+    """The parts of spans inside [first_offset, end_offset)."""
+    result = []
+    for span in spans:
+        first = max(span.first_offset, first_offset)
+        end = min(span.end_offset, end_offset)
+        if first < end:
+            result.append(Span(first, end, span.leader_epoch, span.content))
+    return result
+
+
+def overlaps(a: Iterable[Span], b: list[Span]) -> Iterator[tuple[int, int, Span, Span]]:
+    """(first_offset, end_offset, span of a, span of b) for each stretch that both cover.
+
+    b must be sorted and free of overlaps; a may be any order.
+    """
+    for left in a:
+        for right in b:
+            if right.first_offset >= left.end_offset:
+                break
+            first = max(left.first_offset, right.first_offset)
+            end = min(left.end_offset, right.end_offset)
+            if first < end:
+                yield first, end, left, right
+
+
+def uncovered(first_offset: int, end_offset: int, spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """The offset ranges inside [first_offset, end_offset) that no span covers."""
+    gaps = []
+    position = first_offset
+    for span in sorted(spans, key=lambda s: s.first_offset):
+        if span.first_offset >= end_offset:
+            break
+        if span.first_offset > position:
+            gaps.append((position, span.first_offset))
+        position = max(position, span.end_offset)
+    if position < end_offset:
+        gaps.append((position, end_offset))
+    return gaps

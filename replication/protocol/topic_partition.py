@@ -1,0 +1,185 @@
+"""The state of one topic partition that the fold changes and the invariants read.
+
+`replicas` is what each replica holds now; `registration` is what the controller last said;
+`history` is what promises were made on the way: terms of leadership, commitments,
+acknowledgements, truncations. All of it is O(leader epochs), never O(records).
+"""
+
+from dataclasses import dataclass, field
+
+from replication.protocol.model import EpochEntry, Span
+from replication.protocol.replica_log import ReplicaLog
+
+
+@dataclass(slots=True)
+class Replica:
+    """One replica as far as events tell. leader: whom it follows; role: leader, follower or None."""
+
+    replica: int
+    log: ReplicaLog = field(default_factory=ReplicaLog)
+    high_watermark: int | None = None
+    epoch_entries: list[EpochEntry] = field(default_factory=list)
+    role: str | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    leader_epoch_start_offset: int | None = None
+    remote_log_end_offsets: dict[int, int] = field(default_factory=dict)
+    stopped: bool | None = None
+    captured: bool = False
+    tail_known: bool = False
+    starts: int = 0
+    as_of: str | None = None
+    observed_at: int | None = None
+    previous_log_end_offset: int | None = None
+
+
+@dataclass(slots=True)
+class Registration:
+    """What the controller last recorded of the partition."""
+
+    leader: int | None = None
+    leader_epoch: int = -1
+    partition_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_leader_replicas: tuple[int, ...] = ()
+    recovering: bool = False
+    election_kind: str | None = None
+    event_id: str = ""
+
+
+@dataclass(slots=True)
+class Term:
+    """One stretch of leadership: a broker leading in an epoch between its starts.
+
+    start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
+    same broker leading again in the same epoch after a restart (ZooKeeper mode).
+    """
+
+    leader_epoch: int
+    leader: int
+    occurrence: int = 0
+    start_offset: int | None = None
+    high_watermark: int | None = None
+    isr: tuple[int, ...] | None = None
+    isr_before: tuple[int, ...] | None = None
+    election_kind: str | None = None
+    recorded: bool = False
+    observed_at: int | None = None
+    event_id: str = ""
+    start_event_id: str = ""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Terms order by leader epoch, then by occurrence."""
+        return (self.leader_epoch, self.occurrence)
+
+
+@dataclass(slots=True)
+class Promise:
+    """Records that somebody was promised: committed, acknowledged or consumed.
+
+    by_term: the order of the term by whose end the promise had been made (None: unknown).
+    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed.
+    """
+
+    span: Span
+    by_term: tuple[int, int] | None
+    how: str
+    event_id: str
+    replica: int | None = None
+    observed_at: int | None = None
+
+
+@dataclass(slots=True)
+class Truncation:
+    """One cut of a replica's log, as observed or as the rule gives."""
+
+    replica: int
+    from_offset: int | None
+    to_offset: int
+    reason: str
+    event_id: str
+    observed_at: int | None
+    dropped: list[Span]
+    term_epoch: int | None
+    inferred: bool = False
+
+
+@dataclass(slots=True)
+class Copy:
+    """Spans a replica once held by an older or set-aside copy that the current log lacks."""
+
+    replica: int
+    spans: list[Span]
+    as_of: str
+    current: bool
+
+
+@dataclass(slots=True)
+class StorageLoss:
+    """A replica came back with less than it had been known to hold."""
+
+    replica: int
+    had_end_offset: int
+    left_end_offset: int
+    event_id: str
+    isr: tuple[int, ...] | None
+    leader_epoch: int | None
+
+
+@dataclass(slots=True)
+class Refutation:
+    """A step that contradicts an invariant, found by the fold where it happened."""
+
+    invariant: str
+    summary: str
+    witness: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class History:
+    """What was promised and what was done, in the order of events."""
+
+    terms: list[Term] = field(default_factory=list)
+    commitments: list[Promise] = field(default_factory=list)
+    acknowledgements: list[Promise] = field(default_factory=list)
+    consumptions: list[Promise] = field(default_factory=list)
+    truncations: list[Truncation] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    storage_losses: list[StorageLoss] = field(default_factory=list)
+    refutations: list[Refutation] = field(default_factory=list)
+    isr_below_min: list[tuple[int | None, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Settings:
+    """Topic and cluster settings that rules and contracts depend on; None is unknown."""
+
+    assigned_replicas: tuple[int, ...] | None = None
+    min_insync_replicas: int | None = None
+    unclean_leader_election: bool | None = None
+    cleanup_policy: str | None = None
+    kafka_version: str | None = None
+    inter_broker_version: str | None = None
+    controller: str | None = None
+
+
+@dataclass(slots=True)
+class State:
+    """Everything the fold keeps of one topic partition."""
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    settings: Settings = field(default_factory=Settings)
+    registration: Registration = field(default_factory=Registration)
+    replicas: dict[int, Replica] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+    coverage: dict[tuple[str, int | None], tuple[bool, str | None]] = field(default_factory=dict)
+    ever_assigned: set[int] = field(default_factory=set)
+    grade: str = "forensic"
+    applied: int = 0
+    ended: bool = False
+    storm: int = 0
