@@ -1,0 +1,1 @@
+"""Kafka replica events in, proven verdicts out: what each replica holds, what is lost, and why."""
