@@ -1,4 +1,4 @@
-"""`python -m replication COMMAND`: the same as the console script `replication-analyzer COMMAND`."""
+"""`python -m replication COMMAND`: what the console script `replication-analyzer` does."""
 
 import sys
 

@@ -1,7 +1,8 @@
-"""Where the files that are data lie: schemas/, conf/, jobs/ and the jars.
+"""Where the files that are data lie: schemas/, conf/ and the jars.
 
-In a checkout they stand beside the package `replication`; a wheel carries schemas/, conf/ and jobs/ to the
-environment's share/replication-analyzer/. The jars are never packaged: `make setup` copies them into .jars/.
+In a checkout they stand beside the package `replication`; a wheel carries schemas/ and conf/ to the
+environment's share/replication-analyzer/. The jars are never packaged: `make setup` copies them
+into .jars/.
 """
 
 import sysconfig
