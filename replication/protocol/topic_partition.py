@@ -30,7 +30,11 @@ class Replica:
     starts: int = 0
     as_of: str | None = None
     observed_at: int | None = None
-    previous_log_end_offset: int | None = None
+    known_log_end_offset: int | None = None
+    clean_start: bool | None = None
+    led_in_epoch: bool = False
+    term_occurrence: int = 0
+    promised_below: tuple[tuple[int, int] | None, int] | None = None
 
 
 @dataclass(slots=True)
@@ -149,7 +153,6 @@ class History:
     copies: list[Copy] = field(default_factory=list)
     storage_losses: list[StorageLoss] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
-    isr_below_min: list[tuple[int | None, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -182,4 +185,4 @@ class State:
     grade: str = "forensic"
     applied: int = 0
     ended: bool = False
-    storm: int = 0
+    sources: dict[str, tuple[str, int | None, int | None]] = field(default_factory=dict)

@@ -1,0 +1,520 @@
+"""Kafka version -> flags: which of Kafka's replication behaviours a broker lives by.
+
+Two things choose a behaviour: the broker's code version, and the cluster's inter-broker protocol
+version (ZooKeeper mode) or metadata version (KRaft). Each flag is one row of BOUNDARIES; the named
+generations are presets over the same flags. Several well-known boundaries are quoted one release
+off because people cite the KIP: the rows here follow the release that holds the code, on the
+maintenance branches too. protocol.md section 0.
+"""
+
+import re
+from dataclasses import dataclass
+
+KNOWN_BRANCHES: tuple[tuple[int, ...], ...] = (
+    *((0, 8, n) for n in range(3)),
+    (0, 9, 0),
+    *((0, 10, n) for n in range(3)),
+    (0, 11, 0),
+    *((1, n) for n in range(2)),
+    *((2, n) for n in range(9)),
+    *((3, n) for n in range(10)),
+    *((4, n) for n in range(4)),
+)
+"""The release branches whose rules are known here: 0.8.0 to 4.3."""
+
+NEWEST_KNOWN = "4.3"
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:-SNAPSHOT)?", re.ASCII)
+_INTER_BROKER = re.compile(r"([\d.]+?)(?:-IV(\d+))?", re.ASCII)
+_WHOLE_RELEASE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """One flag and where it turns on.
+
+    first_releases: the first release on each branch that has it, oldest first; every branch after
+    the last one named has it, every earlier branch that is not named has not. last_releases, where
+    given, ends it on the branches named. inter_broker_version: also needed, None if the code
+    alone decides. means: what is true when the flag is on.
+    """
+
+    flag: str
+    first_releases: tuple[str, ...]
+    source: str
+    means: str
+    inter_broker_version: str | None = None
+    ended_by: tuple[str, ...] = ()
+
+
+BOUNDARIES: tuple[Boundary, ...] = (
+    Boundary(
+        "high_watermark_counts_caught_up_outsiders",
+        ("0.10.2.0",),
+        "KAFKA-4485",
+        "the leader's high watermark also waits for assigned replicas that are caught up",
+    ),
+    Boundary(
+        "caught_up_by_previous_fetch",
+        ("0.10.2.0",),
+        "KAFKA-4485",
+        "a fetch that reaches the end remembered from earlier fetches counts as caught up",
+    ),
+    Boundary(
+        "isr_by_time_alone",
+        ("0.9.0.0",),
+        "KIP-16",
+        "ISR membership follows replica.lag.time.max.ms; replica.lag.max.messages is gone",
+    ),
+    Boundary(
+        "leader_epoch_in_record_batches",
+        ("0.11.0.0",),
+        "KIP-98, KIP-101",
+        "record batches carry the leader epoch and replicas cache it",
+    ),
+    Boundary(
+        "truncates_to_leader_end_offset",
+        ("0.11.0.0",),
+        "KIP-101",
+        "a follower asks its leader where its latest epoch ends, and cuts there",
+        "0.11.0-IV2",
+    ),
+    Boundary(
+        "last_isr_member_always_kept",
+        ("1.1.0",),
+        "KAFKA-5083, KAFKA-5642",
+        "a dying last ISR member stays in the ISR whatever unclean.leader.election.enable says",
+    ),
+    Boundary(
+        "fetch_answers_high_watermark_after_update",
+        ("1.0.0",),
+        "KAFKA-5758, undone by KAFKA-7104",
+        "a fetch response carries the high watermark from after the fetch it answers",
+        ended_by=("1.0.2", "1.1.1", "2.0.0"),
+    ),
+    Boundary(
+        "undefined_epoch_has_no_end",
+        ("0.11.0.3", "1.0.2", "1.1.1", "2.0.0"),
+        "KAFKA-6857",
+        "a leader without epochs answers 'undefined' to a follower without epochs, not its log end",
+    ),
+    Boundary(
+        "truncates_by_common_epoch",
+        ("2.0.0",),
+        "KIP-279",
+        "a follower cuts where its and its leader's logs share the last epoch, in rounds",
+        "0.11.0-IV2",
+    ),
+    Boundary(
+        "epoch_end_offset_names_epoch",
+        ("2.0.0",),
+        "KIP-279",
+        "the answer to OffsetsForLeaderEpoch names the epoch its end offset belongs to",
+        "2.0-IV0",
+    ),
+    Boundary(
+        "epoch_cached_at_election",
+        ("2.0.1", "2.1.0"),
+        "KAFKA-7415",
+        "a leader caches its epoch when it takes over, not at its first append",
+    ),
+    Boundary(
+        "epoch_before_cache_has_end",
+        ("2.0.1", "2.1.0"),
+        "LeaderEpochFileCache",
+        "an epoch older than the first cached one ends where the first cached one starts",
+    ),
+    Boundary(
+        "retruncates_after_missed_epoch",
+        ("2.0.1", "2.1.0"),
+        "KAFKA-7164",
+        "a follower that missed an epoch truncates again though the leader is the same broker",
+    ),
+    Boundary(
+        "isr_expansion_waits_for_epoch_start",
+        ("2.0.1", "2.1.0"),
+        "KAFKA-7128",
+        "joining the ISR needs a log end at or past the leader epoch's start offset",
+    ),
+    Boundary(
+        "survives_out_of_range",
+        ("2.0.1", "2.1.0"),
+        "KAFKA-7414",
+        "a follower ahead of its leader truncates; before, without unclean election, it halted",
+    ),
+    Boundary(
+        "retruncates_on_every_leader_epoch",
+        ("2.1.0",),
+        "KIP-320",
+        "every raise of the leader epoch makes a follower check its log again",
+    ),
+    Boundary(
+        "fetch_carries_leader_epoch",
+        ("2.1.0",),
+        "KIP-320",
+        "requests carry the current leader epoch and are fenced by it, both ways",
+        "2.1-IV1",
+    ),
+    Boundary(
+        "latest_offset_waits_for_epoch_start",
+        ("2.2.0",),
+        "KIP-207",
+        "ListOffsets(latest) for clients waits until the high watermark reaches the epoch start",
+        "2.2-IV1",
+    ),
+    Boundary(
+        "consumers_may_fetch_from_followers",
+        ("2.4.0",),
+        "KIP-392",
+        "a consumer may read from an in-sync follower, up to that follower's high watermark",
+        "2.3-IV1",
+    ),
+    Boundary(
+        "high_watermark_kept_within_log",
+        ("2.4.0",),
+        "UnifiedLog",
+        "truncation lowers the high watermark too, and it never lies below the log start",
+    ),
+    Boundary(
+        "fetch_answers_at_once_for_new_high_watermark",
+        ("2.4.0",),
+        "KAFKA-8443, KAFKA-9731, removed by KAFKA-9952",
+        "a fetch is answered at once when the follower's high watermark is behind",
+        ended_by=("2.6.0",),
+    ),
+    Boundary(
+        "high_watermark_reset_by_full_truncation",
+        ("2.4.1", "2.5.0"),
+        "KAFKA-9491",
+        "a log emptied and restarted at an offset has its high watermark there too",
+    ),
+    Boundary(
+        "lag_limit_is_30_seconds",
+        ("2.5.0",),
+        "KIP-537",
+        "replica.lag.time.max.ms is 30000 by default; before, 10000",
+    ),
+    Boundary(
+        "empty_epoch_dropped_at_log_end",
+        ("2.6.1", "2.7.0"),
+        "KAFKA-10706",
+        "a truncation that cuts nothing still drops a cached epoch that starts at the log end",
+    ),
+    Boundary(
+        "maximal_isr",
+        ("2.7.0",),
+        "KIP-497",
+        "the high watermark counts proposed ISR members before the controller confirms them",
+        "2.7-IV2",
+    ),
+    Boundary(
+        "leader_answers_diverging_epoch",
+        ("2.7.0",),
+        "KAFKA-10554",
+        "a leader answers a fetch whose last epoch does not fit with the diverging epoch",
+        "2.7-IV1",
+    ),
+    Boundary(
+        "diverging_fetch_is_no_progress",
+        ("2.7.2", "2.8.1", "3.0.0"),
+        "KAFKA-13141",
+        "a fetch answered with a diverging epoch does not move the follower's state at the leader",
+    ),
+    Boundary(
+        "log_start_checked_before_divergence",
+        ("2.7.2", "2.8.1", "3.0.0"),
+        "KAFKA-12996",
+        "a fetch below the log start is out of range even if its last epoch diverges",
+    ),
+    Boundary(
+        "truncates_on_fetch",
+        ("2.8.0",),
+        "KAFKA-10554",
+        "a follower that knows its last epoch fetches at once and cuts when the answer diverges",
+        "2.7-IV1",
+    ),
+    Boundary(
+        "acks_all_by_default",
+        ("3.0.0",),
+        "KIP-679",
+        "producers ask for acks=all and are idempotent by default; before, acks=1",
+    ),
+    Boundary(
+        "unclean_leader_is_recovering",
+        ("3.2.0",),
+        "KIP-704",
+        "after an unclean election the ISR stays at one member until the leader has recovered",
+        "3.2-IV0",
+    ),
+    Boundary(
+        "isr_needs_unfenced_broker",
+        ("3.3.0",),
+        "KIP-841",
+        "a fenced or stopping broker may not join the ISR (KRaft)",
+        "3.3-IV3",
+    ),
+    Boundary(
+        "truncates_before_high_watermark",
+        ("3.4.1", "3.5.0"),
+        "KAFKA-14704",
+        "a diverging answer makes a follower cut before it takes any high watermark",
+    ),
+    Boundary(
+        "isr_needs_broker_epoch",
+        ("3.5.0",),
+        "KIP-903",
+        "a fetch from an earlier life of a broker does not let it into the ISR (KRaft)",
+        "3.5-IV1",
+    ),
+    Boundary(
+        "high_watermark_counts_eligible_only",
+        ("3.6.0",),
+        "KAFKA-15021",
+        "caught-up replicas outside the ISR count only if they may join it",
+    ),
+    Boundary(
+        "isr_shrink_keeps_leader_epoch",
+        ("3.6.0",),
+        "KAFKA-15021",
+        "in KRaft an ISR shrink no longer raises the leader epoch",
+        "3.6-IV0",
+    ),
+    Boundary(
+        "high_watermark_waits_for_min_insync_replicas",
+        ("3.7.0",),
+        "KAFKA-15583",
+        "the leader's high watermark stands while the committed ISR is below min.insync.replicas",
+    ),
+    Boundary(
+        "min_insync_replicas_capped",
+        ("3.7.0",),
+        "KAFKA-15583",
+        "the min.insync.replicas that counts is at most the replication factor",
+    ),
+    Boundary(
+        "eligible_leader_replicas_known",
+        ("4.0.0",),
+        "KIP-966",
+        "the controller can remember replicas outside the ISR that hold all committed records",
+        "4.0-IV1",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What one broker does: a flag per boundary (see BOUNDARIES), and the defaults of its release.
+
+    kafka_version and inter_broker_version are as given, the latter None when it is the release's
+    own. eligible_leader_replicas: whether the feature is on. controller: zookeeper or kraft.
+    """
+
+    kafka_version: str
+    inter_broker_version: str | None
+    controller: str
+    flags: frozenset[str]
+    eligible_leader_replicas: bool
+
+    def has(self, flag: str) -> bool:
+        """Whether the named flag is on. KeyError for a name that is no flag."""
+        if flag not in BOUNDARY_BY_FLAG:
+            raise KeyError(flag)
+        return flag in self.flags
+
+    @property
+    def truncation(self) -> str:
+        """The truncation rule a follower lives by: the name of its file in rules/."""
+        if self.has("truncates_on_fetch"):
+            return "truncate_on_fetch"
+        if self.has("truncates_by_common_epoch"):
+            return "truncate_by_common_epoch"
+        if self.has("truncates_to_leader_end_offset"):
+            return "truncate_to_leader_end_offset"
+        return "truncate_to_high_watermark"
+
+    @property
+    def replica_lag_time_max_ms(self) -> int:
+        """Default of replica.lag.time.max.ms (KIP-537)."""
+        return 30_000 if self.has("lag_limit_is_30_seconds") else 10_000
+
+    @property
+    def replica_lag_max_messages(self) -> int | None:
+        """Default of replica.lag.max.messages; None where it does not exist (0.9 on)."""
+        return None if self.has("isr_by_time_alone") else 4_000
+
+    @property
+    def unclean_leader_election(self) -> bool:
+        """Default of unclean.leader.election.enable: true up to 0.10.2."""
+        return not self.has("leader_epoch_in_record_batches")
+
+    @property
+    def acks(self) -> str:
+        """A producer's default acks: "1" up to 2.8, "all" from 3.0 (KIP-679)."""
+        return "all" if self.has("acks_all_by_default") else "1"
+
+
+DEFAULT_MIN_INSYNC_REPLICAS = 1
+HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = 5_000
+RECOVERY_POINT_CHECKPOINT_INTERVAL_MS = 60_000
+LOG_START_OFFSET_CHECKPOINT_INTERVAL_MS = 60_000
+
+BOUNDARY_BY_FLAG: dict[str, Boundary] = {b.flag: b for b in BOUNDARIES}
+
+GENERATIONS: dict[str, str] = {
+    "truncate_to_high_watermark": "0.10.2.2",
+    "kip_101": "0.11.0.0",
+    "kip_279_first": "2.0.0",
+    "kip_279": "2.0.1",
+    "kip_320": "2.1.0",
+    "truncate_on_fetch": "2.8.0",
+    "eligible_leader_replicas": "4.1.0",
+}
+"""The generations of the protocol, each with a release that lives by it."""
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """A Kafka version as numbers: "2.8.1" -> (2, 8, 1), "0.10.2.2" -> (0, 10, 2, 2).
+
+    A missing last number is 0. ValueError for a vendor's scheme or a release not known here.
+    """
+    match = _VERSION.fullmatch(text.strip())
+    numbers = tuple(int(n) for n in match.groups() if n is not None) if match else ()
+    branch_length = 3 if numbers[:1] == (0,) else 2
+    if not match or not branch_length <= len(numbers) <= branch_length + 1:
+        raise ValueError(
+            f"{text!r} is not an Apache Kafka version: expected one like 3.9.1 or 0.10.2.2 "
+            "(vendor schemes are not mapped: name the Apache version the build is based on)"
+        )
+    if numbers[:branch_length] not in KNOWN_BRANCHES:
+        raise ValueError(f"Kafka {text} is not known here: known are 0.8.0 to {NEWEST_KNOWN}")
+    return numbers if len(numbers) > branch_length else (*numbers, 0)
+
+
+def parse_inter_broker_version(text: str) -> tuple[int, ...]:
+    """An inter-broker protocol or metadata version: "2.7-IV1" -> (2, 7, 1).
+
+    Without -IV it is the last of that release: "2.7" sorts after each "2.7-IVn". A patch number
+    ("2.0.1") is allowed and means the branch, as Kafka reads it. ValueError as parse_version.
+    """
+    match = _INTER_BROKER.fullmatch(text.strip())
+    if not match:
+        raise ValueError(
+            f"{text!r} is not an inter-broker protocol or metadata version: "
+            "expected one like 2.7-IV1 or 2.7"
+        )
+    numbers = parse_version(match[1])
+    step = _WHOLE_RELEASE if match[2] is None else int(match[2])
+    return (*numbers[:-1], step)
+
+
+def _reached(version: tuple[int, ...], releases: tuple[str, ...]) -> bool:
+    """Whether a version holds a change whose first release per branch is given."""
+    firsts = [parse_version(r) for r in releases]
+    for first in firsts:
+        if first[:-1] == version[:-1]:
+            return version >= first
+    return version > firsts[-1]
+
+
+def behaviour(
+    kafka_version: str,
+    inter_broker_version: str | None = None,
+    *,
+    controller: str | None = None,
+    eligible_leader_replicas: bool | None = None,
+) -> Behaviour:
+    """The behaviour of a broker of this version under this inter-broker protocol version.
+
+    controller: zookeeper or kraft; by default what the release has, ZooKeeper where it has both.
+    eligible_leader_replicas: by default off in 4.0 and on from 4.1. ValueError, in words for the
+    user, for an unknown version, a vendor's scheme, or a combination that does not exist.
+    """
+    version = parse_version(kafka_version)
+    spoken = None
+    if inter_broker_version is not None:
+        spoken = parse_inter_broker_version(inter_broker_version)
+        if spoken[:-1] > version[:-1]:
+            raise ValueError(
+                f"inter-broker version {inter_broker_version} is newer than Kafka {kafka_version}"
+            )
+    controller = controller or ("kraft" if version >= (4,) else "zookeeper")
+    if controller not in ("kraft", "zookeeper"):
+        raise ValueError(f"controller {controller!r}: expected zookeeper or kraft")
+    if controller == "zookeeper" and version >= (4,):
+        raise ValueError(f"Kafka {kafka_version} has no ZooKeeper mode (removed in 4.0)")
+    if controller == "kraft" and version < (2, 8):
+        raise ValueError(f"Kafka {kafka_version} has no KRaft mode (it came with 2.8)")
+    flags = frozenset(b.flag for b in BOUNDARIES if _turned_on(b, version, spoken))
+    possible = "eligible_leader_replicas_known" in flags and controller == "kraft"
+    if eligible_leader_replicas and not possible:
+        raise ValueError(
+            "eligible leader replicas need Kafka 4.0, KRaft and metadata version 4.0-IV1"
+        )
+    if eligible_leader_replicas is None:
+        eligible_leader_replicas = possible and version >= (4, 1)
+    return Behaviour(
+        kafka_version, inter_broker_version, controller, flags, eligible_leader_replicas
+    )
+
+
+def _turned_on(
+    boundary: Boundary, version: tuple[int, ...], spoken: tuple[int, ...] | None
+) -> bool:
+    """Whether the code has the boundary's change and the cluster speaks what it needs."""
+    if not _reached(version, boundary.first_releases):
+        return False
+    if boundary.ended_by and _reached(version, boundary.ended_by):
+        return False
+    if boundary.inter_broker_version is None or spoken is None:
+        return True
+    return spoken >= parse_inter_broker_version(boundary.inter_broker_version)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRow:
+    """One row of the flag table, as text for people: see flag_table."""
+
+    flag: str
+    since: str
+    until: str
+    inter_broker_version: str
+    source: str
+    means: str
+
+
+def flag_table() -> list[FlagRow]:
+    """Every flag in the order of its first release, for the command `versions`."""
+    rows = sorted(BOUNDARIES, key=lambda b: parse_version(b.first_releases[-1]))
+    return [
+        FlagRow(
+            b.flag,
+            ", ".join(b.first_releases),
+            ", ".join(b.ended_by),
+            b.inter_broker_version or "",
+            b.source,
+            b.means,
+        )
+        for b in rows
+    ]
+
+
+def default_table() -> list[tuple[str, str]]:
+    """Settings whose defaults the rules depend on, and their values by release."""
+    return [
+        ("replica.lag.time.max.ms", "10000 up to 2.4, 30000 from 2.5"),
+        ("replica.lag.max.messages", "4000 up to 0.8.2, then gone"),
+        ("unclean.leader.election.enable", "true up to 0.10.2, false from 0.11"),
+        ("min.insync.replicas", str(DEFAULT_MIN_INSYNC_REPLICAS)),
+        (
+            "replica.high.watermark.checkpoint.interval.ms",
+            str(HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS),
+        ),
+        (
+            "log.flush.offset.checkpoint.interval.ms",
+            str(RECOVERY_POINT_CHECKPOINT_INTERVAL_MS),
+        ),
+        (
+            "log.flush.start.offset.checkpoint.interval.ms",
+            f"{LOG_START_OFFSET_CHECKPOINT_INTERVAL_MS} (from 0.11)",
+        ),
+        ("producer acks", "1 up to 2.8, all from 3.0 (with idempotence)"),
+    ]
