@@ -32,10 +32,10 @@ _WHOLE_RELEASE = 1_000_000
 class Boundary:
     """One flag and where it turns on.
 
-    first_releases: the first release on each branch that has it, oldest first; every branch after
-    the last one named has it, every earlier branch that is not named has not. last_releases, where
-    given, ends it on the branches named. inter_broker_version: also needed, None if the code
-    alone decides. means: what is true when the flag is on.
+    first_releases: the first release on each branch that has it, oldest first. Branches after the
+    last one named have it, earlier branches that are not named have not. ended_by: the same for
+    its end. inter_broker_version: also needed; None if the code alone decides. means: what is
+    true when the flag is on.
     """
 
     flag: str
