@@ -89,7 +89,7 @@ class BrokerChange:
 
 
 class TopicLifetime(NamedTuple):
-    """Times are the controller's, ms; `created_at` is None where only a snapshot names the topic."""
+    """Times are the controller's, ms; `created_at` is None where only a snapshot tells of it."""
 
     name: str
     created_at: int | None
@@ -122,8 +122,8 @@ class MetadataHistory:
     exclusive. `committed_end_offset` is None where a copy alone cannot tell: a tail may be one that
     the quorum never accepted. `epoch_starts` are (leader epoch, first offset) of the log itself, by
     which copies are compared. `damaged_from` is the first metadata offset from which something of
-    the partitions is missing; None where the copy is whole. `cluster_configs` is keyed by broker id,
-    "" for all brokers.
+    the partitions is missing; None where the copy is whole. `cluster_configs` is keyed by broker
+    id, "" for all brokers.
     """
 
     path: str
@@ -764,11 +764,11 @@ def _latest(history: Iterable[ConfigChange]) -> dict[str, str | None]:
 def longest_history(histories: Iterable[MetadataHistory]) -> MetadataHistory:
     """One history from several copies of one cluster's metadata log (at least one; ValueError).
 
-    Copies are prefixes of one another except for tails that the quorum never accepted. Raft decides:
-    two logs with the same leader epoch at an offset are equal up to it, and of two that differ the
-    one with the higher last epoch counts, then the longer. A copy that is damaged counts up to its
-    damage. The losing tails are reported in `unreadable`. Where the winner begins with a snapshot
-    and another copy still has what was before, the two are joined.
+    Copies are prefixes of one another except for tails that the quorum never accepted. Raft
+    decides: two logs with the same leader epoch at an offset are equal up to it, and of two that
+    differ the one with the higher last epoch counts, then the longer. A copy that is damaged counts
+    up to its damage. The losing tails are reported in `unreadable`. Where the winner begins with a
+    snapshot and another copy still has what was before, the two are joined.
     """
     copies = sorted(histories, key=lambda copy: copy.path)
     if not copies:
