@@ -216,8 +216,8 @@ class ReplicaLogObserved:
     """A copy of a replica's directory: what it held at some moment between its neighbours.
 
     stopped: True when the copy is of a cleanly stopped broker, False when it is not provably
-    so. high_watermark: the checkpointed one (a lower bound). current: whether this is the
-    replica's log as it stands (False for stray, future or deleted directories and older copies).
+    so. high_watermark: the checkpointed one (a lower bound). copy: current (the replica's log
+    as it stands at this moment of the trace), stray, future or failed (a directory set aside).
     """
 
     kind: ClassVar[str] = "replica_log_observed"
@@ -229,7 +229,7 @@ class ReplicaLogObserved:
     recovery_point: int | None = None
     epoch_entries: tuple[EpochEntry, ...] | None = None
     stopped: bool | None = None
-    current: bool = True
+    copy: str = "current"
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,12 +112,15 @@ class Truncation:
 
 @dataclass(slots=True)
 class Copy:
-    """Spans a replica once held by an older or set-aside copy that the current log lacks."""
+    """Spans that a replica's current log lacks: from an older copy or a directory set aside.
+
+    kind: older, stray, future, failed.
+    """
 
     replica: int
     spans: list[Span]
     as_of: str
-    current: bool
+    kind: str = "older"
 
 
 @dataclass(slots=True)

@@ -1,0 +1,28 @@
+"""A record that a consumer was given stays in the log of every later leader (I17)."""
+
+from replication.protocol.verdict import Verdict, holds, unknown, violated
+from replication.protocol.view import View
+
+NAME = "consumed_records_survive"
+
+
+def judge(view: View) -> Verdict:
+    """UNKNOWN, not supplied, without a consumption log."""
+    findings = [
+        x.finding
+        for x in view.losses
+        if x.finding is not None and any(a.promise.how == "consumed" for a in x.absences)
+    ]
+    if findings:
+        return violated(NAME, findings)
+    if not view.supplied("consumptions"):
+        return unknown(NAME, "no consumption log was handed over",
+                       ["a consumption log of the consumers"], missing=True)
+    doubts = view.doubts_of("consumed")
+    if doubts:
+        first = doubts[0]
+        return unknown(
+            NAME, f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
+            sorted({d.settled_by for d in doubts}),
+        )
+    return holds(NAME, f"leader {view.ref.leader}'s log holds every consumed record")

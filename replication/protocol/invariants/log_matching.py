@@ -1,0 +1,59 @@
+"""Two replicas hold the same record at each offset both hold (I2), once truncation is done.
+
+What the next truncation removes is pending, no violation. ISR membership does not matter.
+"""
+
+from replication.protocol.divergence import Divergence
+from replication.protocol.verdict import Finding, Step, Verdict, holds, unknown, violated
+from replication.protocol.view import View, uncaptured
+
+NAME = "log_matching"
+
+
+def judge(view: View) -> Verdict:
+    """VIOLATED by a settled difference; UNKNOWN when logs are missing or only headers differ."""
+    settled = [d for d in view.divergences if d.status == "settled"]
+    if settled:
+        return violated(NAME, [finding(view, d) for d in settled])
+    mismatched = [d for d in view.divergences if d.status == "header_mismatch"]
+    if mismatched:
+        d = mismatched[0]
+        return unknown(
+            NAME,
+            f"replicas {d.a} and {d.b} hold equal contents under different leader epochs at "
+            f"offsets {d.first_offset}..{d.end_offset - 1}",
+            ["the segments of both replicas, read again: the epoch is outside the CRC"],
+        )
+    missing = uncaptured(view.state)
+    known = [r for r in view.state.replicas.values() if r.captured or view.covered(
+        "replica_trace", r.replica)]
+    if missing or not known:
+        names = [f"the log directory of broker {r}" for r in missing]
+        return unknown(NAME, "not every assigned replica's log was handed over",
+                       names or ["the log directories of the brokers"], missing=not known)
+    pending = [d for d in view.divergences if d.status == "pending"]
+    note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
+    ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
+    return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
+
+
+def finding(view: View, d: Divergence) -> Finding:
+    """The proof of one settled difference."""
+    state = view.state
+    last = d.end_offset - 1
+    where = f"offset {last}" if last == d.first_offset else f"offsets {d.first_offset}..{last}"
+    steps = []
+    for number in (d.a, d.b):
+        replica = state.replicas[number]
+        held = [s for s in replica.log.spans
+                if s.first_offset <= d.first_offset < s.end_offset][0]
+        epoch = "no epoch" if held.leader_epoch is None else f"epoch {held.leader_epoch}"
+        content = "" if held.content is None else f", content {held.content}"
+        steps.append(Step(replica.as_of or "", f"replica {number} holds {epoch}{content} at "
+                                               f"{where}"))
+    return Finding(
+        NAME, "critical",
+        f"replicas {d.a} and {d.b} hold different records at {where}, and no truncation will "
+        "mend it",
+        ("divergence", d.a, d.b, d.first_offset, d.end_offset), steps,
+    )

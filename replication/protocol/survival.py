@@ -1,0 +1,272 @@
+"""Where promised records went: the question behind every "survives" invariant.
+
+A promise is a run of records that was committed, acknowledged or consumed. Every later valid
+leader must hold it. A record is absent from a leader's log only if another record occupies its
+offset, or the leader took over with its log ending at or below it, or the leader was cleanly
+stopped with a lower log end. Everything else is doubt, never absence.
+"""
+
+from dataclasses import dataclass, field
+
+from replication.protocol.model import Span, overlaps, same_record, uncovered
+from replication.protocol.topic_partition import Promise, Replica, State, Term
+from replication.protocol.verdict import Step
+
+
+@dataclass(slots=True)
+class Reference:
+    """The log that counts now: the current leader's, else that of the last valid leader."""
+
+    leader: int | None
+    replica: Replica | None
+    term: Term | None
+
+    @property
+    def spans(self) -> list[Span]:
+        """The known spans of that log; empty when it was not handed over."""
+        return self.replica.log.spans if self.replica else []
+
+
+@dataclass(slots=True)
+class Absence:
+    """Part of a promise that a later leader's log lacks.
+
+    term: the first later term known to lack it. back: the reference log holds it again. final:
+    True when the reference log was seen to lack it, None when that log was not handed over.
+    """
+
+    first_offset: int
+    end_offset: int
+    promise: Promise
+    term: Term | None
+    back: bool
+    final: bool | None
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Doubt:
+    """Part of a promise whose fate the evidence does not decide, and what would decide it."""
+
+    first_offset: int
+    end_offset: int
+    promise: Promise
+    reason: str
+    settled_by: str
+
+
+def log_is_known(state: State, replica: Replica | None) -> bool:
+    """Whether the replica's log is known: a copy of it, or a complete trace of its steps."""
+    if replica is None:
+        return False
+    if replica.captured:
+        return True
+    return state.coverage.get(("replica_trace", replica.replica), (False, None))[0]
+
+
+def reference(state: State) -> Reference:
+    """The current leader by the controller, else the leader of the last term."""
+    leader = state.registration.leader
+    terms = state.history.terms
+    term = None
+    if leader is not None:
+        led = [t for t in terms if t.leader == leader]
+        term = led[-1] if led else None
+    elif terms:
+        term = terms[-1]
+        leader = term.leader
+    replica = state.replicas.get(leader) if leader is not None else None
+    return Reference(leader, replica if log_is_known(state, replica) else None, term)
+
+
+def term_start(state: State, term: Term) -> int | None:
+    """The log end of the leader when the term began, from its own line or any epoch cache.
+
+    An epoch cache names the first record of the epoch, which is at or above that log end: using
+    it can only miss an absence, never invent one.
+    """
+    if term.start_offset is not None or term.occurrence:
+        return term.start_offset
+    starts = [
+        entry.start_offset
+        for replica in state.replicas.values()
+        for entry in replica.epoch_entries
+        if entry.leader_epoch == term.leader_epoch
+    ]
+    starts += [
+        span.first_offset
+        for replica in state.replicas.values()
+        for span in replica.log.spans
+        if span.leader_epoch == term.leader_epoch
+    ]
+    return min(starts, default=None)
+
+
+def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
+    """What became of one promise: the parts absent from a later leader, and the parts in doubt."""
+    absences: list[Absence] = []
+    doubts: list[Doubt] = []
+    for first, end, term in _first_lacking_terms(state, promise):
+        for part in _against_reference(state, ref, promise, first, end, term):
+            if isinstance(part, Absence):
+                absences.append(part)
+            elif isinstance(part, Doubt):
+                doubts.append(part)
+    return absences, doubts
+
+
+def _first_lacking_terms(state: State, promise: Promise) -> list[tuple[int, int, Term | None]]:
+    """The promise cut into stretches by the first later term that began at or below them."""
+    first, end = promise.span.first_offset, promise.span.end_offset
+    if promise.by_term is None:
+        return [(first, end, None)]
+    result: list[tuple[int, int, Term | None]] = []
+    for term in state.history.terms:
+        if first >= end:
+            break
+        if term.order <= promise.by_term:
+            continue
+        start = term_start(state, term)
+        if start is not None and start < end:
+            cut = max(start, first)
+            if cut < end:
+                result.append((cut, end, term))
+                end = cut
+    if first < end:
+        result.append((first, end, None))
+    return sorted(result, key=lambda r: r[0])
+
+
+def _against_reference(
+    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
+) -> list[Absence | Doubt | None]:
+    replica = ref.replica
+    if replica is None:
+        if term is not None:
+            return [_absence(state, ref, promise, first, end, term, back=False, final=None)]
+        who = "the current leader" if ref.leader is None else f"leader {ref.leader}"
+        what = f"the log directory of broker {ref.leader}" if ref.leader is not None else (
+            "the controller's history (metadata log or state-change.log)")
+        return [Doubt(first, end, promise, f"the log of {who} was not handed over", what)]
+    result: list[Absence | Doubt | None] = []
+    log = replica.log
+    first = max(first, log.log_start_offset)
+    inside = min(end, log.log_end_offset)
+    wanted = Span(first, inside, *promise.span[2:])
+    for a, b, _, held in overlaps([wanted] if first < inside else [], log.spans):
+        result.append(_compare(state, ref, promise, a, b, held, term))
+    for a, b in uncovered(first, inside, log.spans):
+        result += _in_hole(state, ref, promise, a, b, term)
+    beyond = max(first, inside)
+    if beyond < end:
+        result.append(_beyond_end(state, ref, promise, beyond, end, term))
+    return result
+
+
+def _compare(
+    state: State, ref: Reference, promise: Promise, first: int, end: int, held: Span,
+    term: Term | None,
+) -> Absence | Doubt | None:
+    same = same_record(promise.span, held)
+    if same is None and promise.span.content is None:
+        same = _by_position(state, promise, held, first, term)
+    if same is True:
+        if term is None:
+            return None
+        return _absence(state, ref, promise, first, end, term, back=True, final=False)
+    if same is False:
+        return _absence(state, ref, promise, first, end, term, back=False, final=True, held=held)
+    if promise.span.content is not None:
+        return Doubt(first, end, promise,
+                     "the same content stands there under another leader epoch",
+                     "the segments' payloads")
+    return Doubt(first, end, promise,
+                 "known by offset alone, and a truncation or epoch start at or below it may have "
+                 "followed", "an acknowledgement log with payload ids")
+
+
+def _by_position(
+    state: State, promise: Promise, held: Span, first: int, term: Term | None
+) -> bool | None:
+    """For a record known by offset alone: whether the record that stands there is the same one."""
+    if promise.by_term is not None:
+        if term is None:
+            return True
+        if held.leader_epoch is None:
+            return None
+        return held.leader_epoch <= promise.by_term[0]
+    for later in state.history.terms[1:]:
+        start = term_start(state, later)
+        if start is None or start <= first:
+            return None
+    if any(t.to_offset <= first for t in state.history.truncations):
+        return None
+    return True
+
+
+def _in_hole(
+    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
+) -> list[Absence | Doubt | None]:
+    """Offsets inside the reference log that no known span covers: compacted, or unseen."""
+    assert ref.replica is not None
+    if ref.replica.captured:
+        # A copy shows every batch: a hole is compaction or a gap the log had from the start.
+        return [None]
+    if term is not None:
+        return [_absence(state, ref, promise, first, end, term, back=False, final=None)]
+    return [Doubt(first, end, promise, f"nobody saw what broker {ref.leader} holds there",
+                  f"the log directory of broker {ref.leader}")]
+
+
+def _beyond_end(
+    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
+) -> Absence | Doubt:
+    replica = ref.replica
+    assert replica is not None
+    if term is not None or replica.tail_known:
+        return _absence(state, ref, promise, first, end, term, back=False, final=True)
+    return Doubt(
+        first, end, promise,
+        f"leader {ref.leader}'s copy ends at {replica.log.log_end_offset} but is not of a cleanly "
+        "stopped broker: a short tail proves nothing",
+        f"the log directory of broker {ref.leader}, copied after a clean stop",
+    )
+
+
+def _absence(
+    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None,
+    *, back: bool, final: bool | None, held: Span | None = None,
+) -> Absence:
+    steps = [Step(promise.event_id, _promised(promise, first, end))]
+    if term is not None:
+        start = term_start(state, term)
+        steps.append(
+            Step(term.start_event_id or term.event_id,
+                 f"broker {term.leader} leads epoch {term.leader_epoch} from offset {start}: "
+                 f"its log ended below {end}")
+        )
+    replica = ref.replica
+    if final and replica is not None:
+        because = f"leader {ref.leader}'s log ends at {replica.log.log_end_offset}"
+        if held is not None:
+            epoch = "" if held.leader_epoch is None else f" of epoch {held.leader_epoch}"
+            because = f"leader {ref.leader} holds another record{epoch} at {_range(first, end)}"
+        steps.append(Step(replica.as_of or promise.event_id, because))
+    return Absence(first, end, promise, term, back, final, steps)
+
+
+def _range(first: int, end: int) -> str:
+    return f"offset {first}" if end == first + 1 else f"offsets {first}..{end - 1}"
+
+
+def _promised(promise: Promise, first: int, end: int) -> str:
+    what = {
+        "acks_all": "acknowledged to a producer with acks=all",
+        "acks_1": "acknowledged to a producer with acks=1",
+        "consumed": "given to a consumer",
+        "checkpoint": f"below replica {promise.replica}'s checkpointed high watermark",
+        "load": f"below the high watermark that replica {promise.replica} loaded",
+        "start_line": f"below replica {promise.replica}'s high watermark at a transition",
+        "high_watermark": f"below replica {promise.replica}'s high watermark",
+    }[promise.how]
+    return f"{_range(first, end)}: {what}"

@@ -1,0 +1,53 @@
+"""What every invariant looks at: the state, the log that counts, and who went where."""
+
+from dataclasses import dataclass, field
+
+from replication.protocol.divergence import Divergence, divergences
+from replication.protocol.ledger import Loss, losses
+from replication.protocol.survival import Absence, Doubt, Reference, fate, log_is_known, reference
+from replication.protocol.topic_partition import Promise, State
+
+
+@dataclass(slots=True)
+class View:
+    """The state of one topic partition with the questions that several invariants share answered."""
+
+    state: State
+    ref: Reference
+    absences: list[Absence] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    divergences: list[Divergence] = field(default_factory=list)
+
+    def covered(self, subject: str, replica: int | None = None) -> bool:
+        """Whether complete evidence of this kind was handed over."""
+        return self.state.coverage.get((subject, replica), (False, None))[0]
+
+    def supplied(self, subject: str) -> bool:
+        """Whether any evidence of this kind was handed over."""
+        return any(s == subject for s, _ in self.state.coverage)
+
+    def doubts_of(self, *how: str) -> list[Doubt]:
+        """The doubts about promises made in one of these ways."""
+        return [d for d in self.doubts if d.promise.how in how]
+
+
+def view_of(state: State) -> View:
+    """Decides the fate of every promise once, for all invariants."""
+    ref = reference(state)
+    view = View(state, ref)
+    history = state.history
+    promises: list[Promise] = history.commitments + history.acknowledgements + history.consumptions
+    for promise in promises:
+        absences, doubts = fate(state, ref, promise)
+        view.absences += absences
+        view.doubts += doubts
+    view.losses = losses(state, ref, view.absences)
+    view.divergences = divergences(state, ref)
+    return view
+
+
+def uncaptured(state: State) -> list[int]:
+    """Assigned replicas whose log was not handed over."""
+    assigned = state.settings.assigned_replicas or tuple(sorted(state.ever_assigned))
+    return [r for r in assigned if not log_is_known(state, state.replicas.get(r))]
