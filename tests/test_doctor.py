@@ -150,7 +150,7 @@ def test_settings_that_lack_the_state_store(tmp_path: Path) -> None:
 
 
 def test_silent_exit_of_great_expectations_is_seen() -> None:
-    """The trap itself, sprung in a child process; hence the imports inside functions in quality/."""
+    """The trap itself, sprung in a child process; hence imports inside functions in quality/."""
     version = doctor.installed_version("great-expectations")
     trapped = doctor.check_silent_exit(
         version, lambda _: doctor.import_fault("import great_expectations")

@@ -1,0 +1,129 @@
+"""Style is a test: every Python file that git knows, and every new one, keeps the house's rules."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from replication.paths import project_root
+from tests.style import house_rules
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def known_files(*patterns: str) -> list[Path]:
+    """Committed and new files, without ignored ones, relative to the root."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    paths = sorted({Path(name) for name in listed.stdout.split("\0") if name})
+    return [path for path in paths if (ROOT / path).is_file()]
+
+
+def parsed(paths: list[Path]) -> dict[Path, ast.Module]:
+    return {path: ast.parse((ROOT / path).read_text("utf-8"), str(path)) for path in paths}
+
+
+TREES = parsed(known_files("*.py"))
+
+
+def offences(check: Callable[[ast.Module], Iterator[str]], under: str = "") -> list[str]:
+    return [
+        f"{path}:{offence}"
+        for path, tree in TREES.items()
+        if str(path).startswith(under)
+        for offence in check(tree)
+    ]
+
+
+def test_there_are_files_to_judge() -> None:
+    assert Path("replication/doctor.py") in TREES
+    assert Path("tests/style/test_style.py") in TREES
+
+
+def test_functions_are_short() -> None:
+    assert offences(house_rules.long_functions) == []
+
+
+def test_every_file_says_what_it_is_for() -> None:
+    silent = [
+        f"{path}:{offence}"
+        for path, tree in TREES.items()
+        for offence in house_rules.no_first_comment((ROOT / path).read_text("utf-8"), tree)
+    ]
+    assert silent == []
+
+
+def test_names_are_those_of_the_glossary() -> None:
+    wrong = [
+        f"{path}:{offence}"
+        for path, tree in TREES.items()
+        for offence in house_rules.banned_names(tree, in_spark="spark" in path.parts)
+    ]
+    assert wrong == []
+
+
+def test_imports_stand_at_the_top() -> None:
+    assert offences(house_rules.misplaced_imports) == []
+
+
+def test_great_expectations_is_imported_late() -> None:
+    assert offences(house_rules.great_expectations_at_top, under="replication/") == []
+    assert offences(house_rules.great_expectations_at_top, under="jobs/") == []
+
+
+def test_no_import_only_for_types() -> None:
+    assert offences(house_rules.type_checking_imports) == []
+
+
+def test_the_core_knows_nothing() -> None:
+    assert offences(house_rules.impure_core, under="replication/protocol/") == []
+
+
+def started_modules() -> set[str]:
+    """What pyproject.toml and the Makefile start, not what a list here claims."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    scripts = {target.partition(":")[0] for target in project["scripts"].values()}
+    make = (ROOT / "Makefile").read_text()
+    return scripts | set(re.findall(r"-m (replication[.\w]*)", make))
+
+
+def test_no_dead_file() -> None:
+    alive = {path: tree for path, tree in TREES.items() if path.parts[0] != "tests"}
+    assert house_rules.dead_modules(alive, started_modules()) == []
+
+
+def test_committed_files_name_no_machine_and_no_registry() -> None:
+    pattern = "|".join(house_rules.NOT_IN_COMMITTED_FILES)
+    found = subprocess.run(
+        ["git", "grep", "-nIE", "--untracked", pattern],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode in (0, 1), found.stderr
+    assert found.stdout == ""
+
+
+@pytest.mark.parametrize("forbidden", ["pyspark", "py4j", "pandas", "delta", "great_expectations"])
+def test_the_laptop_tool_loads_no_spark(forbidden: str) -> None:
+    """What the import contracts say of our own files, seen from outside, third parties included."""
+    code = f"import sys, replication.cli; print('{forbidden}' in sys.modules)"
+    child = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (child.stdout, child.stderr) == ("False\n", "")
+
+
+def test_root_is_the_checkout() -> None:
+    assert project_root() == ROOT
