@@ -1,4 +1,4 @@
-"""Puts the events of one topic partition into the order of their trace, whatever order they arrive in.
+"""Puts the events of one topic partition into the order of their trace, however they arrive.
 
 `sequence` is gap-free from 0 per (trace, topic partition). The same slot with the same event_id is
 a duplicate; a slot with two contents counts for nothing and is a gap; what lies behind a gap is
@@ -7,14 +7,14 @@ does not depend on arrival). Each event that arrived is counted once: applied, d
 quarantined, held or superseded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from replication.protocol.events import Event
 
 HELD_LIMIT = 10_000
-# A longer list of missing ranges is cut: the answer names the first ones and says that there are more.
+# How many missing ranges a stalled partition keeps; the others are found when it is folded again.
 TRACKED_RANGES = 1_000
 
 Trace = tuple[int, str]
@@ -22,8 +22,10 @@ Trace = tuple[int, str]
 
 @dataclass(slots=True)
 class Sequencer:
-    """Where one topic partition stands in its trace. Shapes: sequence -> event for held, sequence ->
-    event_ids for conflicts, [first, end) ranges of sequences for missing.
+    """Where one topic partition stands in its trace.
+
+    Shapes: sequence -> event for held, sequence -> event_ids for conflicts, [first, end) ranges of
+    sequences for missing.
 
     stalled: more events than the limit lie behind a gap, so they were let go; the partition has to
     be folded again from the stored events once the gap closes. dropped counts those let go.
@@ -76,8 +78,8 @@ class Sequencer:
             return True
         return trace == self.trace
 
-    def is_next(self, first: int, count: int) -> bool:
-        """Whether slots [first, first + count) are simply the next ones, with nothing in the way."""
+    def is_next(self, first: int) -> bool:
+        """Whether slot first is the next one, with nothing in the way of it and its followers."""
         return (
             first == self.next_sequence
             and not self.held
@@ -124,14 +126,10 @@ class Sequencer:
             self.dropped += 1
             return HELD
         self.held[sequence] = event
-        if len(self.held) > limit and sequence != self.next_sequence and self.missing:
-            self.stalled = self.missing[0][0] == self.next_sequence
-            if self.stalled:
-                self.dropped += len(self.held)
-                self.held = {}
+        self._stall_beyond(limit)
         return HELD
 
-    def ready(self) -> Iterable[Event]:
+    def ready(self, limit: int = HELD_LIMIT) -> Iterator[Event]:
         """The held events that are next in the trace, in order; each is counted as applied."""
         held = self.held
         while self.next_sequence in held:
@@ -139,6 +137,15 @@ class Sequencer:
             self.next_sequence += 1
             self.applied += 1
             yield event
+        self._stall_beyond(limit)
+
+    def _stall_beyond(self, limit: int) -> None:
+        """Lets go of what is held when it is more than limit and waits for a missing event."""
+        blocked = bool(self.missing) and self.missing[0][0] == self.next_sequence
+        if len(self.held) > limit and blocked:
+            self.stalled = True
+            self.dropped += len(self.held)
+            self.held = {}
 
     def reject(self) -> None:
         """The event that ready() gave last was refused by the fold: quarantined, not applied."""
@@ -157,8 +164,13 @@ class Sequencer:
     def _close(self, sequence: int) -> None:
         """Sequence has arrived: opens the gap up to it, or takes it out of a gap."""
         if sequence >= self.end_sequence:
-            if sequence > self.end_sequence and len(self.missing) < TRACKED_RANGES:
-                self.missing.append([self.end_sequence, sequence])
+            # While stalled only the first gap has to be exact: when it closes, all is folded again.
+            full = self.stalled and len(self.missing) >= TRACKED_RANGES
+            if sequence > self.end_sequence and not full:
+                if self.missing and self.missing[-1][1] == self.end_sequence:
+                    self.missing[-1][1] = sequence
+                else:
+                    self.missing.append([self.end_sequence, sequence])
             self.end_sequence = sequence + 1
             return
         for index, (first, end) in enumerate(self.missing):
@@ -241,7 +253,7 @@ def in_order(events: Iterable[Event]) -> Ordered:
 
 
 def gap_reason(sequencer: Sequencer) -> str | None:
-    """Words for the missing numbers of a trace, None when nothing is missing. Starts with trace_gap."""
+    """Words for the missing numbers of a trace (trace_gap: ..), None when nothing is missing."""
     gaps = sequencer.gaps()
     if not gaps:
         return None
@@ -253,7 +265,7 @@ def gap_reason(sequencer: Sequencer) -> str | None:
 
 
 def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dict[str, Any]]:
-    """Verdicts as they stand behind a gap: what HOLDS so far is UNKNOWN, a violation stays proven."""
+    """Verdicts as they stand behind a gap: HOLDS becomes UNKNOWN, a violation stays proven."""
     if reason is None:
         return list(verdicts)
     result = []

@@ -1,0 +1,131 @@
+"""The order of a trace: gaps, duplicates, conflicts and generations, one by one and all at once."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replication.protocol.events import Event, HighWatermarkAdvanced, InputEnded
+from replication.protocol.sequencing import Sequencer, gap_reason, in_order, with_gap
+
+
+def event(sequence: int, content: str = "a", generation: int = 0, trace: str = "t") -> Event:
+    return Event(
+        event_id=f"{trace}{generation}-{sequence}-{content}",
+        trace_id=trace,
+        cluster_id="c",
+        topic="t",
+        topic_id="",
+        partition=0,
+        sequence=sequence,
+        fact=HighWatermarkAdvanced(1, sequence),
+        trace_generation=generation,
+    )
+
+
+def one_by_one(events: Sequence[Event], limit: int = 10_000) -> tuple[list[str], Sequencer, int]:
+    """What a stream makes of events: the ids it applied, and how many it found late."""
+    sequencer = Sequencer()
+    applied: list[str] = []
+    late = 0
+    for item in events:
+        before = sequencer.trace
+        if not sequencer.start_trace((item.trace_generation, item.trace_id)):
+            sequencer.superseded += 1
+            continue
+        if sequencer.trace != before:
+            applied = []
+        late += sequencer.offer(item, limit).what == "late"
+        applied += [e.event_id for e in sequencer.ready(limit)]
+    return applied, sequencer, late
+
+
+def test_arrival_order_does_not_matter_without_conflicts() -> None:
+    events = [event(n) for n in range(50)] * 2 + [event(n, generation=1) for n in (0, 1, 3)]
+    expected = in_order(events)
+    for seed in range(20):
+        shuffled = random.Random(seed).sample(events, len(events))
+        applied, sequencer, _ = one_by_one(shuffled)
+        assert applied == [e.event_id for e in expected.ready] == ["t1-0-a", "t1-1-a"]
+        assert sequencer.counts() == expected.sequencer.counts()
+        assert sequencer.gaps() == [(2, 3)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.builds(event, st.integers(0, 12), st.sampled_from("ab"), st.integers(0, 1)), max_size=40
+    )
+)
+def test_counts_add_up_and_the_bounded_form_agrees(events: list[Event]) -> None:
+    ordered = in_order(events)
+    assert sum(ordered.sequencer.counts().values()) == len(events)
+    sequences = [e.sequence for e in ordered.ready]
+    assert sequences == list(range(len(sequences)))
+    applied, sequencer, late = one_by_one(events)
+    assert sum(sequencer.counts().values()) == len(events)
+    if not late:
+        # Nothing arrived for a slot already applied: then the stream knows all that the bulk knows.
+        assert applied == [e.event_id for e in ordered.ready]
+        assert sequencer.counts() == ordered.sequencer.counts()
+        assert sequencer.gaps() == ordered.sequencer.gaps()
+
+
+def test_two_contents_in_one_slot_count_for_nothing_whichever_came_first() -> None:
+    events = [event(0), event(1), event(1, "b"), event(2), event(1)]
+    ordered = in_order(events)
+    assert [e.event_id for e in ordered.ready] == ["t0-0-a"]
+    assert {e.event_id for e in ordered.conflicts} == {"t0-1-a", "t0-1-b"}
+    assert ordered.sequencer.counts() == {
+        "applied": 1, "duplicates": 1, "quarantined": 2, "held": 1, "superseded": 0,
+    }  # fmt: skip
+    reason = gap_reason(ordered.sequencer)
+    assert reason == "trace_gap: events 1 of trace t are missing: they have not arrived"
+
+
+def test_a_partition_stalls_beyond_the_limit_and_asks_to_be_folded_again() -> None:
+    events = [event(n) for n in range(1, 40)]
+    applied, sequencer, _ = one_by_one(events, limit=10)
+    assert applied == []
+    assert sequencer.stalled
+    assert not sequencer.wants_refold
+    assert sequencer.held_count == 39
+    assert len(sequencer.held) == 0
+    assert sequencer.offer(event(0), 10).what == "held"
+    assert sequencer.wants_refold
+    assert sum(sequencer.counts().values()) == 40
+
+
+def test_a_stalled_partition_with_many_gaps_still_knows_its_first_one() -> None:
+    events = [event(n) for n in range(1, 6_000, 2)]
+    _, sequencer, _ = one_by_one(events, limit=10)
+    assert sequencer.stalled
+    assert sequencer.gaps()[0] == (0, 1)
+    assert not sequencer.wants_refold
+
+
+def test_a_long_contiguous_run_out_of_order_inside_the_limit_is_applied() -> None:
+    events = [event(n) for n in range(1, 10)] + [event(0)]
+    applied, sequencer, _ = one_by_one(events, limit=10)
+    assert len(applied) == 10
+    assert not sequencer.gaps()
+    assert gap_reason(sequencer) is None
+
+
+def test_the_declared_end_is_said_in_the_reason() -> None:
+    last = Event("end", "t", "c", "t", "", 0, 3, InputEnded())
+    _, sequencer, _ = one_by_one([event(0), last])
+    assert gap_reason(sequencer) == (
+        "trace_gap: events 1..2 of trace t are missing: the input ended without them"
+    )
+
+
+@pytest.mark.parametrize(("verdict", "expected"), [("HOLDS", "UNKNOWN"), ("VIOLATED", "VIOLATED")])
+def test_behind_a_gap_nothing_holds_and_what_is_proven_stays(verdict: str, expected: str) -> None:
+    row = {"invariant": "x", "verdict": verdict, "reason": "r", "settled_by": []}
+    (changed,) = with_gap([row], "trace_gap: events 1 of trace t are missing: not arrived")
+    assert changed["verdict"] == expected
+    assert row["verdict"] == verdict
+    assert bool(changed["settled_by"]) == (expected == "UNKNOWN")
