@@ -1,0 +1,767 @@
+#!/usr/bin/env python3
+# ruff: noqa: UP006, UP007, UP035, UP045, B905, RUF007
+# This one file also runs alone under Python 3.6, which knows no newer spelling.
+"""Reads one Kafka log directory beside the running broker into one small file.
+
+    python3 digest.py /var/kafka-logs --out broker-1.digest.jsonl.gz
+
+Copy this single file to the broker: it needs Python 3.6 or newer and nothing else, asks for idle
+processor and disk priority, changes nothing in the directory and copies no record: of every record
+batch only the header is kept (offsets, leader epoch, CRC, producer, sequence, times). Checkpoint
+files and the controller's metadata log are kept whole. `replication-analyzer diagnose` takes the
+result in place of the directory.
+
+The result is a gzip file of JSON lines. Each segment is a gzip member of its own, so that a reader
+can go straight to it and so that gzip's check sum proves each one whole. The last line says "end";
+without it the file was cut. Times are milliseconds since 1970, UTC, by this machine's clock.
+
+The lower half of the file is the one parser of segments that this project has (`scan_segment`): the
+reader of copied directories stands on it too. Formats: `DefaultRecordBatch` and
+`LegacyRecord` in Kafka's clients/.../common/record; KIP-31, KIP-32, KIP-98.
+"""
+
+import argparse
+import base64
+import gzip
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+FORMAT_NAME = "replication-analyzer-digest"
+FORMAT_VERSION = 1
+
+LOG_DIRECTORY_FILES = (
+    "meta.properties",
+    "replication-offset-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+    ".kafka_cleanshutdown",
+)
+PARTITION_FILES = ("leader-epoch-checkpoint", "partition.metadata")
+CLUSTER_METADATA = "__cluster_metadata-0"
+SEGMENT_NAME = re.compile(r"^\d{20}\.log$")
+PARTITION_NAME = re.compile(r"^.+-\d+(\.[0-9a-f]{32}-(delete|future|stray))?$")
+
+CLUSTER_METADATA_LIMIT = 64 << 20
+SMALL_FILE_LIMIT = 16 << 20
+PIECE = 1 << 20
+BATCHES_PER_LINE = 1024
+
+# What scan_segment knows of one batch, as Kafka writes it (-1 for absent), in this order.
+RAW_FIELDS = (
+    "base_offset",
+    "end_offset",
+    "leader_epoch",
+    "magic",
+    "crc",
+    "size",
+    "position",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "attributes",
+    "record_count",
+    "max_timestamp",
+)
+RawBatch = Tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
+# Where in the file, and why it could not be read.
+RawUnreadable = Tuple[str, str]
+ReadAt = Callable[[int, int], bytes]
+Decompress = Callable[[int, bytes], bytes]
+
+
+# --- The parser of segments -------------------------------------------------------------------
+
+BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+ENTRY_HEADER = struct.Struct(">qiIbb")
+OFFSET_AND_SIZE = struct.Struct(">qi")
+INT32 = struct.Struct(">i")
+INT64 = struct.Struct(">q")
+
+LOG_OVERHEAD = 12
+SMALLEST_BATCH = BATCH_HEADER.size - LOG_OVERHEAD
+SMALLEST_MESSAGE = {0: 14, 1: 22}
+CODEC_MASK = 7
+READ_AHEAD = 256 << 10
+READ_SPARSELY = 4 << 10
+SPARSE_BATCH = 32 << 10
+LARGEST_WRAPPER = 128 << 20
+LARGEST_UNPACKED = 256 << 20
+GIT_LFS = b"version https://git-lfs"
+
+
+def reader_of(stream):
+    # type: (IO[bytes]) -> ReadAt
+    """A function that reads at a position. Not a memory map: a broker that truncates the file
+    under a map would end this process with SIGBUS."""
+
+    def read_at(position, count):
+        # type: (int, int) -> bytes
+        stream.seek(position)
+        return stream.read(count)
+
+    return read_at
+
+
+def scan_segment(
+    read_at: ReadAt, size: int, decompress: Optional[Decompress] = None
+) -> Iterator[Union[RawBatch, RawUnreadable]]:
+    """Walks the `size` first bytes of a segment from batch to batch, reading headers only.
+
+    Yields a tuple of RAW_FIELDS for each batch (for each message or wrapper message of the formats
+    before 0.11) and a pair (where, reason) for each place that is none. A tail of zeros is a
+    preallocated segment's lawful end. What cannot be stepped over ends the walk, as it ends
+    the broker's own recovery. Memory: one read-ahead buffer, and one wrapper message.
+    """
+    unpack = BATCH_HEADER.unpack_from
+    header_size = BATCH_HEADER.size
+    position = 0
+    start = 0
+    buffer = b""
+    last_size = 0
+    while position < size:
+        inside = position - start
+        if inside + header_size > len(buffer):
+            ahead = READ_SPARSELY if last_size > SPARSE_BATCH else READ_AHEAD
+            buffer = read_at(position, min(ahead, size - position))
+            start = position
+            inside = 0
+        if inside + header_size <= len(buffer):
+            (
+                base_offset,
+                length,
+                leader_epoch,
+                magic,
+                crc,
+                attributes,
+                last_offset_delta,
+                _,
+                max_timestamp,
+                producer_id,
+                producer_epoch,
+                base_sequence,
+                record_count,
+            ) = unpack(buffer, inside)
+            if (
+                magic == 2
+                and length >= SMALLEST_BATCH
+                and base_offset >= 0
+                and last_offset_delta >= 0
+                and record_count >= 0
+                and position + LOG_OVERHEAD + length <= size
+            ):
+                last_size = LOG_OVERHEAD + length
+                yield (
+                    base_offset,
+                    base_offset + last_offset_delta + 1,
+                    leader_epoch,
+                    2,
+                    crc,
+                    last_size,
+                    position,
+                    producer_id,
+                    producer_epoch,
+                    base_sequence,
+                    attributes,
+                    record_count,
+                    max_timestamp,
+                )
+                position += last_size
+                continue
+        item, last_size = _look_closer(
+            read_at, position, size, buffer[inside : inside + header_size], decompress
+        )
+        if item is not None:
+            yield item
+        if not last_size:
+            return
+        position += last_size
+
+
+def _look_closer(
+    read_at: ReadAt,
+    position: int,
+    size: int,
+    head: bytes,
+    decompress: Optional[Decompress],
+) -> Tuple[Union[RawBatch, RawUnreadable, None], int]:
+    """What stands at a position where no whole batch of format 2 does, and how far to step on
+    (0 = nothing after this can be found)."""
+    here = f"byte {position}"
+    if not head:
+        return (here, "the file became shorter while it was read"), 0
+    if head.count(0) == len(head):
+        other = _first_nonzero(read_at, position, size)
+        if other is None:
+            return None, 0
+        return (here, f"zeros, and other bytes again from byte {other} on"), 0
+    if position == 0 and _is_text(head):
+        if head.startswith(GIT_LFS):
+            return ("file", "a Git LFS pointer, not the segment it stands for"), 0
+        return ("file", "text, not a segment"), 0
+    if len(head) < ENTRY_HEADER.size:
+        return (here, f"torn: the file ends {len(head)} bytes into a batch header"), 0
+    base_offset, length, crc, magic, attributes = ENTRY_HEADER.unpack_from(head)
+    if magic not in (0, 1, 2):
+        if position == 0:
+            return ("file", f"not a segment: unknown record format {magic}"), 0
+        return (here, f"no batch here: unknown record format {magic}"), 0
+    if length < (SMALLEST_BATCH if magic == 2 else SMALLEST_MESSAGE[magic]) or base_offset < 0:
+        return (here, f"no batch here: offset {base_offset}, length {length}"), 0
+    whole = LOG_OVERHEAD + length
+    if position + whole > size:
+        present = f"{size - position} are in the file"
+        return (here, f"torn: a batch of {whole} bytes at offset {base_offset}, {present}"), 0
+    if magic == 2:
+        return (here, f"a damaged batch header at offset {base_offset}"), whole
+    if attributes & CODEC_MASK:
+        return _scan_wrapper(read_at, position, whole, decompress or decompress_plainly), whole
+    timestamp = INT64.unpack_from(head, 18)[0] if magic == 1 else -1
+    end_offset = base_offset + 1
+    fixed = (base_offset, end_offset, -1, magic, crc, whole, position)
+    return (*fixed, -1, -1, -1, attributes, 1, timestamp), whole
+
+
+def _scan_wrapper(
+    read_at: ReadAt, position: int, whole: int, decompress: Decompress
+) -> Union[RawBatch, RawUnreadable]:
+    """One compressed message before 0.11. Its own offset is that of the last message inside; the
+    messages inside carry their offsets in format 0, and relative ones in format 1 (KIP-31)."""
+    here = f"byte {position}"
+    if whole > LARGEST_WRAPPER:
+        return here, f"a compressed message of {whole} bytes"
+    message = read_at(position, whole)
+    if len(message) < whole:
+        return here, "the file became shorter while it was read"
+    last_offset, _, crc, magic, attributes = ENTRY_HEADER.unpack_from(message)
+    timestamp = INT64.unpack_from(message, 18)[0] if magic == 1 else -1
+    try:
+        inner = [
+            offset
+            for offset, _, _ in inner_messages(
+                decompress(attributes & CODEC_MASK, message_value(message))
+            )
+        ]
+    except (ValueError, struct.error) as error:
+        return here, f"a compressed message that does not unpack: {error}"
+    if not inner:
+        return here, "a compressed message with nothing inside"
+    first_offset = inner[0] if magic == 0 else last_offset - inner[-1] + inner[0]
+    if not 0 <= first_offset <= last_offset:
+        return here, f"a compressed message whose inner offsets begin at {first_offset}"
+    fixed = (first_offset, last_offset + 1, -1, magic, crc, whole, position)
+    return (*fixed, -1, -1, -1, attributes, len(inner), timestamp)
+
+
+def message_value(message: bytes) -> bytes:
+    """The value of one message in format 0 or 1, given from its offset field on."""
+    at = 26 if message[16] == 1 else 18
+    key_size = INT32.unpack_from(message, at)[0]
+    at += 4 + max(key_size, 0)
+    value_size = INT32.unpack_from(message, at)[0]
+    at += 4
+    if value_size < 0 or at + value_size > len(message):
+        raise ValueError(f"its value has {value_size} bytes")
+    return message[at : at + value_size]
+
+
+def inner_messages(message_set: bytes) -> Iterator[Tuple[int, int, int]]:
+    """(offset as written, position, size) of each message of a decompressed message set."""
+    position = 0
+    while position < len(message_set):
+        offset, length = OFFSET_AND_SIZE.unpack_from(message_set, position)
+        whole = LOG_OVERHEAD + length
+        if length < SMALLEST_MESSAGE[0] or position + whole > len(message_set):
+            raise ValueError(f"an inner message of {length} bytes at byte {position}")
+        yield offset, position, whole
+        position += whole
+
+
+def _first_nonzero(read_at: ReadAt, position: int, size: int) -> Optional[int]:
+    while position < size:
+        chunk = read_at(position, min(READ_AHEAD, size - position))
+        if not chunk:
+            return None
+        if chunk.count(0) != len(chunk):
+            return position + len(chunk) - len(chunk.lstrip(b"\0"))
+        position += len(chunk)
+    return None
+
+
+def _is_text(head: bytes) -> bool:
+    return all(byte >= 32 or byte in (9, 10, 13) for byte in head)
+
+
+# --- Codecs of the old formats, in plain Python because a broker has no other --------------------
+
+
+def decompress_plainly(codec: int, packed: bytes) -> bytes:
+    """gzip, snappy and lz4. Raises ValueError for what cannot be unpacked. zstd (KIP-110) exists
+    only with format 2, whose headers tell everything without unpacking."""
+    try:
+        if codec == 1:
+            return gunzip(packed)
+        if codec == 2:
+            return _unsnap_framed(packed)
+        if codec == 3:
+            return _unpack_lz4_frame(packed)
+    except IndexError:
+        raise ValueError("its data is cut short") from None
+    raise ValueError(f"unknown compression {codec}")
+
+
+def gunzip(packed: bytes) -> bytes:
+    """Unpacks one gzip stream of bounded size; raises ValueError."""
+    unpacker = zlib.decompressobj(31)
+    try:
+        unpacked = unpacker.decompress(packed, LARGEST_UNPACKED)
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+    if not unpacker.eof:
+        raise ValueError("its gzip data is cut short, or unpacks to more than 256 MB")
+    return unpacked
+
+
+def snappy_blocks(packed: bytes) -> List[bytes]:
+    """The raw snappy blocks of a Kafka value: snappy-java's frame around them, or a single one."""
+    if packed[:8] != b"\x82SNAPPY\0":
+        return [packed]
+    blocks = []
+    at = 16
+    while at < len(packed):
+        size = INT32.unpack_from(packed, at)[0]
+        at += 4
+        if size < 0 or at + size > len(packed):
+            raise ValueError(f"a snappy block of {size} bytes")
+        blocks.append(packed[at : at + size])
+        at += size
+    return blocks
+
+
+def _unsnap_framed(packed: bytes) -> bytes:
+    return b"".join(_unsnap(block) for block in snappy_blocks(packed))
+
+
+def _unsnap(block: bytes) -> bytes:
+    """One raw snappy block: a length, then literals and copies of what came before."""
+    size, at = _unsigned_varint(block)
+    if size > LARGEST_UNPACKED:
+        raise ValueError(f"a snappy block of {size} bytes")
+    unpacked = bytearray()
+    while at < len(block):
+        tag = block[at]
+        at += 1
+        kind = tag & 3
+        if kind == 0:
+            length = (tag >> 2) + 1
+            if length > 60:
+                extra = length - 60
+                length = int.from_bytes(block[at : at + extra], "little") + 1
+                at += extra
+            unpacked += block[at : at + length]
+            at += length
+            continue
+        if kind == 1:
+            length = ((tag >> 2) & 7) + 4
+            distance = ((tag >> 5) << 8) | block[at]
+            at += 1
+        else:
+            length = (tag >> 2) + 1
+            extra = 2 if kind == 2 else 4
+            distance = int.from_bytes(block[at : at + extra], "little")
+            at += extra
+        _copy_back(unpacked, distance, length)
+        if len(unpacked) > size:
+            break
+    if len(unpacked) != size:
+        raise ValueError(f"a snappy block of {size} bytes unpacks to {len(unpacked)}")
+    return bytes(unpacked)
+
+
+def _unsigned_varint(data: bytes) -> Tuple[int, int]:
+    value = 0
+    for at in range(5):
+        value |= (data[at] & 0x7F) << (7 * at)
+        if data[at] < 0x80:
+            return value, at + 1
+    raise ValueError("a length of more than five bytes")
+
+
+def _copy_back(unpacked: bytearray, distance: int, length: int) -> None:
+    begin = len(unpacked) - distance
+    if distance == 0 or begin < 0:
+        raise ValueError(f"a copy from {distance} bytes before {len(unpacked)}")
+    if distance >= length:
+        unpacked += unpacked[begin : begin + length]
+    else:
+        pattern = bytes(unpacked[begin:])
+        unpacked += (pattern * (length // distance + 1))[:length]
+
+
+def _unpack_lz4_frame(packed: bytes) -> bytes:
+    """One LZ4 frame. Check sums are not looked at: Kafka wrote wrong ones in format 0
+    (KAFKA-3160), and the message has its own CRC."""
+    if packed[:4] != b"\x04\x22\x4d\x18":
+        raise ValueError("no LZ4 frame")
+    flags = packed[4]
+    at = 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    block_tail = 4 if flags & 0x10 else 0
+    unpacked = bytearray()
+    while True:
+        size = int.from_bytes(packed[at : at + 4], "little")
+        if at + 4 > len(packed):
+            raise ValueError("its LZ4 frame is cut short")
+        at += 4
+        if size == 0:
+            return bytes(unpacked)
+        plain = bool(size & 0x80000000)
+        size &= 0x7FFFFFFF
+        if at + size > len(packed):
+            raise ValueError(f"an LZ4 block of {size} bytes")
+        if plain:
+            unpacked += packed[at : at + size]
+        else:
+            _unpack_lz4_block(packed[at : at + size], unpacked)
+        at += size + block_tail
+        if len(unpacked) > LARGEST_UNPACKED:
+            raise ValueError("it unpacks to more than 256 MB")
+
+
+def _unpack_lz4_block(block: bytes, unpacked: bytearray) -> None:
+    at = 0
+    while at < len(block):
+        token = block[at]
+        length, at = _lz4_length(block, token >> 4, at + 1)
+        if at + length > len(block):
+            raise ValueError(f"a literal of {length} bytes")
+        unpacked += block[at : at + length]
+        at += length
+        if at >= len(block):
+            return
+        distance = block[at] | (block[at + 1] << 8)
+        length, at = _lz4_length(block, token & 15, at + 2)
+        if len(unpacked) + length > LARGEST_UNPACKED:
+            raise ValueError("it unpacks to more than 256 MB")
+        _copy_back(unpacked, distance, length + 4)
+
+
+def _lz4_length(block: bytes, nibble: int, at: int) -> Tuple[int, int]:
+    length = nibble
+    if nibble == 15:
+        while True:
+            byte = block[at]
+            at += 1
+            length += byte
+            if byte != 255:
+                break
+    return length, at
+
+
+# --- Batches as columns: most of them hold one value, or small steps ------------------------------
+
+
+def pack_batches(rows: Sequence[RawBatch]) -> Dict[str, Any]:
+    """Neighbouring batches of one segment as columns that compress well; `unpack_batches` is the
+    way back. Positions follow from the first one and the sizes."""
+    columns = dict(zip(RAW_FIELDS, zip(*rows)))
+    ends = columns["end_offset"]
+    starts = columns["base_offset"]
+    return {
+        "count": len(rows),
+        "position": rows[0][6],
+        "first_offset": starts[0],
+        "gap": _pack([0] + [start - end for start, end in zip(starts[1:], ends)]),
+        "offsets": _pack([end - start for start, end in zip(starts, ends)]),
+        "leader_epoch": _pack(columns["leader_epoch"]),
+        "magic": _pack(columns["magic"]),
+        "crc": base64.b64encode(struct.pack(f">{len(rows)}I", *columns["crc"])).decode("ascii"),
+        "size": _pack(columns["size"]),
+        "producer_id": _pack(columns["producer_id"]),
+        "producer_epoch": _pack(columns["producer_epoch"]),
+        "base_sequence": _pack(columns["base_sequence"]),
+        "attributes": _pack(columns["attributes"]),
+        "record_count": _pack(columns["record_count"]),
+        "max_timestamp": _pack(columns["max_timestamp"]),
+    }
+
+
+def unpack_batches(columns: Dict[str, Any]) -> Iterator[RawBatch]:
+    """The batches that `pack_batches` was given. Raises ValueError, KeyError or TypeError when
+    the columns are not of its making."""
+    count = columns["count"]
+    crcs = struct.unpack(f">{count}I", base64.b64decode(columns["crc"]))
+    rest = [
+        _unpack(columns[name], count)
+        for name in (
+            "gap",
+            "offsets",
+            "leader_epoch",
+            "magic",
+            "size",
+            "producer_id",
+            "producer_epoch",
+            "base_sequence",
+            "attributes",
+            "record_count",
+            "max_timestamp",
+        )
+    ]
+    position = columns["position"]
+    base_offset = columns["first_offset"]
+    for crc, row in zip(crcs, zip(*rest)):
+        gap, offsets, leader_epoch, magic, size = row[:5]
+        base_offset += gap
+        end_offset = base_offset + offsets
+        fixed = (base_offset, end_offset, leader_epoch, magic, crc, size, position)
+        yield (*fixed, *row[5:])
+        base_offset = end_offset
+        position += size
+
+
+def _pack(values: Sequence[int]) -> Union[int, List[int]]:
+    first = values[0]
+    if values.count(first) == len(values):
+        return first
+    return [first] + [value - before for before, value in zip(values, values[1:])]
+
+
+def _unpack(column: Union[int, List[int]], count: int) -> List[int]:
+    if isinstance(column, int):
+        return [column] * count
+    if len(column) != count:
+        raise ValueError(f"a column of {len(column)} values for {count} batches")
+    value = 0
+    values = []
+    for step in column:
+        value += step
+        values.append(value)
+    return values
+
+
+# --- The digest -------------------------------------------------------------------------------
+
+
+class DigestFile:
+    """Writes lines of JSON into gzip members; `new_member` begins the next one."""
+
+    def __init__(self, stream):
+        # type: (IO[bytes]) -> None
+        self._stream = stream
+        self._member = None  # type: Optional[gzip.GzipFile]
+        self.batches = 0
+        self.failures = 0
+
+    def line(self, **content: Any) -> None:
+        if self._member is None:
+            self._member = gzip.GzipFile(filename="", mode="wb", fileobj=self._stream, mtime=0)
+        text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+        self._member.write(text.encode("ascii") + b"\n")
+
+    def failed(self, name: str, error: OSError) -> None:
+        """A file that could not be read: brokers delete and rename beside us."""
+        self.failures += 1
+        self.line(failed=name, reason=error.strerror or str(error))
+
+    def new_member(self) -> None:
+        if self._member is not None:
+            self._member.close()
+            self._member = None
+
+
+def write_digest(directory: str, stream: IO[bytes]) -> DigestFile:
+    """Writes the digest of one log directory. Raises OSError when the directory itself cannot be
+    listed or the output cannot be written; single files that cannot be read are noted inside.
+
+    The log directory's checkpoint files are read before the segments they speak of, so that on a
+    running broker a log can only have grown since its high watermark was noted."""
+    names = sorted(os.listdir(directory))
+    out = DigestFile(stream)
+    out.line(digest=FORMAT_NAME, format_version=FORMAT_VERSION, started_ms=_now())
+    for name in LOG_DIRECTORY_FILES:
+        if name in names:
+            _write_small_file(out, directory, name)
+    if CLUSTER_METADATA in names:
+        _write_cluster_metadata(out, directory)
+    out.new_member()
+    for name in names:
+        if name != CLUSTER_METADATA and is_partition_directory(os.path.join(directory, name)):
+            _write_partition(out, directory, name)
+    out.new_member()
+    out.line(end=True, finished_ms=_now(), batch_count=out.batches, failures=out.failures)
+    out.new_member()
+    return out
+
+
+def is_partition_directory(path: str) -> bool:
+    """Named like a partition's directory, and holding what only such a directory holds."""
+    if not PARTITION_NAME.match(os.path.basename(path)):
+        return False
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return False
+    return any(name in PARTITION_FILES or SEGMENT_NAME.match(name) for name in names)
+
+
+def _write_partition(out: DigestFile, directory: str, partition: str) -> None:
+    out.new_member()
+    try:
+        names = sorted(os.listdir(os.path.join(directory, partition)))
+    except OSError as error:
+        out.failed(partition, error)
+        return
+    out.line(partition_directory=partition, names=names)
+    for name in PARTITION_FILES:
+        if name in names:
+            _write_small_file(out, directory, partition + "/" + name)
+    for name in names:
+        if SEGMENT_NAME.match(name):
+            out.new_member()
+            _write_segment(out, directory, partition + "/" + name)
+
+
+def _write_segment(out: DigestFile, directory: str, name: str) -> None:
+    """One segment up to the size it has now; what the broker appends meanwhile is not in it."""
+    started = _now()
+    out.line(segment=name)
+    rows = []  # type: List[RawBatch]
+    try:
+        with open(os.path.join(directory, name), "rb", buffering=0) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            for item in scan_segment(reader_of(stream), size):
+                if len(item) == 2:
+                    _write_batches(out, rows)
+                    out.line(unreadable=item)
+                    continue
+                rows.append(item)
+                if len(rows) == BATCHES_PER_LINE:
+                    _write_batches(out, rows)
+    except OSError as error:
+        out.failed(name, error)
+    _write_batches(out, rows)
+    out.line(segment_end=name, captured_ms=[started, _now()])
+
+
+def _write_batches(out: DigestFile, rows: List[RawBatch]) -> None:
+    """Writes and forgets the batches collected so far. A batch that was stepped over lies between
+    two lines, never within one: positions are counted from the first."""
+    if rows:
+        out.batches += len(rows)
+        out.line(batches=pack_batches(rows))
+        del rows[:]
+
+
+def _write_small_file(out: DigestFile, directory: str, name: str) -> None:
+    started = _now()
+    try:
+        with open(os.path.join(directory, name), "rb") as stream:
+            content = stream.read(SMALL_FILE_LIMIT)
+    except OSError as error:
+        out.failed(name, error)
+        return
+    packed = base64.b64encode(content).decode("ascii")
+    try:
+        text = content.decode("ascii")
+        out.line(file=name, text=text, captured_ms=[started, _now()])
+    except UnicodeDecodeError:
+        out.line(file=name, base64=packed, captured_ms=[started, _now()])
+
+
+def _write_cluster_metadata(out: DigestFile, directory: str) -> None:
+    """The controller's log and snapshots, whole: newest first, as many as the limit allows."""
+    room = CLUSTER_METADATA_LIMIT
+    sizes = []
+    for name in sorted(os.listdir(os.path.join(directory, CLUSTER_METADATA))):
+        if name.endswith((".log", ".checkpoint")) or name in (*PARTITION_FILES, "quorum-state"):
+            path = CLUSTER_METADATA + "/" + name
+            sizes.append((name[:1].isdigit(), name, path))
+    left_out = []  # type: List[str]
+    for _, _, path in sorted(sizes, reverse=True):
+        try:
+            size = os.path.getsize(os.path.join(directory, path))
+            if left_out or size > room:
+                left_out.append(path)
+                continue
+            room -= size
+            _write_whole_file(out, directory, path, size)
+        except OSError as error:
+            out.failed(path, error)
+    if left_out:
+        limit = f"more than {CLUSTER_METADATA_LIMIT >> 20} MB of cluster metadata"
+        out.line(note=f"{limit}; left out, oldest first to go: {', '.join(left_out)}")
+
+
+def _write_whole_file(out: DigestFile, directory: str, name: str, size: int) -> None:
+    started = _now()
+    with open(os.path.join(directory, name), "rb") as stream:
+        at = 0
+        while at < size or at == 0:
+            piece = stream.read(min(PIECE, size - at))
+            if not piece and at:
+                break
+            packed = base64.b64encode(piece).decode("ascii")
+            out.line(piece_of=name, at=at, base64=packed, captured_ms=[started, _now()])
+            if not piece:
+                break
+            at += len(piece)
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def take_lowest_priority() -> None:
+    """Idle processor and disk priority, as far as this system has them."""
+    if hasattr(os, "nice"):
+        try:
+            os.nice(19)
+        except OSError:
+            print("digest: could not lower the processor priority", file=sys.stderr)
+    ionice = shutil.which("ionice")
+    if ionice is not None:
+        subprocess.call([ionice, "-c", "3", "-p", str(os.getpid())], stderr=subprocess.DEVNULL)
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="digest.py",
+        description="Reads a Kafka log directory into one small file for replication-analyzer.",
+    )
+    parser.add_argument("directory", help="one directory of log.dirs; run once for each")
+    parser.add_argument("--out", required=True, help="file to write, such as broker-1.jsonl.gz")
+    options = parser.parse_args(arguments)
+    directory = os.path.realpath(options.directory)
+    target = os.path.realpath(options.out)
+    if target.startswith(directory + os.sep):
+        print("digest: --out must not lie inside the log directory", file=sys.stderr)
+        return 2
+    if not os.path.isdir(directory):
+        print(f"digest: {options.directory} is no directory", file=sys.stderr)
+        return 2
+    take_lowest_priority()
+    unfinished = target + ".unfinished"
+    try:
+        with open(unfinished, "wb") as stream:
+            out = write_digest(directory, stream)
+        os.replace(unfinished, target)
+    except OSError as error:
+        print(f"digest: {error}", file=sys.stderr)
+        return 2
+    size = os.path.getsize(target)
+    print(f"digest: {out.batches} record batches, {size} bytes in {options.out}", file=sys.stderr)
+    if out.failures:
+        text = "files could not be read; they are named in the digest"
+        print(f"digest: {out.failures} {text}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
