@@ -11,6 +11,7 @@ carries the leader field, `partition_epoch` with every change (KIP-631, KIP-966)
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -266,11 +267,12 @@ class _Replay:
     changes: list[PartitionChange] = field(default_factory=list)
     brokers: list[BrokerChange] = field(default_factory=list)
     controllers: list[ControllerChange] = field(default_factory=list)
-    epoch_starts: list[tuple[int, int]] = field(default_factory=list)
+    epoch_runs: list[tuple[int, Counter[int]]] = field(default_factory=list)
     transaction: list[_Entry] | None = None
     transaction_start: int = 0
     from_snapshot: bool = False
     forgotten: bool = False
+    run_broken: bool = False
     damaged_from: int | None = None
     reported_unknown: set[tuple[str, int]] = field(default_factory=set)
 
@@ -393,13 +395,20 @@ class _Replay:
             )
             self.unreadable.append(Unreadable(path, f"byte {batch.position}", reason))
             self.forget_partitions()
-        if not self.epoch_starts or batch.leader_epoch > self.epoch_starts[-1][0]:
-            self.epoch_starts.append((batch.leader_epoch, batch.base_offset))
         broken: list[Unreadable] = []
-        for entry in self._decoded(batch, path, broken):
+        entries = list(self._decoded(batch, path, broken))
+        self.unreadable.extend(broken)
+        if (
+            not self.epoch_runs
+            or self.run_broken
+            or any(entry.record.name == "LeaderChange" for entry in entries)
+        ):
+            self.epoch_runs.append((batch.base_offset, Counter()))
+            self.run_broken = False
+        self.epoch_runs[-1][1][batch.leader_epoch] += 1
+        for entry in entries:
             if entry.offset >= self.expected:
                 self._apply_in_transaction(entry)
-        self.unreadable.extend(broken)
         self.expected = max(self.expected, batch.end_offset)
 
     def _decoded(
@@ -435,7 +444,7 @@ class _Replay:
         """Drop every registration: records are missing that may have changed any of them."""
         self.partitions.clear()
         self.transaction = None
-        self.forgotten = True
+        self.forgotten = self.run_broken = True
         self._damaged()
 
     def _damaged(self) -> None:
@@ -687,7 +696,7 @@ class _Replay:
         )
 
     def _leader_change(self, entry: _Entry) -> None:
-        leader_epoch = self.epoch_starts[-1][0] if self.epoch_starts else 0
+        leader_epoch = max(self.epoch_runs[-1][1]) if self.epoch_runs else 0
         leader = entry.record.values["leader_id"]
         self.controllers.append(ControllerChange(leader, leader_epoch, entry.at, entry.offset))
         self._set_voters(entry)
@@ -698,6 +707,25 @@ class _Replay:
 
     # -- the answer ------------------------------------------------------------------------------
 
+    def _epoch_starts(self) -> tuple[tuple[int, int], ...]:
+        """(leader epoch, first offset), by what most batches since a LeaderChange say.
+
+        The epoch of a batch stands outside its checksum, and one changed byte there would make a
+        copy look newer than all others: so no single batch is believed.
+        """
+        starts: dict[int, int] = {}
+        for start, seen in self.epoch_runs:
+            leader_epoch = seen.most_common(1)[0][0]
+            starts.setdefault(leader_epoch, start)
+            if len(seen) > 1:
+                others = ", ".join(str(epoch) for epoch in sorted(seen) if epoch != leader_epoch)
+                reason = (
+                    f"after metadata offset {start}, in leader epoch {leader_epoch}, batches carry"
+                    f" leader epoch {others}: not believed"
+                )
+                self.unreadable.append(Unreadable(self.path, "file", reason))
+        return tuple(sorted(starts.items(), key=lambda start: start[1]))
+
     def history(self, properties: Mapping[str, str], snapshots: list[int]) -> MetadataHistory:
         if self.transaction is not None:
             reason = (
@@ -705,6 +733,7 @@ class _Replay:
                 f" in this copy: its {len(self.transaction)} records do not count"
             )
             self.unreadable.append(Unreadable(self.path, "file", reason))
+        epoch_starts = self._epoch_starts()
         node = properties.get("node.id", "").strip()
         # A lone controller commits what it appends. A snapshot is only made of what is committed.
         committed = self.expected if len(self.voters) == 1 else max(snapshots, default=0) or None
@@ -720,7 +749,7 @@ class _Replay:
             first_offset=self.first_offset,
             end_offset=self.expected,
             committed_end_offset=committed,
-            epoch_starts=tuple(self.epoch_starts),
+            epoch_starts=epoch_starts,
             cluster_id=properties.get("cluster.id", "").strip() or None,
             node_id=int(node) if node.isdigit() else None,
             voters=self.voters,

@@ -1,0 +1,692 @@
+"""The KRaft metadata log: real ones against what Kafka's own decoder said of them, and made ones.
+
+`cluster_metadata/<incident>/` are controllers' logs from captured incidents; `elections.json` in
+each was worked out with Kafka's kafka-dump-log and the brokers' log lines, not with this reader.
+"""
+
+import contextlib
+import gzip
+import json
+import shutil
+import struct
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replication.evidence.cluster_metadata import (
+    MetadataHistory,
+    PartitionRegistration,
+    longest_history,
+    read_cluster_metadata,
+    read_metadata_bytes,
+)
+from replication.evidence.metadata_records import (
+    MetadataRecordError,
+    decode_record,
+    uuid_text,
+)
+
+CAPTURED = Path(__file__).parent / "cluster_metadata"
+INCIDENTS = sorted(path.name for path in CAPTURED.iterdir())
+LOG = "0" * 20 + ".log"
+TOPIC_ID = bytes(range(16))
+OTHER_TOPIC_ID = bytes(range(16, 32))
+ALL = (1, 2, 3)
+
+
+# -- a writer of metadata logs, by Kafka's protocol guide ----------------------------------------
+
+
+def uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    return uvarint(value * 2 if value >= 0 else -value * 2 - 1)
+
+
+def text(value: str | None) -> bytes:
+    raw = (value or "").encode()
+    return b"\0" if value is None else uvarint(len(raw) + 1) + raw
+
+
+def ints(values: Any) -> bytes:
+    return uvarint(len(values) + 1) + b"".join(struct.pack(">i", value) for value in values)
+
+
+def tags(fields: dict[int, bytes]) -> bytes:
+    out = uvarint(len(fields))
+    for tag in sorted(fields):
+        out += uvarint(tag) + uvarint(len(fields[tag])) + fields[tag]
+    return out
+
+
+def framed(api_key: int, version: int, body: bytes) -> bytes:
+    return uvarint(1) + uvarint(api_key) + uvarint(version) + body
+
+
+def topic(name: str = "t", topic_id: bytes = TOPIC_ID) -> bytes:
+    return framed(2, 0, text(name) + topic_id + tags({}))
+
+
+def remove_topic(topic_id: bytes = TOPIC_ID) -> bytes:
+    return framed(9, 0, topic_id + tags({}))
+
+
+def partition(
+    leader: int = 1,
+    isr: Any = ALL,
+    replicas: Any = ALL,
+    leader_epoch: int = 0,
+    partition_epoch: int = 0,
+    topic_id: bytes = TOPIC_ID,
+    elr: Any = (),
+    recovering: bool = False,
+) -> bytes:
+    body = struct.pack(">i", 0) + topic_id + ints(replicas) + ints(isr) + ints(()) + ints(())
+    body += struct.pack(">iii", leader, leader_epoch, partition_epoch) + uvarint(1)
+    fields = {1: ints(elr)} if elr else {}
+    if recovering:
+        fields[0] = b"\1"
+    return framed(3, 2, body + tags(fields))
+
+
+def change(topic_id: bytes = TOPIC_ID, version: int = 2, **fields: Any) -> bytes:
+    number = {"isr": 0, "leader": 1, "replicas": 2, "recovery": 5, "elr": 6, "last_known": 7}
+    packed = {}
+    for name, value in fields.items():
+        kind = {"leader": ">i", "recovery": ">b"}.get(name)
+        packed[number[name]] = struct.pack(kind, value) if kind else ints(value)
+    return framed(5, version, struct.pack(">i", 0) + topic_id + tags(packed))
+
+
+def config(key: str, value: str | None, name: str = "t", kind: int = 2) -> bytes:
+    return framed(4, 0, struct.pack(">b", kind) + text(name) + text(key) + text(value) + tags({}))
+
+
+def feature(name: str, level: int) -> bytes:
+    return framed(12, 0, text(name) + struct.pack(">h", level) + tags({}))
+
+
+def register(broker: int, epoch: int, version: int = 3, fenced: bool = True) -> bytes:
+    body = struct.pack(">i", broker) + (b"\0" if version >= 2 else b"") + bytes([broker]) * 16
+    body += struct.pack(">q", epoch)
+    endpoint = text("PLAINTEXT") + text("host") + struct.pack(">Hh", 9092, 0) + tags({})
+    supported = text("metadata.version") + struct.pack(">hh", 1, 30) + tags({})
+    body += uvarint(2) + endpoint + uvarint(2) + supported + text(None) + bytes([fenced])
+    body += b"\0" if version >= 1 else b""
+    directories = {0: uvarint(2) + bytes([broker]) * 16} if version >= 3 else {}
+    if version >= 4:
+        directories[1] = uvarint(1)
+    return framed(0, version, body + tags(directories))
+
+
+def standing(broker: int, epoch: int, fenced: int = 0, shutdown: int = 0) -> bytes:
+    fields = {}
+    if fenced:
+        fields[0] = struct.pack(">b", fenced)
+    if shutdown:
+        fields[1] = struct.pack(">b", shutdown)
+    return framed(17, 1, struct.pack(">iq", broker, epoch) + tags(fields))
+
+
+def begin() -> bytes:
+    return framed(23, 0, tags({0: text("x")}))
+
+
+def end() -> bytes:
+    return framed(24, 0, tags({}))
+
+
+def abort() -> bytes:
+    return framed(25, 0, tags({}))
+
+
+def record(delta: int, value: bytes, key: bytes | None = None) -> bytes:
+    body = b"\0" + varint(0) + varint(delta)
+    body += varint(-1) if key is None else varint(len(key)) + key
+    body += varint(len(value)) + value + varint(0)
+    return varint(len(body)) + body
+
+
+def batch(
+    base: int, *values: bytes, epoch: int = 1, at: int = 1000, control: int | None = None
+) -> bytes:
+    """A batch of format 2; `control` makes it a control batch of that record type."""
+    key = None if control is None else struct.pack(">hh", 0, control)
+    payload = b"".join(record(n, value, key) for n, value in enumerate(values))
+    attributes = 0x20 if control is not None else 0
+    checked = struct.pack(">hiqqqhii", attributes, len(values) - 1, at, at, -1, -1, -1, len(values))
+    checked += payload
+    after_length = struct.pack(">ibI", epoch, 2, crc32c.crc32c(checked)) + checked
+    return struct.pack(">qi", base, len(after_length)) + after_length
+
+
+def log(*values: bytes, base: int = 0, epoch: int = 1) -> bytes:
+    """One batch a record."""
+    return b"".join(
+        batch(base + n, value, epoch=epoch, at=1000 + base + n) for n, value in enumerate(values)
+    )
+
+
+def new_controller(base: int, epoch: int, node: int = 100) -> bytes:
+    voters = uvarint(2) + struct.pack(">i", node) + tags({})
+    value = struct.pack(">hi", 0, node) + voters + voters + tags({})
+    return batch(base, value, epoch=epoch, control=2)
+
+
+def snapshot(*values: bytes, footer: bool = True, at: int = 900) -> bytes:
+    header = struct.pack(">hq", 0, at) + tags({})
+    out = batch(0, struct.pack(">h", 0) + header[2:], control=3) + batch(1, *values)
+    return out + (batch(1 + len(values), struct.pack(">h", 0) + tags({}), control=4) * footer)
+
+
+def history(*values: bytes, **files: bytes) -> MetadataHistory:
+    return read_metadata_bytes("made", {LOG: log(*values), **files})
+
+
+def elections(found: MetadataHistory) -> list[str | None]:
+    return [one.election for one in found.changes]
+
+
+def states(found: MetadataHistory) -> list[PartitionRegistration]:
+    return [one.after for one in found.changes]
+
+
+# -- real logs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("incident", INCIDENTS)
+def test_the_elections_of_a_real_log(incident: str) -> None:
+    found = read_cluster_metadata(CAPTURED / incident)
+    expected = json.loads((CAPTURED / incident / "elections.json").read_text())
+    assert found.unreadable == ()
+    assert [
+        {
+            "topic_partition": f"{one.after.topic}-{one.after.partition}",
+            "topic_id": one.after.topic_id,
+            "leader": one.after.leader,
+            "leader_epoch": one.after.leader_epoch,
+            "partition_epoch": one.after.partition_epoch,
+            "isr": list(one.after.isr),
+            "kind": one.election,
+            "metadata_offset": one.metadata_offset,
+            "at": one.at,
+        }
+        for one in found.changes
+        if one.election
+    ] == [
+        {key: value for key, value in row.items() if key != "ts"}
+        | {"at": round(datetime.fromisoformat(row["ts"]).timestamp() * 1000)}
+        for row in expected
+    ]
+
+
+def test_what_else_a_real_log_tells() -> None:
+    found = read_cluster_metadata(CAPTURED / "not_loss_traps__4.3.0__topic_recreated")
+    assert found.features["metadata.version"] == 30
+    assert found.features["eligible.leader.replicas.version"] == 1
+    old, new = found.topics.items()
+    assert [old[0], old[1].name] == ["vtpakRnaS-GLWtebB6vJfw", "t"]
+    assert new[1].name == "t"
+    assert new[1].deleted_at is None
+    assert old[1].created_at < old[1].deleted_at <= new[1].created_at  # type: ignore[operator]
+    settings = [(one.key, one.value) for one in found.topic_configs["t"]]
+    assert settings == [("min.insync.replicas", value) for value in ("2", None, "2")]
+    assert (found.voters, found.controllers[0].controller) == ((100,), 100)
+    assert found.committed_end_offset == found.end_offset == 94
+    assert {one.kind for one in found.brokers if one.broker == 1} >= {"registered", "unfenced"}
+    assert all(one.log_dirs for one in found.brokers if one.kind == "registered")
+
+
+def test_a_healthy_rolling_restart_has_controlled_shutdowns_and_preferred_or_clean_elections() -> (
+    None
+):
+    found = read_cluster_metadata(CAPTURED / "healthy_rolling_restart__4.3.0")
+    kinds = {one.kind for one in found.brokers}
+    assert kinds == {"registered", "fenced", "unfenced", "controlled_shutdown"}
+    incarnations = {one.incarnation for one in found.brokers if one.broker == 1}
+    assert len(incarnations) == 2
+    assert not any(one.after.recovering for one in found.changes)
+
+
+def test_a_copy_and_its_meta_properties(tmp_path: Path) -> None:
+    copy = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(CAPTURED / "unclean_election__4.1.1", copy)
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=100\ncluster.id=abc\n")
+    found = read_cluster_metadata(copy)
+    assert (found.node_id, found.cluster_id, found.path) == (100, "abc", str(copy))
+
+
+def test_no_directory_is_reported() -> None:
+    found = read_cluster_metadata(Path("no/such/directory"))
+    assert (found.changes, len(found.unreadable)) == ((), 2)
+    assert read_metadata_bytes("empty", {}).unreadable[0].reason.startswith("holds no segment")
+
+
+# -- elections, one kind after the other ---------------------------------------------------------
+
+
+def test_leader_epoch_rises_with_the_leader_field_and_partition_epoch_always() -> None:
+    found = history(topic(), partition(), change(isr=(1, 2)), change(leader=1), change(leader=-1))
+    assert [(one.leader, one.leader_epoch, one.partition_epoch) for one in states(found)] == [
+        (1, 0, 0),
+        (1, 0, 1),
+        (1, 1, 2),
+        (None, 2, 3),
+    ]
+    assert elections(found) == ["initial", None, "same_leader", None]
+    assert found.changes[1].before == found.changes[0].after
+    assert (found.changes[1].metadata_offset, found.changes[1].at) == (2, 1002)
+
+
+def test_clean_and_preferred() -> None:
+    found = history(
+        topic(),
+        partition(leader=2),
+        change(leader=1),  # the head of the assignment, broker 2 goes on in the ISR
+        change(leader=2, isr=(2, 3)),  # 1 left the ISR
+        change(isr=(2, 3, 1)),
+        change(leader=3),  # not the head
+        register(3, 7),
+        standing(3, 7, fenced=-1),
+        standing(3, 7, shutdown=1),
+        change(leader=1),  # the head, but broker 3 is shutting down
+    )
+    assert elections(found) == ["initial", "preferred", "clean", None, "clean", "clean"]
+
+
+def test_unclean_elections_are_marked_only_when_the_mark_changes() -> None:
+    found = history(
+        topic(),
+        partition(isr=(1,)),
+        change(leader=-1),
+        change(leader=2, isr=(2,), recovery=1),
+        change(leader=-1),
+        change(leader=3, isr=(3,)),  # still recovering: no mark
+        change(recovery=0),
+    )
+    assert elections(found) == ["initial", None, "unclean", None, "unclean", None]
+    assert [one.recovering for one in states(found)] == [False, False, True, True, True, False]
+
+
+def test_elections_from_the_elr_and_of_the_last_known_leader() -> None:
+    found = history(
+        feature("eligible.leader.replicas.version", 1),
+        topic(),
+        partition(),
+        change(leader=-1, isr=(), elr=(1, 3), last_known=(1,)),
+        change(leader=3, isr=(3,), elr=(1,), last_known=()),
+        change(leader=-1, isr=(), elr=(1, 3), last_known=(3,)),
+        change(elr=()),  # both were struck
+        change(leader=3, isr=(3,), recovery=1, last_known=()),
+    )
+    kinds = ["initial", None, "eligible_leader_replica", None, None, "last_known_leader"]
+    assert elections(found) == kinds
+
+
+def test_an_unclean_election_passes_over_the_elr_where_it_is_allowed() -> None:
+    setting = config("unclean.leader.election.enable", "true")
+    gone = change(leader=-1, isr=(), elr=(1,), last_known=(1,))
+    found = history(
+        topic(), setting, partition(), gone, change(leader=2, isr=(2,), elr=(), recovery=1)
+    )
+    assert elections(found)[-1] == "unclean"
+    # struck from the ELR and elected as the last known leader in one record (before 4.1.0)
+    found = history(topic(), partition(), gone, change(leader=1, isr=(1,), elr=(), recovery=1))
+    assert elections(found)[-1] == "last_known_leader"
+    found = history(
+        topic(), setting, partition(), gone, change(leader=1, isr=(1,), elr=(), recovery=1)
+    )
+    assert elections(found)[-1] == "unclean"
+
+
+def test_clear_elr_changes_only_what_has_something_to_clear() -> None:
+    found = history(
+        topic(),
+        topic("u", OTHER_TOPIC_ID),
+        partition(elr=(3,), isr=(1, 2)),
+        partition(topic_id=OTHER_TOPIC_ID),
+        framed(28, 0, text("t") + tags({})),
+        framed(28, 0, text("") + tags({})),
+    )
+    assert len(found.changes) == 3
+    assert (states(found)[2].elr, states(found)[2].partition_epoch) == ((), 1)
+
+
+# -- brokers, topics, settings -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_registrations_of_every_version(version: int) -> None:
+    found = history(
+        register(1, 5, version),
+        standing(1, 5, fenced=-1),
+        framed(7, 0, struct.pack(">iq", 1, 5) + tags({})),
+        framed(8, 0, struct.pack(">iq", 1, 5) + tags({})),
+        framed(1, 0, struct.pack(">iq", 1, 5) + tags({})),
+    )
+    assert found.unreadable == ()
+    kinds = [one.kind for one in found.brokers]
+    assert kinds == ["registered", "unfenced", "fenced", "unfenced", "unregistered"]
+    assert {one.incarnation for one in found.brokers} == {uuid_text(b"\1" * 16)}
+    assert found.brokers[0].log_dirs == ((uuid_text(b"\1" * 16),) if version >= 3 else ())
+
+
+def test_settings_end_with_their_topic() -> None:
+    found = history(
+        topic(),
+        config("min.insync.replicas", "2"),
+        config("min.insync.replicas", "2", name="", kind=4),
+        config("log.level", "TRACE", name="1", kind=8),
+        remove_topic(),
+    )
+    assert [one.value for one in found.topic_configs["t"]] == ["2", None]
+    assert [one.value for one in found.cluster_configs[""]] == ["2"]
+    assert list(found.cluster_configs) == [""]
+    assert found.topics[uuid_text(TOPIC_ID)] == ("t", 1000, 1004)
+
+
+# -- transactions --------------------------------------------------------------------------------
+
+
+def test_an_aborted_transaction_changes_nothing() -> None:
+    found = history(topic(), begin(), partition(), abort(), partition(leader=2))
+    assert [one.leader for one in states(found)] == [2]
+    assert found.unreadable == ()
+
+
+def test_a_transaction_counts_when_it_has_ended() -> None:
+    found = history(begin(), topic(), partition(), end())
+    assert (len(found.changes), found.unreadable) == (1, ())
+    found = history(begin(), topic(), partition())
+    assert (found.changes, found.topics) == ((), {})
+    assert "has not ended" in found.unreadable[0].reason
+
+
+# -- what cannot be decoded ----------------------------------------------------------------------
+
+
+def test_an_unknown_record_type_is_passed_over_and_reported() -> None:
+    found = history(topic(), framed(99, 0, b"abc"), partition())
+    assert elections(found) == ["initial"]
+    assert "record type 99" in found.unreadable[0].reason
+    assert found.damaged_from is None
+
+
+def test_records_that_are_not_about_replicas_are_not_looked_into() -> None:
+    found = history(topic(), framed(11, 0, b"not a credential at all"), partition())
+    assert found.unreadable == ()
+
+
+def test_a_newer_version_decodes_when_it_only_appends_tagged_fields() -> None:
+    body = struct.pack(">i", 0) + TOPIC_ID
+    newer = framed(5, 3, body + tags({0: ints((1, 2)), 9: b"anything"}))
+    found = history(topic(), partition(), newer)
+    assert (states(found)[1].isr, found.unreadable) == ((1, 2), ())
+
+
+def test_a_newer_version_with_a_new_field_is_not_guessed_and_loses_its_partition_only() -> None:
+    body = struct.pack(">i", 0) + TOPIC_ID + struct.pack(">i", 77)
+    newer = framed(5, 3, body + tags({0: ints((1, 2))}))
+    other = topic("u", OTHER_TOPIC_ID), partition(topic_id=OTHER_TOPIC_ID)
+    found = history(
+        topic(), *other, partition(), newer, change(leader=2), change(OTHER_TOPIC_ID, leader=3)
+    )
+    assert elections(found) == ["initial", "initial", "clean"]
+    assert found.changes[2].after.topic == "u"
+    assert len(found.unreadable) == 2
+    assert "PartitionChangeRecord version 3, newer than 2" in found.unreadable[0].reason
+    assert "partition 0 of topic t from metadata offset 5" in found.unreadable[1].reason
+    assert (found.damaged_from, found.known_end_offset) == (4, 4)
+
+
+def test_frame_version_0_of_the_preview_is_refused() -> None:
+    with pytest.raises(MetadataRecordError, match="frame version 0"):
+        decode_record(b"\0" + topic()[1:])
+
+
+def test_tags_out_of_order_are_refused() -> None:
+    body = struct.pack(">i", 0) + TOPIC_ID
+    swapped = b"\2" + b"\1\4" + struct.pack(">i", 2) + b"\0\1\1"
+    with pytest.raises(MetadataRecordError, match="tags must rise"):
+        decode_record(framed(5, 2, body + swapped))
+
+
+def test_after_a_broken_batch_the_partitions_are_unknown_until_registered_again() -> None:
+    good = [topic(), partition(), change(isr=(1, 2)), change(leader=2)]
+    broken = bytearray(log(*good))
+    broken[-len(log(good[3])) - 3] ^= 1  # in the third record's value
+    found = read_metadata_bytes("made", {LOG: bytes(broken) + log(change(leader=1), base=4)})
+    assert elections(found) == ["initial"]
+    assert "fails its checksum" in found.unreadable[0].reason
+    assert found.damaged_from == 2
+
+
+def test_a_torn_tail_is_reported_and_the_rest_stands() -> None:
+    whole = log(topic(), partition(), change(leader=2))
+    for cut in (1, 40, len(log(change(leader=2))) - 30):
+        found = read_metadata_bytes("made", {LOG: whole[:-cut]})
+        assert elections(found) == ["initial"]
+        assert len(found.unreadable) == 1
+        assert found.end_offset == found.known_end_offset == 2
+
+
+def test_zeros_at_the_end_are_no_damage() -> None:
+    found = read_metadata_bytes("made", {LOG: log(topic(), partition()) + bytes(5000)})
+    assert (elections(found), found.unreadable, found.damaged_from) == (["initial"], (), None)
+
+
+def test_a_changed_base_offset_is_noticed_although_no_checksum_covers_it() -> None:
+    whole = bytearray(log(topic(), partition(), change(leader=2)))
+    whole[len(log(topic(), partition())) + 7] ^= 0x40
+    found = read_metadata_bytes("made", {LOG: bytes(whole)})
+    assert elections(found) == ["initial"]
+    assert "where 2 is due" in found.unreadable[0].reason
+
+
+def test_a_compressed_batch() -> None:
+    plain = batch(0, topic(), partition())
+    packed = gzip.compress(plain[61:])
+    checked = struct.pack(">h", 1) + plain[23:61] + packed
+    after = plain[12:17] + struct.pack(">I", crc32c.crc32c(checked)) + checked
+    data = plain[:8] + struct.pack(">i", len(after)) + after
+    assert elections(read_metadata_bytes("made", {LOG: data})) == ["initial"]
+
+
+# -- snapshots and missing segments --------------------------------------------------------------
+
+SNAPSHOT = f"{10:020}-{3:010}.checkpoint"
+
+
+def test_a_log_that_begins_with_a_snapshot() -> None:
+    taken = snapshot(
+        topic(),
+        partition(leader=2, leader_epoch=4, partition_epoch=9),
+        register(1, 5, fenced=False),
+    )
+    rest = log(change(leader=3), base=10)
+    found = read_metadata_bytes("made", {SNAPSHOT: taken, f"{10:020}.log": rest})
+    assert (found.first_offset, found.end_offset, found.unreadable) == (10, 11, ())
+    assert elections(found) == [None, "clean"]
+    assert (found.changes[0].metadata_offset, found.changes[0].at) == (9, 900)
+    assert states(found)[1].leader_epoch == 5
+    assert [one.kind for one in found.brokers] == ["registered", "unfenced"]
+    assert found.topics[uuid_text(TOPIC_ID)].created_at is None
+
+
+def test_records_already_in_the_snapshot_do_not_count_twice() -> None:
+    taken = snapshot(topic(), partition(leader=2, leader_epoch=1, partition_epoch=1))
+    rest = log(change(leader=2), change(leader=3), base=9)
+    found = read_metadata_bytes(
+        "made", {SNAPSHOT: taken, f"{8:020}.log": log(change(isr=(2,)), base=8) + rest}
+    )
+    assert [one.leader_epoch for one in states(found)] == [1, 2]
+    assert found.unreadable == ()
+
+
+def test_a_whole_log_is_not_replaced_by_its_snapshots() -> None:
+    whole = log(topic(), partition(), *[change(leader=1)] * 10)
+    taken = snapshot(topic(), partition(leader=1, leader_epoch=8, partition_epoch=8))
+    found = read_metadata_bytes("made", {LOG: whole, SNAPSHOT: taken})
+    assert (found.first_offset, len(found.changes)) == (0, 11)
+    assert found.committed_end_offset == 10
+
+
+def test_a_snapshot_without_its_footer_is_not_used() -> None:
+    taken = snapshot(topic(), partition(), footer=False)
+    found = read_metadata_bytes(
+        "made", {SNAPSHOT: taken, f"{10:020}.log": log(change(leader=3), base=10)}
+    )
+    assert found.changes == ()
+    assert any("no footer" in one.reason for one in found.unreadable)
+
+
+def test_a_missing_segment_is_bridged_by_a_later_snapshot() -> None:
+    files = {
+        LOG: log(topic(), partition()),
+        SNAPSHOT: snapshot(topic(), partition(leader=2, leader_epoch=4, partition_epoch=9)),
+        f"{8:020}.log": log(change(leader=2), change(leader=2), change(leader=3), base=8),
+    }
+    found = read_metadata_bytes("made", files)
+    assert [(one.leader, one.leader_epoch) for one in states(found)] == [(1, 0), (2, 4), (3, 5)]
+    assert "metadata offsets 2 to 7 are missing; continued" in found.unreadable[0].reason
+    assert found.damaged_from == 2
+
+
+def test_a_missing_segment_without_a_snapshot_leaves_the_partitions_unknown() -> None:
+    files = {LOG: log(topic(), partition()), f"{8:020}.log": log(change(leader=2), base=8)}
+    found = read_metadata_bytes("made", files)
+    assert elections(found) == ["initial"]
+    assert len(found.unreadable) == 2
+
+
+def test_a_log_that_begins_late_without_a_snapshot() -> None:
+    found = read_metadata_bytes(
+        "made",
+        {f"{8:020}.log": log(change(leader=2), topic(), partition(), change(leader=3), base=8)},
+    )
+    assert found.first_offset == 8
+    assert elections(found) == ["initial", "clean"]
+
+
+# -- several copies ------------------------------------------------------------------------------
+
+
+def test_the_longest_of_several_prefixes() -> None:
+    records = [topic(), partition(), change(leader=2), change(leader=3)]
+    copies = [read_metadata_bytes(str(n), {LOG: log(*records[:n])}) for n in (2, 4, 3)]
+    found = longest_history(copies)
+    assert (found.path, len(found.changes), found.unreadable) == ("4", 3, ())
+
+
+def test_a_tail_the_quorum_never_accepted_does_not_count() -> None:
+    same = log(topic(), partition())
+    stale = read_metadata_bytes("a", {LOG: same + log(change(leader=2), change(leader=3), base=2)})
+    rest = new_controller(2, epoch=2) + log(change(leader=3), base=3, epoch=2)
+    fresh = read_metadata_bytes("b", {LOG: same + rest})
+    found = longest_history([stale, fresh])
+    assert (found.path, [one.leader for one in states(found)]) == ("b", [1, 3])
+    assert "from metadata offset 2 on this copy differs from b" in found.unreadable[0].reason
+
+
+def test_one_changed_leader_epoch_makes_no_copy_newer() -> None:
+    whole = new_controller(0, 1) + log(topic(), partition(), change(leader=2), base=1)
+    damaged = bytearray(whole)
+    damaged[len(whole) - len(log(change(leader=2))) + 12] ^= 0x40
+    longer = read_metadata_bytes("longer", {LOG: whole + log(change(leader=3), base=4)})
+    found = longest_history([longer, read_metadata_bytes("flipped", {LOG: bytes(damaged)})])
+    assert (found.path, found.epoch_starts, found.voters) == ("longer", ((1, 0),), (100,))
+    assert "leader epoch 1073741825: not believed" in found.unreadable[0].reason
+
+
+def test_a_copy_counts_up_to_its_damage() -> None:
+    records = log(topic(), partition(), change(leader=2))
+    broken = bytearray(records + log(change(leader=3), base=3))
+    broken[len(log(topic())) + 70] ^= 1
+    copies = [
+        read_metadata_bytes("broken", {LOG: bytes(broken)}),
+        read_metadata_bytes("whole", {LOG: records}),
+    ]
+    found = longest_history(copies)
+    assert (found.path, len(found.changes), len(found.unreadable)) == ("whole", 2, 2)
+
+
+def test_a_copy_from_before_the_snapshot_completes_one_that_begins_with_it() -> None:
+    records = [topic(), config("a.b", "1"), partition()] + [change(leader=2), change(leader=1)] * 4
+    old = read_metadata_bytes("old", {LOG: log(*records)})
+    taken = snapshot(topic(), config("a.b", "1"), partition(leader_epoch=7, partition_epoch=7))
+    rest = log(change(leader=1), change(leader=2), base=10)
+    new = read_metadata_bytes("new", {SNAPSHOT: taken, f"{10:020}.log": rest})
+    found = longest_history([new, old])
+    assert (found.first_offset, found.end_offset) == (0, 12)
+    assert [one.after.leader_epoch for one in found.changes] == list(range(10))
+    assert len(found.topic_configs["t"]) == 1
+    assert found.topics[uuid_text(TOPIC_ID)].created_at == 1000
+
+
+def test_what_a_majority_of_the_voters_holds_is_committed() -> None:
+    voters = b'{"currentVoters":[{"voterId":1},{"voterId":2},{"voterId":3}],"data_version":0}'
+    records = [topic(), partition(), change(leader=2), change(leader=3)]
+
+    def copy(node: int, length: int) -> MetadataHistory:
+        return read_metadata_bytes(
+            str(node),
+            {
+                LOG: log(*records[:length]),
+                "quorum-state": voters,
+                "meta.properties": b"node.id=%d\n" % node,
+            },
+        )
+
+    assert longest_history([copy(1, 4)]).committed_end_offset is None
+    assert longest_history([copy(1, 4), copy(2, 3)]).committed_end_offset == 3
+    assert longest_history([copy(1, 4), copy(9, 4)]).committed_end_offset is None
+
+
+def test_no_copy_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no copy"):
+        longest_history([])
+
+
+# -- nothing raises, nothing is invented ---------------------------------------------------------
+
+REAL = (CAPTURED / "chaos__4.1.1__seed2" / LOG).read_bytes()
+REAL_HISTORY = read_metadata_bytes("real", {LOG: REAL})
+
+
+@given(st.lists(st.tuples(st.integers(0, len(REAL) - 1), st.integers(1, 255)), max_size=4))
+def test_flipped_bytes_give_fewer_changes_never_others(flips: list[tuple[int, int]]) -> None:
+    damaged = bytearray(REAL)
+    for position, bits in flips:
+        damaged[position] ^= bits
+    found = read_metadata_bytes("real", {LOG: bytes(damaged)})
+    before_damage = [one for one in found.changes if one.metadata_offset < found.known_end_offset]
+    assert before_damage == list(REAL_HISTORY.changes[: len(before_damage)])
+    assert set(found.changes) <= set(REAL_HISTORY.changes)
+    if found.changes != REAL_HISTORY.changes:
+        assert found.unreadable
+
+
+@given(st.integers(0, len(REAL)))
+def test_a_cut_log_is_a_prefix(size: int) -> None:
+    found = read_metadata_bytes("real", {LOG: REAL[:size]})
+    assert found.changes == REAL_HISTORY.changes[: len(found.changes)]
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_answered(data: bytes) -> None:
+    found = read_metadata_bytes("any", {LOG: data, SNAPSHOT: data, "quorum-state": data})
+    assert found.changes == ()
+    with contextlib.suppress(MetadataRecordError):
+        decode_record(data)
