@@ -1,0 +1,243 @@
+"""What a line family is: one wording of a broker's log line, as data, and how it becomes facts.
+
+A family names the words its lines begin with, a pattern with named groups, and real example lines.
+Groups are named like the fields they fill, and the field's name alone decides how its text is read.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a message says about one topic partition (or about none): a fact without place and time.
+
+    `node` is the broker or controller that the message itself names as its writer.
+    """
+
+    fields: Fields
+    node: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A line as a broker wrote it (its message only), and what has to be read from it."""
+
+    message: str
+    found: tuple[Found, ...]
+
+
+def _nothing(_: re.Match[str]) -> list[Found]:
+    return []
+
+
+Converter = Callable[[re.Match[str]], list[Found]]
+
+
+@dataclass(frozen=True, slots=True)
+class LineFamily:
+    """One wording. `words` are the possible first words of the text behind the writer's prefix
+    (none: any word); `trigger` is what the text must hold besides to be claimed by this family.
+    A line that is claimed and does not match `pattern` is of a wording we do not know.
+    """
+
+    kind: str
+    versions: str
+    loggers: tuple[str, ...]
+    words: tuple[str, ...]
+    pattern: str
+    examples: tuple[Example, ...]
+    trigger: str = ""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    convert: Converter | None = None
+    compiled: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compiled", re.compile(self.pattern))
+
+    def read(self, message: str) -> list[Found] | None:
+        """What the message says, or None where it is not of this wording."""
+        match = self.compiled.search(message)
+        if match is None:
+            return None
+        found = self.convert(match) if self.convert else [found_by_groups(match)]
+        if self.constants:
+            for item in found:
+                item.fields.update(self.constants)
+        return found
+
+
+def example(message: str, *found: Found, **named: Any) -> Example:
+    """An example with one fact from keywords (`node`, `topic`, `partition`, then fields) or several."""
+    if found:
+        return Example(message, found)
+    place = {name: named.pop(name) for name in ("node", "topic", "partition") if name in named}
+    return Example(message, (Found(named, **place),))
+
+
+def ignored(
+    why: str,
+    loggers: tuple[str, ...],
+    words: tuple[str, ...],
+    trigger: str,
+    pattern: str,
+    line: str,
+) -> LineFamily:
+    """A wording that shares its first words with a family and tells nothing: known, and left out."""
+    return LineFamily(
+        kind="",
+        versions=why,
+        loggers=loggers,
+        words=words,
+        trigger=trigger,
+        pattern=pattern,
+        convert=_nothing,
+        examples=(Example(line, ()),),
+    )
+
+
+_TOPIC_PARTITION_IN_BRACKETS = re.compile(r"^\[(.+),(\d+)\]$")
+
+
+def topic_partition(text: str) -> tuple[str, int]:
+    """`t-0` and `[t,0]` alike; a topic's name may hold dashes, so the last one counts."""
+    in_brackets = _TOPIC_PARTITION_IN_BRACKETS.match(text)
+    if in_brackets:
+        return in_brackets[1], int(in_brackets[2])
+    topic, _, partition = text.rpartition("-")
+    return topic, int(partition)
+
+
+_NUMBER = re.compile(r"-?\d+")
+_BROKER_STATE = re.compile(r"brokerId=(\d+)")
+_REPLICA_OBJECT = re.compile(r"[Rr]eplicaId[:=] ?(\d+)")
+
+
+def whole_number(text: str) -> int | None:
+    """Kafka prints -1 for what does not exist."""
+    value = int(text)
+    return None if value == -1 else value
+
+
+def replica_list(text: str) -> tuple[int, ...]:
+    """`1,2`, `[1, 2]`, `BrokerState(brokerId=1, brokerEpoch=7), ..` or `ReplicaId: 1; Topic: ..`."""
+    if "brokerId=" in text:
+        return tuple(int(number) for number in _BROKER_STATE.findall(text))
+    if "eplicaId" in text:
+        return tuple(int(number) for number in _REPLICA_OBJECT.findall(text))
+    return tuple(int(number) for number in _NUMBER.findall(text))
+
+
+def topic_id(text: str) -> str | None:
+    """`Some(xyz)` and `xyz` alike; `None` is no topic id."""
+    bare = text.removeprefix("Some(").removesuffix(")")
+    return None if bare in ("None", "") else bare
+
+
+def yes_or_no(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def optional_leader(text: str) -> int | None:
+    bare = text.removeprefix("Some(").removesuffix(")")
+    return None if bare in ("None", "-1") else int(bare)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(
+        ("isr", "replicas", "adding", "removing", "elr", "last_known_elr", "live", "from_isr")
+        + ("to_isr", "new", "deleted", "bounced", "all_live", "isr_before", "isr_after")
+        + ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after"),
+        replica_list,
+    ),
+    **dict.fromkeys(("topic_id",), topic_id),
+    **dict.fromkeys(("is_new", "completed"), yes_or_no),
+    **dict.fromkeys(
+        ("leader", "previous_leader", "leader_before", "leader_after"), optional_leader
+    ),
+    **dict.fromkeys(
+        ("leader_epoch", "previous_leader_epoch", "controller_epoch", "partition_epoch")
+        + ("broker_epoch", "current_leader_epoch", "leader_epoch_before", "leader_epoch_after")
+        + ("partition_epoch_before", "partition_epoch_after", "last_fetched_epoch")
+        + ("log_start_offset", "log_end_offset", "high_watermark", "to_offset", "from_offset")
+        + ("end_offset", "start_offset", "first_offset", "fetch_offset", "reset_to", "offset")
+        + ("leader_log_end_offset", "leader_high_watermark", "from_high_watermark")
+        + ("to_high_watermark", "candidate_high_watermark", "high_watermark_lower_bound")
+        + ("replica", "follower", "broker", "bytes", "segment", "byte_offset", "partitions", "logs")
+        + ("cleanup_records", "segments", "required_offset"),
+        whole_number,
+    ),
+    # An empty log's last offset is -1 by arithmetic, not by absence.
+    "last_offset": int,
+}
+
+
+def read_field(name: str, text: str) -> Any:
+    """The value of the field of that name, read from Kafka's text; names not listed stay text."""
+    reader = _READERS.get(name)
+    return text if reader is None else reader(text)
+
+
+def found_by_groups(match: re.Match[str]) -> Found:
+    """Named groups to fields. `tp`, `topic` and `partition` say where, `node` who writes;
+    `name__2` is a second place where the pattern may find `name`.
+    """
+    node = topic = partition = None
+    fields: Fields = {}
+    for group, text in match.groupdict().items():
+        if text is None:
+            continue
+        name = group.partition("__")[0]
+        if name == "tp":
+            topic, partition = topic_partition(text)
+        elif name == "topic":
+            topic = text
+        elif name == "partition":
+            partition = int(text)
+        elif name == "node":
+            node = int(text)
+        else:
+            fields[name] = read_field(name, text)
+    return Found(fields, node, topic, partition)
+
+
+# What writers put in front of their messages. Each carries the group `node`, `tp` or both.
+BROKER_PREFIX = r"^(?:\[Broker id=(?P<node>\d+)\] |Broker (?P<node__2>\d+) )"
+CONTROLLER_PREFIX = (
+    r"^(?:\[Controller id=(?P<node>\d+) epoch=(?P<controller_epoch>\d+)\] "
+    r"|Controller (?P<node__2>\d+) epoch (?P<controller_epoch__2>\d+) )"
+)
+ZK_CONTROLLER_PREFIX = r"^\[Controller (?:id=)?(?P<node>\d+)\]:? "
+QUORUM_CONTROLLER_PREFIX = r"^\[(?:QuorumController id=|Controller )(?P<node>\d+)\] "
+PARTITION_PREFIX = (
+    r"^(?:\[Partition (?P<tp>\S+) broker=(?P<node>\d+)\] "
+    r"|Partition (?P<tp__2>\[[^\]]+\]) on broker (?P<node__2>\d+): )"
+)
+LOG_PREFIX = (
+    r"^\[(?:Log|UnifiedLog|LogLoader|LocalLog|MergedLog) partition=(?P<tp>[^,]+), "
+    r"dir=(?P<directory>[^\]]*)\] "
+)
+FETCHER_PREFIX = (
+    r"^\[(?:ReplicaFetcher replicaId=(?P<node>\d+), leaderId=(?P<leader>\d+), fetcherId=\d+\] "
+    r"|ReplicaFetcherThread-\d+-(?P<leader__2>\d+)\][,:] )"
+)
+FETCHER_MANAGER_PREFIX = r"^\[ReplicaFetcherManager on broker (?P<node>\d+)\] "
+
+# Topic partitions: `t-0`, or `[t,0]` up to 0.11.
+TP = r"(?P<tp__3>\[[^\],\s]+,\d+\]|[^\s\[\],]+-\d+)"
+
+# Offset metadata: `17 [0 : 1234]` (to 1.1), `(offset=17 segment=[0:1234])`, `(offset=17, segment=..)`.
+_OFFSET_METADATA = (
+    r"(?:\(offset=(?P<{0}>-?\d+),? segment=\[-?\d+:-?\d+\]\)|(?P<{0}__2>-?\d+) \[-?\d+ : -?\d+\])"
+)
+
+
+def offset_metadata(name: str) -> str:
+    """A pattern for a printed LogOffsetMetadata whose offset fills the field `name`."""
+    return _OFFSET_METADATA.format(name)

@@ -1,0 +1,580 @@
+"""The layouts broker logs come in, and the way from a file's bytes to the few lines worth reading.
+
+A log file may hold gigabytes of which little matters, so whole blocks are searched for the loggers
+that line families know; only lines of those loggers are taken apart. Layouts that carry the logger
+elsewhere than in brackets are read line by line, and wrappers (docker, journald) are taken off first.
+"""
+
+import bz2
+import gzip
+import json
+import lzma
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from replication.evidence.line_families import LOGGERS, short_logger
+
+_BLOCK = 1 << 20
+# A line (or a settings dump) beyond this is no log line; what is read of it is given up.
+LONGEST_LINE = 8 << 20
+_SAMPLE = 1 << 18
+_SAMPLE_LINES = 600
+
+_LEVEL = rb"\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?"
+_HEADER = re.compile(
+    rb"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<minute>\d\d:\d\d):(?P<second>\d\d)"
+    rb"(?:[,.](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d))?\]? +"
+    rb"(?:\[[^\]\n]*\] +)?" + _LEVEL + rb"[ :]+"
+)
+# `[thread] logger:line - message` and `logger: message` behind the level.
+_LOGGER_FIRST = re.compile(
+    rb"(?:\[[^\]\n]*\] +)?(?P<logger>[\w.$]+)(?::\d+)?(?: *\([^)\n]*\))? *(?:-|:) +"
+)
+_TRAILING_LOGGER = re.compile(rb" \((?P<logger>[\w.$]+)\)(?: \[[^\]\n]*\])?[ \r]*$")
+
+_ALL_LOGGERS = (
+    rb"(?:(?:kafka|org\.apache\.kafka)\.[a-z.]*+(?:\w+\$)?(?:"
+    + b"|".join(re.escape(name.encode()) for name in sorted(LOGGERS) if "." not in name)
+    + rb")\$?|"
+    + b"|".join(re.escape(name.encode()) for name in sorted(LOGGERS) if "." in name)
+    + rb")"
+)
+_IN_BRACKETS = re.compile(rb"\((" + _ALL_LOGGERS + rb")\)")
+_IN_QUOTES = re.compile(rb'"' + _ALL_LOGGERS + rb'"|\(' + _ALL_LOGGERS + rb"\)")
+_DUMP_TITLE = b"KafkaConfig values:"
+
+_BROKER_LOGGER = re.compile(
+    r"^(?:state\.change\.logger|kafka\.(?!examples|javaapi|consumer|producer|mirrormaker|etl)[\w.$]+"
+    r"|org\.apache\.kafka\.(?:controller|server|storage|image|raft|metadata|coordinator|network|queue)"
+    r"\.[\w.$]+)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a logger that families know. `at` in ms since the epoch, None without a date."""
+
+    number: int
+    at: int | None
+    logger: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A place that could not be read as lines: `reason` says why."""
+
+    number: int
+    reason: str
+
+
+class Clock:
+    """Printed times to ms since the Unix epoch, in the zone the broker's JVM ran in."""
+
+    def __init__(self, time_zone: tzinfo) -> None:
+        self._time_zone = time_zone
+        # Consecutive lines mostly share their minute.
+        self._minute: tuple[bytes, bytes, bytes | None] | None = None
+        self._base: int | None = None
+
+    def at(self, header: re.Match[bytes]) -> int | None:
+        """None where the layout prints no date, or an impossible one."""
+        date, minute, second, fraction, zone = header.group(
+            "date", "minute", "second", "fraction", "zone"
+        )
+        if date is None:
+            return None
+        if self._minute != (date, minute, zone):
+            self._minute = (date, minute, zone)
+            self._base = self._milliseconds(date, minute, zone)
+        if self._base is None:
+            return None
+        milliseconds = int((fraction or b"0").ljust(3, b"0")[:3])
+        return self._base + int(second) * 1000 + milliseconds
+
+    def _milliseconds(self, date: bytes, minute: bytes, zone: bytes | None) -> int | None:
+        try:
+            naive = datetime.strptime(f"{date.decode()} {minute.decode()}", "%Y-%m-%d %H:%M")
+        except ValueError:
+            return None
+        return _milliseconds(naive.replace(tzinfo=_zone(zone) or self._time_zone))
+
+    def at_text(self, text: str) -> int | None:
+        """A time stamp as JSON layouts print it."""
+        header = _HEADER.match(text.encode() + b" INFO ")
+        return None if header is None else self.at(header)
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1000
+
+
+def _zone(text: bytes | None) -> tzinfo | None:
+    if text is None:
+        return None
+    if text in (b"Z", b"UTC", b"GMT"):
+        return UTC
+    digits = text[1:].replace(b":", b"")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    if offset >= timedelta(hours=24):
+        return None
+    return timezone(-offset if text.startswith(b"-") else offset)
+
+
+# Wrappers: what collectors put in front of each line, continuation lines included.
+_ISO = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_SYSLOG_TIME = rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
+_SENDER = rb" [\w.-]+ [^\s:\[]+(?:\[\d+\])?: "
+_WRAPPERS = tuple(
+    re.compile(rb"(?m)^" + pattern)
+    for pattern in (
+        # CRI (containerd, cri-o)
+        _ISO + rb" (?:stdout|stderr) [FP] ",
+        # docker compose, with and without its time stamps
+        rb"[\w.-]+ *\| +" + _ISO + rb" ",
+        rb"[\w.-]+ *\| ",
+        # journald (short-iso) and rsyslog, journald (short) and classic syslog
+        rb"(?:<\d+>)?(?P<iso>" + _ISO + rb")" + _SENDER,
+        rb"(?:<\d+>)?(?P<syslog>" + _SYSLOG_TIME + rb")" + _SENDER,
+        # docker logs -t, kubectl logs --timestamps
+        rb"(?P<iso>" + _ISO + rb") ",
+    )
+)
+_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun") + (
+    (b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
+)
+_STARTS_WITH_LEVEL = re.compile(_LEVEL + rb"[ :]")
+
+Transform = Callable[[bytes], bytes]
+
+
+class _DockerJson:
+    """Docker's json-file driver: one object per line, `{"log":"..\\n","stream":..,"time":..}`.
+
+    A long line is split over objects; its pieces are joined in the last one's place.
+    """
+
+    def __init__(self) -> None:
+        self._pending = b""
+
+    def __call__(self, block: bytes) -> bytes:
+        return b"".join(self._line(line) for line in block.splitlines(keepends=True))
+
+    def _line(self, line: bytes) -> bytes:
+        try:
+            text = json.loads(line)["log"].encode("utf-8", "replace")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return line if line.endswith(b"\n") else line + b"\n"
+        text = self._pending + text
+        if text.endswith(b"\n") or len(text) > LONGEST_LINE:
+            self._pending = b""
+            return text.rstrip(b"\r\n").replace(b"\n", b" ") + b"\n"
+        self._pending = text
+        return b"\n"
+
+
+def _unwrapping(wrapper: re.Pattern[bytes]) -> Transform:
+    return lambda block: wrapper.sub(b"", block)
+
+
+def _dating(wrapper: re.Pattern[bytes], year: int | None) -> Transform:
+    """For messages that carry no date of their own: the wrapper's becomes theirs."""
+
+    def dated(match: re.Match[bytes]) -> bytes:
+        if not _STARTS_WITH_LEVEL.match(match.string, match.end()):
+            return b""
+        groups = match.groupdict()
+        if groups.get("iso"):
+            return b"[" + match["iso"] + b"] "
+        month, day, time = match["syslog"].split()
+        if year is None or month not in _MONTHS:
+            return b"[" + time + b"] "
+        date = f"{year:04d}-{_MONTHS.index(month) + 1:02d}-{int(day):02d} "
+        return b"[" + date.encode() + time + b"] "
+
+    return lambda block: wrapper.sub(dated, block)
+
+
+def _open(path: Path) -> BinaryIO:
+    with path.open("rb") as probe:
+        magic = probe.read(6)
+    if magic.startswith(b"\x1f\x8b"):
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if magic.startswith(b"BZh"):
+        return cast(BinaryIO, bz2.open(path, "rb"))
+    if magic == b"\xfd7zXZ\x00":
+        return cast(BinaryIO, lzma.open(path, "rb"))
+    return path.open("rb")
+
+
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError, gzip.zlib.error)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file's lines are laid out: `form` and what is taken off each block before."""
+
+    form: str  # "brackets", "logger_first", "no_logger", "json"
+    transforms: tuple[str, ...]
+    wrapper: re.Pattern[bytes] | None = None
+
+    def transform(self, year: int | None) -> Transform | None:
+        chain: list[Transform] = []
+        for name in self.transforms:
+            if name == "docker":
+                chain.append(_DockerJson())
+            elif self.wrapper is not None:
+                dating = name == "dating"
+                chain.append(_dating(self.wrapper, year) if dating else _unwrapping(self.wrapper))
+        if not chain:
+            return None
+        if len(chain) == 1:
+            return chain[0]
+        return lambda block: chain[1](chain[0](block))
+
+
+def detect_layout(sample: bytes) -> Layout | None:
+    """The layout of a file that begins with `sample`; None where no line looks like a log line."""
+    lines = [line for line in sample.splitlines() if line.strip()][:_SAMPLE_LINES]
+    transforms: tuple[str, ...] = ()
+    if lines and lines[0].startswith(b"{"):
+        if not _is_docker_json(lines[0]):
+            return Layout("json", ()) if any(map(_json_line_fields, lines[:50])) else None
+        transforms = ("docker",)
+        lines = _DockerJson()(b"\n".join(lines) + b"\n").splitlines()
+    wrapper, taken_off = _wrapper_of(lines)
+    if wrapper is not None:
+        transforms = (*transforms, taken_off)
+        strip = _dating(wrapper, None) if taken_off == "dating" else _unwrapping(wrapper)
+        lines = strip(b"\n".join(lines) + b"\n").splitlines()
+    form = _form_of(lines)
+    return None if form is None else Layout(form, transforms, wrapper)
+
+
+def _is_docker_json(line: bytes) -> bool:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(fields, dict) and isinstance(fields.get("log"), str)
+
+
+def _wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
+    """The wrapper behind which most lines begin as log lines do; none if bare lines do better."""
+    best: tuple[int, re.Pattern[bytes] | None, str] = (
+        sum(1 for line in lines if _HEADER.match(line)),
+        None,
+        "",
+    )
+    for wrapper in _WRAPPERS:
+        inside = dateless = 0
+        for line in lines:
+            match = wrapper.match(line)
+            if match and _HEADER.match(line, match.end()):
+                inside += 1
+            elif match and match.groupdict() and _STARTS_WITH_LEVEL.match(line, match.end()):
+                dateless += 1
+        if inside > best[0]:
+            best = (inside, wrapper, "unwrapping")
+        if dateless > best[0]:
+            best = (dateless, wrapper, "dating")
+    return best[1], best[2]
+
+
+def _form_of(lines: list[bytes]) -> str | None:
+    """Which of the forms most lines with a header are in."""
+    counts = {"brackets": 0, "logger_first": 0, "no_logger": 0}
+    for line in lines:
+        header = _HEADER.match(line)
+        if header is None:
+            continue
+        trailing = _TRAILING_LOGGER.search(line, header.end())
+        leading = _LOGGER_FIRST.match(line, header.end())
+        if trailing and b"." in trailing["logger"]:
+            counts["brackets"] += 1
+        elif leading and b"." in leading["logger"]:
+            counts["logger_first"] += 1
+        else:
+            counts["no_logger"] += 1
+    if not any(counts.values()):
+        # A settings dump may fill the whole sample; its last line names the logger.
+        return "brackets" if any(_TRAILING_LOGGER.search(line) for line in lines) else None
+    return max(counts, key=lambda form: counts[form])
+
+
+def looks_like_broker_log(path: Path) -> bool:
+    """Whether the beginning of the file holds lines of a broker's or controller's loggers."""
+    try:
+        with _open(path) as stream:
+            sample = stream.read(_SAMPLE)
+    except READ_ERRORS:
+        return False
+    # Segments and indexes begin with zero bytes; log text has none.
+    if b"\0" in sample[:1024]:
+        return False
+    layout = detect_layout(sample)
+    if layout is None:
+        return False
+    transform = layout.transform(None)
+    if transform:
+        sample = transform(sample if sample.endswith(b"\n") else sample + b"\n")
+    return any(_is_broker_line(line, layout.form) for line in sample.splitlines())
+
+
+def _is_broker_line(line: bytes, form: str) -> bool:
+    if form == "json":
+        fields = _json_line_fields(line)
+        name = fields[1] if fields else None
+        return name is not None and _BROKER_LOGGER.match(name) is not None
+    header = _HEADER.match(line)
+    if form == "brackets":
+        # The last line of a message of several lines has no header.
+        match = _TRAILING_LOGGER.search(line)
+    elif header is None:
+        return False
+    elif form == "logger_first":
+        match = _LOGGER_FIRST.match(line, header.end())
+    else:
+        trailing = _TRAILING_LOGGER.search(line)
+        return trailing is not None and trailing["logger"].decode() in LOGGERS
+    return match is not None and _BROKER_LOGGER.match(match["logger"].decode()) is not None
+
+
+_MESSAGE_KEYS = ("message", "msg", "@message", "log")
+_LOGGER_KEYS = ("loggerName", "logger", "logger_name", "log.logger", "class", "category", "name")
+_TIME_KEYS = ("timestamp", "@timestamp", "timeMillis", "time", "ts", "instant", "date")
+
+
+def _json_line_fields(line: bytes) -> tuple[str, str | None, Any] | None:
+    """Message, logger and time of a JSON line; None for anything else."""
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    message = next((fields[key] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str)), None)
+    if message is None:
+        return None
+    logger = next((fields[key] for key in _LOGGER_KEYS if isinstance(fields.get(key), str)), None)
+    nested = fields.get("log")
+    if logger is None and isinstance(nested, dict) and isinstance(nested.get("logger"), str):
+        logger = nested["logger"]
+    if logger is None and not _HEADER.match(message.encode("utf-8", "replace")):
+        return None
+    return message, logger, next((fields[key] for key in _TIME_KEYS if key in fields), None)
+
+
+def _json_time(value: Any, clock: Clock) -> int | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() and len(value) <= 15 else clock.at_text(value)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        # Seconds with a fraction; not-a-number compares false.
+        return round(value * 1000) if 0 <= value < 1e11 else None
+    if isinstance(value, dict):
+        seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
+        if isinstance(seconds, int) and isinstance(nanos, int):
+            return seconds * 1000 + nanos // 1_000_000
+    return None
+
+
+class LineReader:
+    """Reads the lines of one file that families may know, in order, in bounded memory."""
+
+    def __init__(self, path: Path, time_zone: tzinfo, year: int | None) -> None:
+        self._path = path
+        self._clock = Clock(time_zone)
+        self._year = year
+        # The number of the first line of the block in hand.
+        self._number = 1
+
+    def lines(self) -> Iterator[LogLine | Skipped]:
+        try:
+            with _open(self._path) as stream:
+                yield from self._of_stream(stream)
+        except READ_ERRORS as error:
+            yield Skipped(self._number, f"reading stops here: {error}")
+
+    def _of_stream(self, stream: BinaryIO) -> Iterator[LogLine | Skipped]:
+        sample = stream.read(_SAMPLE)
+        layout = detect_layout(sample)
+        if layout is None:
+            if sample.strip():
+                yield Skipped(1, "no line looks like a broker's log line")
+            return
+        scan = {
+            "brackets": self._scan_brackets,
+            "json": self._scan_json,
+        }.get(layout.form, self._scan_each_line)
+        transform = layout.transform(self._year)
+        carried = b""
+        for block in self._blocks(stream, sample):
+            if isinstance(block, Skipped):
+                yield block
+                continue
+            text = block if transform is None else transform(block)
+            text = carried + text
+            carried = self._unfinished_dump(text) if layout.form == "brackets" else b""
+            if carried:
+                text = text[: -len(carried)]
+            yield from scan(text)
+            self._number += text.count(b"\n")
+        if carried:
+            yield from scan(carried)
+
+    def _blocks(self, stream: BinaryIO, sample: bytes) -> Iterator[bytes | Skipped]:
+        """Whole lines, about a mebibyte at a time."""
+        tail = sample
+        given_up = False
+        while True:
+            try:
+                chunk = stream.read(_BLOCK)
+            except READ_ERRORS as error:
+                if tail and not given_up:
+                    yield tail + b"\n"
+                yield Skipped(self._number, f"reading stops here: {error}")
+                return
+            if not chunk:
+                break
+            cut = chunk.rfind(b"\n") + 1
+            if not cut:
+                if len(tail) > LONGEST_LINE:
+                    if not given_up:
+                        yield Skipped(self._number, f"a line of more than {LONGEST_LINE} bytes")
+                    tail, given_up = b"", True
+                tail = b"" if given_up else tail + chunk
+                continue
+            block = tail + chunk[:cut]
+            if given_up:
+                # What is left of the line that was given up counts as one line.
+                block = b"\n" + block.partition(b"\n")[2]
+                given_up = False
+            yield block
+            tail = chunk[cut:]
+        if tail and not given_up:
+            yield tail if tail.endswith(b"\n") else tail + b"\n"
+
+    @staticmethod
+    def _unfinished_dump(text: bytes) -> bytes:
+        """The settings dump that the block ends in, from its first line on, or nothing."""
+        title = text.rfind(_DUMP_TITLE)
+        if title < 0:
+            return b""
+        start = text.rfind(b"\n", 0, title) + 1
+        if len(text) - start > LONGEST_LINE or _end_of_dump(text, title) < len(text):
+            return b""
+        return text[start:]
+
+    def _scan_brackets(self, block: bytes) -> Iterator[LogLine]:
+        """`[time] LEVEL message (logger)`, perhaps with more behind the logger."""
+        counted_to = 0
+        number = self._number
+        line_end = -1
+        title = block.find(_DUMP_TITLE)
+        for match in _IN_BRACKETS.finditer(block):
+            if match.start() < line_end:
+                continue
+            if 0 <= title < match.start():
+                for place, line in self._dumps(block, title, match.start()):
+                    yield LogLine(number + block.count(b"\n", counted_to, place), *line)
+                title = block.find(_DUMP_TITLE, match.start())
+            line_end = block.find(b"\n", match.end())
+            start = block.rfind(b"\n", 0, match.start()) + 1
+            header = _HEADER.match(block, start)
+            if header is None:
+                continue
+            closing = self._last_logger(block, match, line_end)
+            number += block.count(b"\n", counted_to, start)
+            counted_to = start
+            message = block[header.end() : closing.start() - 1].decode("utf-8", "replace")
+            name = short_logger(closing[1].decode())
+            yield LogLine(number, self._clock.at(header), name, message)
+        if title >= 0:
+            for place, line in self._dumps(block, title, len(block)):
+                yield LogLine(number + block.count(b"\n", counted_to, place), *line)
+
+    @staticmethod
+    def _last_logger(block: bytes, match: re.Match[bytes], line_end: int) -> re.Match[bytes]:
+        """A message may quote a logger in brackets: the line's own is the last one."""
+        while following := _IN_BRACKETS.search(block, match.end(), line_end):
+            match = following
+        return match
+
+    def _dumps(
+        self, block: bytes, title: int, before: int
+    ) -> Iterator[tuple[int, tuple[int | None, str, str]]]:
+        """The settings dumps that begin from `title` on: where, and the line they make."""
+        while 0 <= title < before:
+            start = block.rfind(b"\n", 0, title) + 1
+            header = _HEADER.match(block, start)
+            end = _end_of_dump(block, title)
+            if header is not None and header.end() == title:
+                message = block[title:end].decode("utf-8", "replace")
+                yield start, (self._clock.at(header), "KafkaConfig", message)
+            title = block.find(_DUMP_TITLE, end, before)
+
+    def _scan_each_line(self, block: bytes) -> Iterator[LogLine]:
+        """`time LEVEL [thread] logger - message` and messages without a logger."""
+        for number, line in enumerate(block.split(b"\n"), self._number):
+            header = _HEADER.match(line)
+            if header is None:
+                continue
+            logger: str | None = None
+            start, end = header.end(), len(line.rstrip())
+            leading = _LOGGER_FIRST.match(line, start)
+            trailing = _TRAILING_LOGGER.search(line, start)
+            if trailing:
+                name, end = trailing["logger"].decode(), trailing.start()
+                logger = short_logger(name) if "." in name else None
+            elif leading and b"." in leading["logger"]:
+                logger, start = short_logger(leading["logger"].decode()), leading.end()
+            if logger is None or logger in LOGGERS:
+                message = line[start:end].decode("utf-8", "replace")
+                yield LogLine(number, self._clock.at(header), logger, message)
+
+    def _scan_json(self, block: bytes) -> Iterator[LogLine]:
+        line_end = -1
+        counted_to = 0
+        number = self._number
+        for match in _IN_QUOTES.finditer(block):
+            if match.start() < line_end:
+                continue
+            start = block.rfind(b"\n", 0, match.start()) + 1
+            line_end = block.find(b"\n", match.end())
+            fields = _json_line_fields(block[start:line_end])
+            if fields is None:
+                continue
+            number += block.count(b"\n", counted_to, start)
+            counted_to = start
+            yield from self._json_line(number, fields)
+
+    def _json_line(self, number: int, fields: tuple[str, str | None, Any]) -> Iterable[LogLine]:
+        message, logger, time = fields
+        if logger is not None:
+            name = short_logger(logger)
+            return [LogLine(number, _json_time(time, self._clock), name, message)]
+        # A collector that wraps the whole printed line.
+        inner = message.encode("utf-8", "replace")
+        header = _HEADER.match(inner)
+        trailing = _TRAILING_LOGGER.search(inner)
+        if header is None or trailing is None:
+            return []
+        text = inner[header.end() : trailing.start()].decode("utf-8", "replace")
+        name = short_logger(trailing["logger"].decode())
+        return [LogLine(number, self._clock.at(header), name, text)]
+
+
+def _end_of_dump(block: bytes, title: int) -> int:
+    """Where the first line after the dump begins: one that is not indented."""
+    place = block.find(b"\n", title) + 1
+    while place and block[place : place + 1] in (b"\t", b" "):
+        place = block.find(b"\n", place) + 1
+    return place or len(block)
