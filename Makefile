@@ -5,41 +5,47 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: help setup kafka-jars lint test-fast test demo clean
 
-PYTHON ?= python3.11
+# The Python that makes .venv; looked for before .venv/bin comes first in PATH.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# spark-submit finds its own Spark through the first python3 in PATH.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 VENV := .venv/.complete
 # The broker that the Kafka source is tested against. conf/kafka/ has more, for the laboratory.
 KAFKA := 4.3.0
 # `dependency:copy-dependencies` without Maven's one line per artefact.
-COPY_JARS := mvn --batch-mode --quiet dependency:copy-dependencies -DincludeScope=runtime
+COPY_JARS := mvn --batch-mode --quiet dependency:copy-dependencies -DincludeScope=runtime -Dstyle.color=never
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV) .jars/.complete .jars/kafka-$(KAFKA)/.complete ## the virtual environment and the jars; a second run does nothing
+	@echo "setup: all here"
 
 kafka-jars: $(patsubst conf/kafka/%.xml,.jars/kafka-%/.complete,$(wildcard conf/kafka/*.xml)) ## the brokers of every version in conf/kafka/
 
-# The stamp is written last: an interrupted set-up starts again.
+# The stamps are written last: an interrupted set-up starts again. Python compiles what is imported when it
+# is imported: compiling every package here would double the time.
 $(VENV): pyproject.toml conf/constraints.txt
-	@echo "setup: Python packages into .venv (first time: some minutes, pyspark is large)"
+	@echo "setup: Python packages into .venv (the first time some minutes: pyspark is large)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: needs Python 3.11 or later")'
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint conf/constraints.txt \
-		--editable '.[spark,quality,dev]'
-	touch $@
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile --progress-bar off \
+		--constraint conf/constraints.txt --editable '.[spark,quality,dev]' \
+		| sed -unE 's/^ *Collecting ([^ <>=;[]+).*/  \1/p; s/^ *(Building wheel for [^ ]+).*started.*/  \1/p; s/^(Installing).*/  \1/p'
+	@touch $@
 
 .jars/.complete: conf/jars/pom.xml
 	@echo "setup: Delta Lake and Kafka source jars into .jars"
-	mkdir -p .jars && rm -f .jars/*.jar
-	$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars'
-	touch $@
+	@mkdir -p .jars && rm -f .jars/*.jar
+	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars'
+	@touch $@
 
 .jars/kafka-%/.complete: conf/kafka/%.xml
 	@echo "setup: Kafka $* broker jars into .jars/kafka-$*"
-	rm -rf .jars/kafka-$* && mkdir -p .jars/kafka-$*
-	$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/kafka-$*'
-	touch $@
+	@rm -rf .jars/kafka-$* && mkdir -p .jars/kafka-$*
+	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/kafka-$*'
+	@touch $@
 
 lint: $(VENV) ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check
