@@ -47,8 +47,11 @@ LOG_DIRECTORY_FILES = (
 )
 PARTITION_FILES = ("leader-epoch-checkpoint", "partition.metadata")
 CLUSTER_METADATA = "__cluster_metadata-0"
-SEGMENT_NAME = re.compile(r"^\d{20}\.log$")
-PARTITION_NAME = re.compile(r"^.+-\d+(\.[0-9a-f]{32}-(delete|future|stray))?$")
+SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+# A partition's directory, or one set aside: `t-0.<32 hex>-delete`. A topic's name may hold hyphens.
+DIRECTORY_NAME = re.compile(
+    r"(?P<topic>.+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<kind>delete|future|stray))?"
+)
 
 CLUSTER_METADATA_LIMIT = 64 << 20
 SMALL_FILE_LIMIT = 16 << 20
@@ -80,7 +83,9 @@ Decompress = Callable[[int, bytes], bytes]
 
 # --- The parser of segments -------------------------------------------------------------------
 
-BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+# Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, (base timestamp),
+# max timestamp, producer id, producer epoch, base sequence, record count.
+BATCH_HEADER = struct.Struct(">qiibIhi8xqqhii")
 ENTRY_HEADER = struct.Struct(">qiIbb")
 OFFSET_AND_SIZE = struct.Struct(">qi")
 INT32 = struct.Struct(">i")
@@ -135,50 +140,27 @@ def scan_segment(
             start = position
             inside = 0
         if inside + header_size <= len(buffer):
-            (
-                base_offset,
-                length,
-                leader_epoch,
-                magic,
-                crc,
-                attributes,
-                last_offset_delta,
-                _,
-                max_timestamp,
-                producer_id,
-                producer_epoch,
-                base_sequence,
-                record_count,
-            ) = unpack(buffer, inside)
+            header = unpack(buffer, inside)
+            base_offset, length, leader_epoch, magic, crc, attributes, last_offset_delta = header[
+                :7
+            ]
             if (
                 magic == 2
                 and length >= SMALLEST_BATCH
                 and base_offset >= 0
                 and last_offset_delta >= 0
-                and record_count >= 0
+                and header[11] >= 0
                 and position + LOG_OVERHEAD + length <= size
             ):
                 last_size = LOG_OVERHEAD + length
-                yield (
-                    base_offset,
-                    base_offset + last_offset_delta + 1,
-                    leader_epoch,
-                    2,
-                    crc,
-                    last_size,
-                    position,
-                    producer_id,
-                    producer_epoch,
-                    base_sequence,
-                    attributes,
-                    record_count,
-                    max_timestamp,
-                )
+                end_offset = base_offset + last_offset_delta + 1
+                fixed = (base_offset, end_offset, leader_epoch, 2, crc, last_size, position)
+                producer = (header[8], header[9], header[10])
+                yield (*fixed, *producer, attributes, header[11], header[7])
                 position += last_size
                 continue
-        item, last_size = _look_closer(
-            read_at, position, size, buffer[inside : inside + header_size], decompress
-        )
+        head = buffer[inside : inside + header_size]
+        item, last_size = _look_closer(read_at, position, size, head, decompress)
         if item is not None:
             yield item
         if not last_size:
@@ -602,13 +584,13 @@ def write_digest(directory: str, stream: IO[bytes]) -> DigestFile:
 
 def is_partition_directory(path: str) -> bool:
     """Named like a partition's directory, and holding what only such a directory holds."""
-    if not PARTITION_NAME.match(os.path.basename(path)):
+    if not DIRECTORY_NAME.fullmatch(os.path.basename(path)):
         return False
     try:
         names = os.listdir(path)
     except OSError:
         return False
-    return any(name in PARTITION_FILES or SEGMENT_NAME.match(name) for name in names)
+    return any(name in PARTITION_FILES or SEGMENT_NAME.fullmatch(name) for name in names)
 
 
 def _write_partition(out: DigestFile, directory: str, partition: str) -> None:
@@ -623,7 +605,7 @@ def _write_partition(out: DigestFile, directory: str, partition: str) -> None:
         if name in names:
             _write_small_file(out, directory, partition + "/" + name)
     for name in names:
-        if SEGMENT_NAME.match(name):
+        if SEGMENT_NAME.fullmatch(name):
             out.new_member()
             _write_segment(out, directory, partition + "/" + name)
 

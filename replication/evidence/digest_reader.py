@@ -15,6 +15,8 @@ from replication.evidence.digest import (
     CLUSTER_METADATA,
     FORMAT_NAME,
     FORMAT_VERSION,
+    RawBatch,
+    RawUnreadable,
     unpack_batches,
 )
 from replication.evidence.log_directory import (
@@ -35,7 +37,6 @@ from replication.evidence.log_directory import (
     segment_names,
     summarize_partition,
 )
-from replication.evidence.segments import RecordBatch, batch_from_raw
 from replication.evidence.small_files import (
     decode_text,
     parse_clean_shutdown,
@@ -75,15 +76,15 @@ class DigestSegment:
     digest: Path
     member_at: int
 
-    def read(self) -> Iterator[RecordBatch | Unreadable]:
+    def scan(self) -> Iterator[RawBatch | RawUnreadable]:
         """Its batches, from the digest file, with bounded memory."""
         try:
             for member_at, line in _lines(self.digest, self.member_at):
                 if member_at != self.member_at:
                     return
-                yield from _segment_items(json.loads(line), self.path)
+                yield from _segment_items(json.loads(line))
         except (OSError, *DAMAGE) as error:
-            yield Unreadable(str(self.path), "file", f"its part of the digest is damaged: {error}")
+            yield "file", f"its part of the digest is damaged: {error}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,9 @@ class MissingSegment:
     path: Path
     reason: str
 
-    def read(self) -> Iterator[RecordBatch | Unreadable]:
+    def scan(self) -> Iterator[RawBatch | RawUnreadable]:
         """Nothing but the reason."""
-        yield Unreadable(str(self.path), "file", self.reason)
+        yield "file", self.reason
 
 
 @dataclass
@@ -313,15 +314,14 @@ def _parsed(
     return readable_or_none(text, unreadable)
 
 
-def _segment_items(line: Line, path: Path) -> Iterator[RecordBatch | Unreadable]:
+def _segment_items(line: Line) -> Iterator[RawBatch | RawUnreadable]:
     if "batches" in line:
-        for raw in unpack_batches(line["batches"]):
-            yield batch_from_raw(raw, path)
+        yield from unpack_batches(line["batches"])
     elif "unreadable" in line:
         where, reason = line["unreadable"]
-        yield Unreadable(str(path), str(where), str(reason))
+        yield str(where), str(reason)
     elif "failed" in line:
-        yield Unreadable(str(path), "file", str(line["reason"]))
+        yield "file", str(line["reason"])
 
 
 def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:

@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
-from replication.evidence.digest import CLUSTER_METADATA, is_partition_directory
-from replication.evidence.segments import RecordBatch, read_batches
+from replication.evidence.digest import (
+    CLUSTER_METADATA,
+    DIRECTORY_NAME,
+    SEGMENT_NAME,
+    RawBatch,
+    RawUnreadable,
+    is_partition_directory,
+)
+from replication.evidence.segments import RecordBatch, from_raw, scan_file
 from replication.evidence.small_files import (
     CleanShutdown,
     MetaProperties,
@@ -33,17 +40,12 @@ LOG_STARTS = "log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 
-# A partition's directory, or one set aside: `t-0.<32 hex>-delete`. The topic's name may hold
-# hyphens.
-DIRECTORY_NAME = re.compile(
-    r"(?P<topic>.+)-(?P<partition>\d{1,10})(\.[0-9a-f]{32}-(?P<kind>delete|future|stray))?"
-)
-SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 SNAPSHOT_NAME = re.compile(r"(\d{20})\.snapshot")
 UNFINISHED_SEGMENT = re.compile(r"\d{20}\.log\.swap")
 
 # A damaged file can be unreadable in millions of places; the user needs the first ones.
 MOST_UNREADABLE = 1000
+BACKWARDS = "offsets run backwards"
 
 Value = TypeVar("Value")
 Kind = Literal["replica", "deleted", "stray", "future"]
@@ -70,8 +72,8 @@ class Segment(Protocol):
     def path(self) -> Path:
         """Where it is, or was."""
 
-    def read(self) -> Iterator[RecordBatch | Unreadable]:
-        """Its batches in file order, as `read_batches` answers them."""
+    def scan(self) -> Iterator[RawBatch | RawUnreadable]:
+        """Its batches in file order, in the tuples of `scan_segment`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,8 @@ class SegmentFile:
     path: Path
     verify_crc: bool
 
-    def read(self) -> Iterator[RecordBatch | Unreadable]:
-        return read_batches(self.path, verify_crc=self.verify_crc)
+    def scan(self) -> Iterator[RawBatch | RawUnreadable]:
+        return scan_file(self.path, verify_crc=self.verify_crc)
 
 
 @dataclass(frozen=True)
@@ -133,15 +135,15 @@ class PartitionDirectory:
     def iter_batches(self) -> Iterator[RecordBatch]:
         """Every readable batch in offset order, from the files, with bounded memory. Batches whose
         offsets run backwards are left out: they are in `unreadable`."""
-        for _, item in walk_segments(self.segments):
-            if isinstance(item, RecordBatch):
-                yield item
+        for _, batch in self.iter_batches_with_path():
+            yield batch
 
     def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
         """The same, each with its segment file, as `read_record_identities` wants them."""
-        for segment, item in walk_segments(self.segments):
-            if isinstance(item, RecordBatch):
-                yield segment.path, item
+        for segment, raw in _walk(self.segments):
+            batch = from_raw(raw, segment.path)
+            if isinstance(batch, RecordBatch):
+                yield segment.path, batch
 
     @property
     def batches(self) -> tuple[RecordBatch, ...]:
@@ -302,53 +304,58 @@ class _LogSummary:
 def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
     log = _LogSummary(spans=[], unreadable=[])
     left_out = 0
-    for segment, item in walk_segments(segments):
-        if isinstance(item, Unreadable):
-            if segment is segments[-1] or item.reason.startswith(BACKWARDS):
+    # Plain variables, because this loop runs once for every batch of the log.
+    leader_epoch, span_start, end_offset = -2, 0, 0
+    max_timestamp = -1
+    for segment, item in _walk(segments):
+        if len(item) == 2:
+            where, reason = item
+            if segment is segments[-1] or reason.startswith(BACKWARDS):
                 log.end_is_certain = False
             if len(log.unreadable) < MOST_UNREADABLE:
-                log.unreadable.append(item)
+                log.unreadable.append(Unreadable(str(segment.path), where, reason))
             else:
                 left_out += 1
             continue
+        if item[2] != leader_epoch:
+            if log.batch_count:
+                log.spans.append((_or_none(leader_epoch), span_start, end_offset))
+            else:
+                log.first_offset = item[0]
+            leader_epoch, span_start = item[2], item[0]
         log.batch_count += 1
-        log.end_offset = item.end_offset
-        if log.first_offset is None:
-            log.first_offset = item.base_offset
-        if item.max_timestamp is not None:
-            log.max_timestamp = max(item.max_timestamp, log.max_timestamp or 0)
-        if log.spans and log.spans[-1][0] == item.leader_epoch:
-            log.spans[-1] = (item.leader_epoch, log.spans[-1][1], item.end_offset)
-        else:
-            log.spans.append((item.leader_epoch, item.base_offset, item.end_offset))
+        end_offset = item[1]
+        if item[12] > max_timestamp:
+            max_timestamp = item[12]
+    log.max_timestamp = _or_none(max_timestamp)
+    if log.batch_count:
+        log.spans.append((_or_none(leader_epoch), span_start, end_offset))
     if segments:
-        log.end_offset = max(log.end_offset or 0, segments[-1].base_offset)
+        log.end_offset = max(end_offset, segments[-1].base_offset)
     if left_out:
         folder = str(segments[0].path.parent)
         log.unreadable.append(Unreadable(folder, "file", f"{left_out} more unreadable places"))
     return log
 
 
-BACKWARDS = "offsets run backwards"
-
-
-def walk_segments(
-    segments: tuple[Segment, ...],
-) -> Iterator[tuple[Segment, RecordBatch | Unreadable]]:
+def _walk(segments: tuple[Segment, ...]) -> Iterator[tuple[Segment, RawBatch | RawUnreadable]]:
     """The batches of a log in order. A batch that begins below where the log already reached,
-    within a segment or from one to the next, is answered as Unreadable: which of the two is wrong
+    within a segment or from one to the next, is answered as unreadable: which of the two is wrong
     cannot be known."""
     reached = 0
     for segment in segments:
-        for item in segment.read():
-            if isinstance(item, RecordBatch):
-                if item.base_offset < reached:
-                    reason = f"{BACKWARDS}: {item.base_offset} after {reached - 1}"
-                    where = f"byte {item.position}"
-                    yield segment, Unreadable(str(segment.path), where, reason)
+        for item in segment.scan():
+            if len(item) != 2:
+                if item[0] < reached:
+                    reason = f"{BACKWARDS}: {item[0]} after {reached - 1}"
+                    yield segment, (f"byte {item[6]}", reason)
                     continue
-                reached = item.end_offset
+                reached = item[1]
             yield segment, item
+
+
+def _or_none(value: int) -> int | None:
+    return value if value >= 0 else None
 
 
 def parse_directory_name(name: str) -> tuple[str, int, Kind]:

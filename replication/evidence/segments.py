@@ -56,22 +56,29 @@ def read_batches(path: Path, *, verify_crc: bool = False) -> Iterator[RecordBatc
     segment. A torn tail, damage, text, a Git LFS pointer or a file that cannot be opened each
     answer an Unreadable; nothing is raised. With `verify_crc` every byte is read, and a batch whose
     check sum is wrong is answered as Unreadable in its place. Offsets are not judged here: whether
-    neighbours fit together is `log_directory`'s to say."""
+    neighbours fit together is `log_directory`'s to say.
+    """
+    for raw in scan_file(path, verify_crc=verify_crc):
+        yield from_raw(raw, path)
+
+
+def scan_file(path: Path, *, verify_crc: bool) -> Iterator[RawBatch | RawUnreadable]:
+    """What `read_batches` answers, in the plain tuples of `scan_segment`: for whoever needs few of
+    the fields of many batches."""
     try:
         with path.open("rb", buffering=0) as stream:
-            size = stream.seek(0, 2)
-            for raw in scan_segment(reader_of(stream), size, decompress):
-                item = batch_from_raw(raw, path)
-                if verify_crc and isinstance(item, RecordBatch):
-                    found = _crc_of(stream, item)
-                    if found != item.crc:
-                        item = _wrong_crc(path, item, found)
-                yield item
+            items = scan_segment(reader_of(stream), stream.seek(0, 2), decompress)
+            if not verify_crc:
+                yield from items
+                return
+            with path.open("rb", buffering=CRC_CHUNK) as whole:
+                for item in items:
+                    yield _checked(whole, item)
     except OSError as error:
-        yield Unreadable(str(path), "file", error.strerror or str(error))
+        yield "file", error.strerror or str(error)
 
 
-def batch_from_raw(raw: RawBatch | RawUnreadable, path: Path) -> RecordBatch | Unreadable:
+def from_raw(raw: RawBatch | RawUnreadable, path: Path) -> RecordBatch | Unreadable:
     """What `scan_segment` yields, with None where Kafka writes -1."""
     if len(raw) == 2:
         where, reason = raw
@@ -91,31 +98,37 @@ def batch_from_raw(raw: RawBatch | RawUnreadable, path: Path) -> RecordBatch | U
         record_count,
         max_timestamp,
     ) = raw
-    return RecordBatch(
-        base_offset,
-        end_offset,
-        leader_epoch if leader_epoch >= 0 else None,
-        magic,
-        crc,
-        size,
-        position,
-        producer_id if producer_id >= 0 else None,
-        producer_epoch if producer_epoch >= 0 else None,
-        base_sequence if base_sequence >= 0 else None,
-        attributes & CONTROL != 0 and magic == 2,
-        attributes & TRANSACTIONAL != 0 and magic == 2,
-        record_count,
-        max_timestamp if max_timestamp >= 0 else None,
-        attributes & CODEC_MASK,
+    # Past the keyword handling of RecordBatch(...), which takes as long as all the rest.
+    return tuple.__new__(
+        RecordBatch,
+        (
+            base_offset,
+            end_offset,
+            leader_epoch if leader_epoch >= 0 else None,
+            magic,
+            crc,
+            size,
+            position,
+            producer_id if producer_id >= 0 else None,
+            producer_epoch if producer_epoch >= 0 else None,
+            base_sequence if base_sequence >= 0 else None,
+            attributes & CONTROL != 0 and magic == 2,
+            attributes & TRANSACTIONAL != 0 and magic == 2,
+            record_count,
+            max_timestamp if max_timestamp >= 0 else None,
+            attributes & CODEC_MASK,
+        ),
     )
 
 
-def _crc_of(stream: BinaryIO, batch: RecordBatch) -> int:
-    """CRC-32C of a batch in format 2, CRC-32 of an older message; piece by piece."""
-    checksum = crc32c.crc32c if batch.magic == 2 else zlib.crc32
-    begins = CRC_BEGINS[batch.magic]
-    stream.seek(batch.position + begins)
-    left = batch.size - begins
+def _checked(stream: BinaryIO, item: RawBatch | RawUnreadable) -> RawBatch | RawUnreadable:
+    """The batch, or what is wrong with it: CRC-32C in format 2, CRC-32 before, piece by piece."""
+    if len(item) == 2:
+        return item
+    base_offset, end_offset, _, magic, crc, size, position = item[:7]
+    checksum = crc32c.crc32c if magic == 2 else zlib.crc32
+    stream.seek(position + CRC_BEGINS[magic])
+    left = size - CRC_BEGINS[magic]
     value = 0
     while left > 0:
         piece = stream.read(min(CRC_CHUNK, left))
@@ -123,10 +136,8 @@ def _crc_of(stream: BinaryIO, batch: RecordBatch) -> int:
             break
         value = checksum(piece, value)
         left -= len(piece)
-    return value
-
-
-def _wrong_crc(path: Path, batch: RecordBatch, found: int) -> Unreadable:
-    offsets = f"{batch.base_offset} to {batch.end_offset - 1}"
-    reason = f"the batch of offsets {offsets} has CRC {found:08x}, its header says {batch.crc:08x}"
-    return Unreadable(str(path), f"byte {batch.position}", reason)
+    if value == crc:
+        return item
+    offsets = f"{base_offset} to {end_offset - 1}"
+    reason = f"the batch of offsets {offsets} has CRC {value:08x}, its header says {crc:08x}"
+    return f"byte {position}", reason
