@@ -1,0 +1,616 @@
+"""The executable machine: one topic partition under commands, by the rules of a Kafka version.
+
+Each command is one step of a producer, a broker or the controller. The machine changes its World
+and emits facts; nothing here judges. Commands raise Impossible, with a reason for people, when
+they cannot happen. Scenarios, random runs and the counterfactual share it.
+
+What is not modelled: several partitions per request, segments (a log's first segment starts at its
+log start), record batches (a fetch answers with runs of records), the metadata quorum.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from replication.protocol import events as ev
+from replication.protocol.leader_epoch_cache import assign
+from replication.protocol.machine_state import (
+    Broker,
+    Follower,
+    Impossible,
+    Response,
+    World,
+)
+from replication.protocol.model import Span
+from replication.protocol.replica_log import ReplicaLog
+from replication.protocol.replica_machine import (
+    advance_high_watermark,
+    cached_epochs,
+    delete_records,
+    fetch,
+    follow,
+    lead,
+    leadership_fact,
+    produce,
+    proposal_of,
+    propose_isr,
+    receive,
+    record_isr,
+    registered,
+    start,
+    stop,
+    truncate,
+)
+from replication.protocol.rules.consumer_visibility import consumer_visibility
+from replication.protocol.rules.controller_fencing import controller_fencing
+from replication.protocol.rules.election_kraft import election_kraft, raises_leader_epoch
+from replication.protocol.rules.election_zookeeper import (
+    Election,
+    election_zookeeper,
+    isr_without_dead_broker,
+)
+from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
+from replication.protocol.rules.isr_commit import isr_commit, keeps_pending
+from replication.protocol.rules.isr_shrink import Progress, isr_shrink
+from replication.protocol.rules.last_caught_up import FetchMemory
+from replication.protocol.rules.produce_admission import effective_min_insync_replicas
+from replication.protocol.versions import Behaviour
+
+COVERED = ("controller_history", "broker_log", "replica_trace", "log_directory")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One replica at the start: its spans, high watermark, and the leader epoch it knows."""
+
+    replica: int
+    spans: tuple[Span, ...]
+    high_watermark: int
+    leader_epoch: int
+    log_start_offset: int = 0
+    leads: bool = False
+    stopped: bool = False
+
+
+class PartitionMachine:
+    """One topic partition, several brokers, one controller. world: everything there is."""
+
+    def __init__(
+        self,
+        behaviour: Behaviour,
+        replicas: Iterable[Given],
+        isr: Iterable[int],
+        *,
+        min_insync_replicas: int = 1,
+        unclean_leader_election: bool | None = None,
+        names: Mapping[int, str] | None = None,
+        contents: Iterable[str] = (),
+        behaviours: Mapping[int, Behaviour] | None = None,
+    ) -> None:
+        """Builds the partition as given and emits what describes it.
+
+        behaviours: of brokers that run another version. Impossible when two replicas lead.
+        """
+        given = list(replicas)
+        assigned = tuple(g.replica for g in given)
+        unclean = unclean_leader_election
+        self.world = World(
+            behaviour,
+            assigned,
+            min_insync_replicas,
+            behaviour.unclean_leader_election if unclean is None else unclean,
+            dict(names or {r: str(r) for r in assigned}),
+            contents=list(contents),
+            command="given",
+        )
+        leaders = [g for g in given if g.leads]
+        if len(leaders) > 1:
+            raise Impossible("two replicas lead")
+        c = self.world.controller
+        c.leader = leaders[0].replica if leaders else None
+        c.leader_epoch = leaders[0].leader_epoch if leaders else max(g.leader_epoch for g in given)
+        c.isr = tuple(r for r in assigned if r in set(isr))
+        c.active = {g.replica for g in given if not g.stopped}
+        for g in given:
+            self.world.brokers[g.replica] = self._broker(g, (behaviours or {}).get(g.replica))
+        self._describe()
+        for g in given:
+            self._place(g)
+
+    def _broker(self, given: Given, behaviour: Behaviour | None) -> Broker:
+        broker = Broker(given.replica, behaviour or self.world.behaviour, ReplicaLog())
+        ends = [s.end_offset for s in given.spans]
+        broker.log.replace(
+            list(given.spans), given.log_start_offset, max([given.log_start_offset, *ends])
+        )
+        broker.high_watermark = broker.checkpointed_high_watermark = given.high_watermark
+        broker.epoch_entries = cached_epochs(broker)
+        return broker
+
+    def _describe(self) -> None:
+        world = self.world
+        world.emit(
+            ev.PartitionDescribed(
+                world.assigned_replicas,
+                world.min_insync_replicas,
+                world.unclean_leader_election,
+                "delete",
+                world.behaviour.kafka_version,
+                world.behaviour.inter_broker_version,
+                world.behaviour.controller,
+            )
+        )
+        for subject in COVERED:
+            world.emit(ev.CoverageDeclared(subject, None, True))
+        world.emit(leadership_fact(world, None if world.controller.leader is None else "initial"))
+
+    def _place(self, given: Given) -> None:
+        """A replica as given: it leads or follows already, with nothing left to truncate."""
+        world, c = self.world, self.world.controller
+        broker = world.brokers[given.replica]
+        log = broker.log
+        world.emit(
+            ev.ReplicaLogObserved(
+                given.replica,
+                log.log_start_offset,
+                log.log_end_offset,
+                given.spans,
+                given.high_watermark,
+                None,
+                broker.epoch_entries,
+                given.stopped,
+            )
+        )
+        if given.stopped:
+            broker.running = False
+            return
+        broker.leader, broker.leader_epoch = c.leader, given.leader_epoch
+        broker.partition_epoch = c.partition_epoch
+        end = log.log_end_offset
+        if not given.leads:
+            broker.role = "follower"
+            if c.leader is not None:
+                broker.truncated_for = (c.leader, given.leader_epoch)
+            world.emit(
+                ev.BecameFollower(
+                    given.replica, given.leader_epoch, c.leader, end, given.high_watermark
+                )
+            )
+            return
+        broker.role, broker.isr = "leader", frozenset(c.isr)
+        own = [s.first_offset for s in given.spans if s.leader_epoch == given.leader_epoch]
+        broker.leader_epoch_start_offset = min(own, default=end)
+        if broker.behaviour.has("epoch_cached_at_election"):
+            broker.epoch_entries = assign(
+                broker.epoch_entries,
+                given.leader_epoch,
+                broker.leader_epoch_start_offset,
+                broker.behaviour,
+            )
+        for r in world.assigned_replicas:
+            if r != broker.replica:
+                time = world.now_ms if r in broker.isr else 0
+                broker.followers[r] = Follower(None, FetchMemory(time))
+        world.emit(
+            ev.BecameLeader(
+                given.replica,
+                given.leader_epoch,
+                broker.leader_epoch_start_offset,
+                given.high_watermark,
+            )
+        )
+
+    # Producers and consumers.
+
+    def produce(
+        self, label: str, count: int = 1, *, to: int | None = None, acks: str | None = None
+    ) -> bool:
+        """A producer sends count records to the registered leader, or to a zombie it believes in."""
+        world = self.world
+        target = to if to is not None else world.controller.leader
+        if target is None:
+            raise Impossible("the partition has no leader")
+        if label in world.contents:
+            raise Impossible(f"record {label} exists already")
+        world.contents.append(label)
+        done = produce(world, world.broker(target), len(world.contents) - 1, count, acks)
+        self._settle()
+        return done
+
+    def consume(self, replica: int, offset: int) -> int:
+        """A consumer reads from offset on one replica; the offset after what it got."""
+        broker = self.world.broker(replica)
+        mark = broker.high_watermark
+        log = broker.log
+        seen = consumer_visibility(offset, log.log_start_offset, log.log_end_offset, mark, mark)
+        if isinstance(seen, str):
+            self.world.note(f"the consumer gets {seen}")
+            return offset
+        for span in log.spans:
+            first, end = max(span.first_offset, seen[0]), min(span.end_offset, seen[1])
+            if first < end:
+                fact = ev.RecordsConsumed(first, end, span.leader_epoch, span.content)
+                self.world.emit(fact)
+        return seen[1]
+
+    def delete_records(self, before: int | None) -> None:
+        """deleteRecords at the registered leader; None: up to its high watermark."""
+        delete_records(self.world, self._leader(), before)
+
+    def _leader(self) -> Broker:
+        leader = self.world.controller.leader
+        if leader is None:
+            raise Impossible("the partition has no leader")
+        broker = self.world.broker(leader)
+        if broker.role != "leader":
+            raise Impossible(f"{self.world.name(leader)} does not lead yet")
+        return broker
+
+    # Replication.
+
+    def fetch(
+        self,
+        replica: int,
+        *,
+        response: str = "ok",
+        max_records: int | None = None,
+        at_once: bool = False,
+    ) -> None:
+        """A follower fetches once. response: ok, lost, or delayed until receive()."""
+        follower = self.world.broker(replica)
+        answer = fetch(self.world, follower, max_records=max_records, at_once=at_once)
+        self._settle()
+        if answer is None or response == "lost":
+            return
+        if response == "delayed":
+            follower.in_flight = answer
+        else:
+            receive(self.world, follower, answer)
+
+    def receive(self, replica: int) -> None:
+        """The delayed response of a follower's fetch arrives."""
+        follower = self.world.broker(replica)
+        answer: Response | None = follower.in_flight
+        if answer is None:
+            raise Impossible(f"no response to {self.world.name(replica)} is delayed")
+        follower.in_flight = None
+        receive(self.world, follower, answer)
+
+    def truncate(self, replica: int) -> None:
+        """A follower tries again to learn where to cut its log."""
+        truncate(self.world, self.world.broker(replica))
+
+    # Brokers.
+
+    def stop(
+        self,
+        replica: int,
+        reason: str = "clean",
+        *,
+        surviving: int | None = None,
+        checkpoint: int | None = None,
+    ) -> None:
+        """A broker ends: clean, process_crash, power_loss (to surviving) or disk_loss."""
+        broker = self.world.broker(replica)
+        stop(self.world, broker, reason, surviving=surviving, checkpoint=checkpoint)
+
+    def start(self, replica: int, *, deliver: bool = True) -> None:
+        """A broker starts, registers, and learns the registration (unless deliver is False)."""
+        world = self.world
+        broker = world.broker(replica)
+        start(world, broker)
+        behaviour = world.behaviour
+        if behaviour.eligible_leader_replicas and not broker.clean:
+            self._after_unclean_registration(replica)
+        if replica not in world.controller.active:
+            self.unfence(replica)
+        if deliver:
+            self.deliver([replica])
+
+    def checkpoint(self, replica: int) -> None:
+        """A broker writes its high watermark to the checkpoint file, as it does every 5 s."""
+        broker = self.world.broker(replica)
+        broker.checkpointed_high_watermark = broker.high_watermark
+
+    def isolate(self, replica: int, isolated: bool = True) -> None:
+        """Cuts a broker off from the others and the controller, or joins it again."""
+        self.world.broker(replica).isolated = isolated
+
+    def upgrade(self, replica: int, behaviour: Behaviour) -> None:
+        """A stopped broker gets another release."""
+        broker = self.world.broker(replica)
+        if broker.running:
+            raise Impossible(f"{self.world.name(replica)} must be stopped to be upgraded")
+        broker.behaviour = behaviour
+
+    def tick(self, milliseconds: int) -> None:
+        """Time passes."""
+        self.world.now_ms += milliseconds
+
+    # The controller.
+
+    def elect(
+        self,
+        leader: int,
+        *,
+        leader_epoch: int | None = None,
+        isr: Iterable[int] | None = None,
+        deliver: Iterable[int] | None = None,
+    ) -> None:
+        """The controller registers this leader, whatever its rule would say, and tells brokers.
+
+        isr: by default the present ISR's live members and the leader. deliver: who hears of it,
+        by default every broker that runs and is not cut off.
+        """
+        world, c = self.world, self.world.controller
+        broker = world.broker(leader)
+        if not broker.running:
+            raise Impossible(f"{world.name(leader)} is stopped")
+        epoch = c.leader_epoch + 1 if leader_epoch is None else leader_epoch
+        if epoch <= c.leader_epoch:
+            raise Impossible(f"leader epoch {epoch} is not above {c.leader_epoch}")
+        kind = "clean" if leader in c.isr else "unclean"
+        if leader in c.eligible and kind == "unclean":
+            kind = "eligible_leader_replica"
+        if leader == c.leader:
+            kind = "same_leader"
+        members = [r for r in c.isr if r in c.active] if isr is None else list(isr)
+        chosen = tuple(r for r in world.assigned_replicas if r in {*members, leader})
+        c.active.add(leader)
+        self._register(Election(leader, chosen, kind), epoch, deliver)
+
+    def elect_by_rule(self, cause: str = "offline") -> None:
+        """The controller elects by its own rule. cause: offline, preferred or unclean."""
+        world, c = self.world, self.world.controller
+        unclean = world.unclean_leader_election or cause == "unclean"
+        if world.behaviour.controller == "kraft":
+            how = "unclean" if unclean and cause != "preferred" else cause
+            self._kraft_change(frozenset(c.isr), c.eligible, how)
+            return
+        recovers = world.behaviour.has("unclean_leader_is_recovering")
+        election = election_zookeeper(
+            "preferred" if cause == "preferred" else "offline",
+            world.assigned_replicas,
+            frozenset(c.isr),
+            frozenset(c.active),
+            unclean,
+            leader=c.leader,
+            recovers=recovers,
+        )
+        if election is not None and (election.leader, election.isr) != (c.leader, c.isr):
+            self._register(election, c.leader_epoch + 1, None)
+
+    def fence(self, replica: int) -> None:
+        """The controller counts a broker as dead: new leader, smaller ISR, by its rules."""
+        world, c = self.world, self.world.controller
+        c.active.discard(replica)
+        isr = frozenset(c.isr)
+        if world.behaviour.controller == "kraft":
+            keeps = not world.behaviour.eligible_leader_replicas and isr == {replica}
+            left = isr if keeps else isr - {replica}
+            unclean = world.unclean_leader_election
+            self._kraft_change(left, self._eligible(left), "unclean" if unclean else "online")
+            return
+        if c.leader == replica:
+            self.elect_by_rule("offline")
+            return
+        always = world.behaviour.has("last_isr_member_always_kept")
+        left_isr = isr_without_dead_broker(
+            c.isr, replica, world.unclean_leader_election, always_kept=always
+        )
+        if left_isr != c.isr:
+            kind = "same_leader" if c.leader is not None else None
+            self._register(Election(c.leader, left_isr, kind), c.leader_epoch + 1, None)
+
+    def unfence(self, replica: int) -> None:
+        """The controller counts a broker as alive; a partition without a leader gets one."""
+        c = self.world.controller
+        c.active.add(replica)
+        if c.leader is None:
+            self.elect_by_rule("offline")
+
+    def deliver(self, replicas: Iterable[int]) -> None:
+        """Brokers learn the registration as it stands: the leader first, then its followers."""
+        world, c = self.world, self.world.controller
+        hearing = [world.broker(r) for r in replicas]
+        hearing.sort(key=lambda b: b.replica != c.leader)
+        for broker in hearing:
+            if not broker.running or broker.isolated:
+                continue
+            answer = controller_fencing(0, 0, c.leader_epoch, broker.leader_epoch)
+            changed = broker.partition_epoch != c.partition_epoch
+            if answer != "apply" and not (answer == "repeated" and changed):
+                continue
+            if broker.replica == c.leader:
+                lead(world, broker)
+            else:
+                follow(world, broker)
+        for broker in hearing:
+            if broker.truncating:
+                truncate(world, broker)
+        self._settle()
+
+    def propose_isr(self, remove: Iterable[int] = (), add: Iterable[int] = ()) -> None:
+        """The leader proposes an ISR; members to remove have lagged, as far as it can see."""
+        leader = self._leader()
+        removed = frozenset(remove)
+        for replica in removed:
+            leader.followers[replica].memory = FetchMemory(0)
+        propose_isr(self.world, leader, (leader.isr - removed) | frozenset(add))
+        self._settle()
+
+    def check_lag(self) -> None:
+        """The leader drops members of its ISR that lag, by the rule (every half lag limit)."""
+        world, leader = self.world, self._leader()
+        progress = {
+            r: Progress(f.log_end_offset, f.memory.last_caught_up_ms)
+            for r, f in leader.followers.items()
+            if r in leader.isr
+        }
+        lagging = isr_shrink(
+            progress,
+            leader.log.log_end_offset,
+            world.now_ms,
+            leader.behaviour.replica_lag_time_max_ms,
+            leader.behaviour.replica_lag_max_messages,
+            leader.behaviour,
+        )
+        if lagging:
+            propose_isr(world, leader, leader.isr - lagging)
+        self._settle()
+
+    def decide_isr(self, error: str | None = None) -> None:
+        """The controller answers the proposal in flight; error: instead of what it would say."""
+        world = self.world
+        leaders = [b for b in world.brokers.values() if b.proposed is not None and b.running]
+        if not leaders:
+            raise Impossible("no ISR change is in flight")
+        for leader in leaders:
+            self._decide(leader, error)
+        for leader in leaders:
+            if leader.role == "leader":
+                advance_high_watermark(world, leader)
+
+    def _decide(self, leader: Broker, error: str | None) -> None:
+        world, c = self.world, self.world.controller
+        proposed = leader.proposed
+        if proposed is None:
+            return
+        answer = error or isr_commit(
+            proposal_of(leader, proposed), registered(world), leader.behaviour
+        )
+        if answer is not None:
+            world.note(f"the controller refuses the ISR of {world.name(leader.replica)}: {answer}")
+            if not keeps_pending(answer):
+                leader.proposed = None
+            return
+        shrank = not proposed >= leader.isr
+        if world.behaviour.controller == "kraft":
+            self._remember_eligible(frozenset(c.isr), proposed)
+            if raises_leader_epoch(
+                leader_changed=False, isr_shrank=shrank, behaviour=world.behaviour
+            ):
+                isr = tuple(r for r in world.assigned_replicas if r in proposed)
+                self._register(Election(c.leader, isr, "same_leader"), c.leader_epoch + 1, None)
+                return
+        record_isr(world, leader, proposed)
+
+    def _settle(self) -> None:
+        """Unless told to wait, the controller answers ISR proposals as they come."""
+        world = self.world
+        if world.isr_changes_wait:
+            return
+        for leader in list(world.brokers.values()):
+            if leader.proposed is None or leader.isolated or leader.role != "leader":
+                continue
+            if leader.replica != world.controller.leader:
+                continue
+            self._decide(leader, None)
+            advance_high_watermark(world, leader)
+
+    def _min_insync(self) -> int:
+        world = self.world
+        return effective_min_insync_replicas(
+            world.min_insync_replicas, len(world.assigned_replicas), world.behaviour
+        )
+
+    def _eligible(self, isr: frozenset[int]) -> frozenset[int]:
+        """The ELR that goes with a smaller ISR, before anyone is elected."""
+        c = self.world.controller
+        if not self.world.behaviour.eligible_leader_replicas:
+            return frozenset()
+        return eligible_leader_replicas(
+            frozenset(c.isr), isr, c.eligible, self._min_insync()
+        ).replicas
+
+    def _remember_eligible(
+        self,
+        old_isr: frozenset[int],
+        new_isr: frozenset[int],
+        *,
+        new_leader: int | None = None,
+        unclean: frozenset[int] = frozenset(),
+    ) -> None:
+        c = self.world.controller
+        if not self.world.behaviour.eligible_leader_replicas:
+            return
+        known = eligible_leader_replicas(
+            old_isr,
+            new_isr,
+            c.eligible,
+            self._min_insync(),
+            unclean_shutdown=unclean,
+            old_leader=c.leader,
+            new_leader=new_leader,
+            last_known_leader=c.last_known_leader,
+        )
+        c.eligible, c.last_known_leader = known.replicas, known.last_known_leader
+
+    def _after_unclean_registration(self, replica: int) -> None:
+        """A broker that lost its clean-shutdown mark leaves ISR and ELR; its leaderships move."""
+        c = self.world.controller
+        if replica not in c.isr and replica not in c.eligible:
+            return
+        gone = frozenset({replica})
+        left = frozenset(c.isr) - gone
+        eligible = self._eligible(left) - gone
+        cause = "unclean" if self.world.unclean_leader_election else "online"
+        self._kraft_change(left, eligible, cause, unclean=gone)
+
+    def _kraft_change(
+        self,
+        isr: frozenset[int],
+        eligible: frozenset[int],
+        cause: str,
+        *,
+        unclean: frozenset[int] = frozenset(),
+    ) -> None:
+        """One registration change in KRaft: elects, remembers the ELR, raises what must rise."""
+        world, c = self.world, self.world.controller
+        election = election_kraft(
+            cause,
+            world.assigned_replicas,
+            isr,
+            frozenset(c.active) - unclean,
+            world.behaviour,
+            leader=c.leader,
+            eligible=eligible,
+            last_known_leader=c.last_known_leader,
+        )
+        old = frozenset(c.isr)
+        new = frozenset(election.isr)
+        changed = election.leader != c.leader
+        unclean_election = election.kind in ("unclean", "last_known_leader")
+        raised = raises_leader_epoch(
+            leader_changed=changed,
+            isr_shrank=not new >= old,
+            behaviour=world.behaviour,
+            unclean=unclean_election,
+        )
+        before = (c.isr, c.eligible, c.last_known_leader)
+        self._remember_eligible(old, new, new_leader=election.leader, unclean=unclean)
+        if unclean_election:
+            c.eligible, c.last_known_leader = frozenset(), None
+        if not raised and before == (election.isr, c.eligible, c.last_known_leader):
+            return
+        if not changed and raised:
+            kind: str | None = "same_leader"
+        else:
+            kind = election.kind if raised else None
+        final = Election(election.leader, election.isr, kind, election.recovering)
+        self._register(final, c.leader_epoch + int(raised), None)
+
+    def _register(
+        self, election: Election, leader_epoch: int, deliver: Iterable[int] | None
+    ) -> None:
+        world, c = self.world, self.world.controller
+        changed = election.leader != c.leader
+        c.leader, c.isr, c.leader_epoch = election.leader, election.isr, leader_epoch
+        c.recovering = election.recovering
+        c.partition_epoch += 1
+        world.emit(leadership_fact(world, election.kind))
+        if changed and election.leader is None:
+            world.note("the partition is offline")
+        elif changed and not world.command.startswith("elect "):
+            name = world.name(election.leader)
+            world.note(f"{name} is elected ({election.kind}), leader epoch {leader_epoch}")
+        self.deliver(world.assigned_replicas if deliver is None else deliver)

@@ -1,0 +1,730 @@
+"""What one broker does with its replica, by the rules: append, fetch, truncate, lead, follow.
+
+Rules answer, the functions here act: they change the brokers of a World and emit what happened as
+facts, with every observable value filled in. What the controller does is partition_machine's.
+"""
+
+from dataclasses import replace
+
+from replication.protocol import events as ev
+from replication.protocol.leader_epoch_cache import (
+    assign,
+    end_offset_for_epoch,
+    latest_epoch,
+    truncate_from_start,
+)
+from replication.protocol.machine_state import (
+    Broker,
+    Follower,
+    Impossible,
+    PendingAck,
+    Response,
+    World,
+)
+from replication.protocol.model import EpochEndOffset, EpochEntry, Span, clipped
+from replication.protocol.replica_log import ReplicaLog
+from replication.protocol.rules.acknowledge import acknowledge
+from replication.protocol.rules.become_leader import become_leader as leadership_taken
+from replication.protocol.rules.fetch_admission import (
+    FetchDecision,
+    FetchTarget,
+    FollowerFetch,
+    fetch_admission,
+)
+from replication.protocol.rules.fetch_response_high_watermark import (
+    answers_at_once,
+    fetch_response_high_watermark,
+)
+from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
+from replication.protocol.rules.high_watermark_of_leader import (
+    RemoteReplica,
+    high_watermark_of_leader,
+)
+from replication.protocol.rules.isr_commit import IsrProposal, Registered, isr_commit, maximal_isr
+from replication.protocol.rules.isr_expand import isr_expand
+from replication.protocol.rules.last_caught_up import FetchMemory, is_caught_up, last_caught_up
+from replication.protocol.rules.log_start import log_start, log_start_of_follower
+from replication.protocol.rules.out_of_range_reset import out_of_range_reset
+from replication.protocol.rules.produce_admission import (
+    effective_min_insync_replicas,
+    produce_admission,
+)
+from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
+from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
+from replication.protocol.rules.truncate_on_fetch import (
+    truncate_on_fetch,
+    truncates_before_fetching,
+)
+from replication.protocol.rules.truncate_to_high_watermark import Cut, truncate_to_high_watermark
+from replication.protocol.rules.truncate_to_leader_end_offset import truncate_to_leader_end_offset
+from replication.protocol.rules.truncation_effect import emptied_at, truncation_effect
+from replication.protocol.rules.when_to_truncate import when_to_truncate
+
+REASONS = {
+    "truncate_to_high_watermark": "high_watermark",
+    "truncate_to_leader_end_offset": "leader_epoch",
+    "truncate_by_common_epoch": "leader_epoch",
+    "truncate_on_fetch": "diverging_epoch",
+    "out_of_range_reset": "out_of_range",
+}
+
+
+def produce(
+    world: World, broker: Broker, content: int, count: int = 1, acks: str | None = None
+) -> bool:
+    """A leader takes count records of one content; acks None: nobody asks for an answer.
+
+    False when it refuses them. Impossible where the broker does not believe that it leads.
+    """
+    if not broker.running or broker.role != "leader" or broker.leader_epoch is None:
+        raise Impossible(f"{world.name(broker.replica)} does not lead")
+    name = world.contents[content]
+    error = produce_admission(acks or "1", len(broker.isr), _min_insync(world, broker))
+    if error:
+        world.note(f"{world.name(broker.replica)} refuses {name}: {error}")
+        return False
+    first = broker.log.log_end_offset
+    span = Span(first, first + count, broker.leader_epoch, content)
+    append_span(broker, span)
+    world.emit(ev.LeaderAppended(broker.replica, *span))
+    advance_high_watermark(world, broker)
+    if acks is not None:
+        broker.pending.append(PendingAck(span, broker.leader_epoch, acks, name))
+        answer_producers(world, broker)
+    return True
+
+
+def append_span(broker: Broker, span: Span) -> None:
+    """Records at the end of a log, and their epoch in the cache."""
+    broker.log.append(span.first_offset, span.end_offset, span.leader_epoch, span.content)
+    if broker.behaviour.has("leader_epoch_in_record_batches") and span.leader_epoch is not None:
+        broker.epoch_entries = assign(
+            broker.epoch_entries, span.leader_epoch, span.first_offset, broker.behaviour
+        )
+
+
+def _min_insync(world: World, broker: Broker) -> int:
+    return effective_min_insync_replicas(
+        world.min_insync_replicas, len(world.assigned_replicas), broker.behaviour
+    )
+
+
+def counted_isr(broker: Broker) -> frozenset[int]:
+    """The ISR that this leader's high watermark waits for."""
+    if broker.behaviour.has("maximal_isr"):
+        return maximal_isr(broker.isr, broker.proposed)
+    return broker.isr
+
+
+def advance_high_watermark(world: World, leader: Broker) -> None:
+    """Moves a leader's high watermark if the rule lets it, and answers producers that wait."""
+    counted = counted_isr(leader)
+    remotes = []
+    for replica, follower in leader.followers.items():
+        caught_up = is_caught_up(
+            follower.log_end_offset,
+            leader.log.log_end_offset,
+            follower.memory.last_caught_up_ms,
+            world.now_ms,
+            leader.behaviour.replica_lag_time_max_ms,
+            leader.behaviour,
+        )
+        remotes.append(
+            RemoteReplica(
+                follower.log_end_offset,
+                replica in leader.isr,
+                replica in counted,
+                caught_up,
+                replica in world.controller.active,
+            )
+        )
+    value = high_watermark_of_leader(
+        leader.high_watermark,
+        leader.log.log_end_offset,
+        remotes,
+        len(leader.isr),
+        _min_insync(world, leader),
+        leader.behaviour,
+    )
+    _set_high_watermark(world, leader, value)
+    answer_producers(world, leader)
+
+
+def _set_high_watermark(world: World, broker: Broker, value: int) -> None:
+    before = broker.high_watermark
+    if value != before:
+        broker.high_watermark = value
+        world.emit(ev.HighWatermarkAdvanced(broker.replica, value), before)
+
+
+def answer_producers(world: World, leader: Broker) -> None:
+    """Answers every waiting producer whose records are acknowledged, or no longer can be."""
+    waiting = []
+    for pending in leader.pending:
+        end = pending.span.end_offset
+        known = [f.log_end_offset for f in leader.followers.values()]
+        answer = acknowledge(
+            pending.acks,
+            end,
+            leader.high_watermark,
+            len(counted_isr(leader)),
+            _min_insync(world, leader),
+            1 + sum(1 for offset in known if offset is not None and offset >= end),
+            leads=leader.role == "leader" and leader.leader_epoch == pending.leader_epoch,
+        )
+        if answer == "pending":
+            waiting.append(pending)
+        elif answer == "NONE":
+            acks = "1" if pending.acks == "1" else "all"
+            first, end, epoch, content = pending.span
+            world.emit(ev.RecordsAcknowledged(first, end, acks, epoch, content))
+            world.note(f"{pending.name} is acknowledged (acks={pending.acks})")
+        elif answer != "none":
+            world.note(f"the producer of {pending.name} gets {answer}")
+    leader.pending = waiting
+
+
+def fetch(
+    world: World, follower: Broker, *, max_records: int | None = None, at_once: bool = False
+) -> Response | None:
+    """A follower asks its leader for records; the leader's side happens, the answer is returned.
+
+    at_once: another partition of the same request has records, so an empty answer does not wait.
+    None when the follower does not ask, or its leader does not answer: the notes say why.
+    """
+    name = world.name(follower.replica)
+    leader = _leader_to_ask(world, follower)
+    if leader is None:
+        return None
+    if follower.truncating:
+        truncate(world, follower)
+        if follower.truncating:
+            return None
+    epochs = follower.behaviour.has("fetch_carries_leader_epoch")
+    on_fetch = follower.behaviour.has("truncates_on_fetch")
+    offset = follower.log.log_end_offset
+    request = FollowerFetch(
+        offset,
+        follower.leader_epoch if epochs else None,
+        latest_epoch(follower.epoch_entries) if on_fetch else None,
+        follower.broker_epoch if follower.behaviour.has("isr_needs_broker_epoch") else None,
+    )
+    world.emit(
+        ev.FetchRequested(
+            follower.replica,
+            leader.replica,
+            offset,
+            follower.leader_epoch,
+            request.last_fetched_epoch,
+            follower.log.log_start_offset,
+        )
+    )
+    decision = fetch_admission(request, _fetch_target(world, leader, follower), leader.behaviour)
+    response = _answer(world, leader, follower, request, decision, max_records, at_once)
+    if response.error:
+        world.note(f"{world.name(leader.replica)} answers {name}: {response.error}")
+    return response
+
+
+def _leader_to_ask(world: World, follower: Broker) -> Broker | None:
+    name = world.name(follower.replica)
+    if not follower.running or follower.role != "follower":
+        raise Impossible(f"{name} does not follow anyone")
+    if follower.leader is None or not follower.fetching:
+        world.note(f"{name} waits for a leader epoch")
+        return None
+    leader = world.broker(follower.leader)
+    if not world.reachable(leader, follower):
+        world.note(f"{world.name(leader.replica)} does not answer {name}")
+        return None
+    return leader
+
+
+def _fetch_target(world: World, leader: Broker, follower: Broker) -> FetchTarget:
+    return FetchTarget(
+        leader.role == "leader",
+        -1 if leader.leader_epoch is None else leader.leader_epoch,
+        leader.log.log_start_offset,
+        leader.log.log_end_offset,
+        leader.epoch_entries,
+        follower.replica in world.assigned_replicas,
+        world.broker(follower.replica).broker_epoch,
+    )
+
+
+def _answer(
+    world: World,
+    leader: Broker,
+    follower: Broker,
+    request: FollowerFetch,
+    decision: FetchDecision,
+    max_records: int | None,
+    at_once: bool,
+) -> Response:
+    """Reads first, then lets the fetch count: so the answer's high watermark is the earlier one."""
+    offset = request.fetch_offset
+    end = leader.log.log_end_offset
+    if max_records is not None:
+        end = min(end, offset + max_records)
+    plain = decision.error is None and decision.diverging is None
+    spans = tuple(clipped(leader.log.spans, offset, end)) if plain else ()
+    before = leader.high_watermark
+    known = leader.followers.get(follower.replica)
+    if decision.updates_follower and known is not None:
+        _count_fetch(world, leader, follower.replica, known, request)
+    last_sent = known.last_sent_high_watermark if known else None
+    waited = plain and not at_once
+    if answers_at_once(last_sent, before, bool(spans), leader.behaviour):
+        waited = False
+    carried = fetch_response_high_watermark(before, leader.high_watermark, waited, leader.behaviour)
+    if known is not None:
+        known.last_sent_high_watermark = carried
+    return Response(
+        leader.replica,
+        offset,
+        request.current_leader_epoch,
+        decision.error,
+        decision.diverging,
+        spans,
+        carried,
+        leader.log.log_start_offset,
+    )
+
+
+def _count_fetch(
+    world: World, leader: Broker, replica: int, known: Follower, request: FollowerFetch
+) -> None:
+    """A fetch proves that the follower holds all below its offset: ISR first, then commit."""
+    offset = request.fetch_offset
+    known.memory = last_caught_up(
+        known.memory, offset, leader.log.log_end_offset, world.now_ms, leader.behaviour
+    )
+    known.log_end_offset = offset
+    known.broker_epoch = request.broker_epoch
+    if replica not in counted_isr(leader) and isr_expand(
+        offset,
+        leader.high_watermark,
+        leader.leader_epoch_start_offset,
+        leader.behaviour,
+        active=replica in world.controller.active,
+        broker_epoch_matches=request.broker_epoch in (None, world.broker(replica).broker_epoch),
+    ):
+        propose_isr(world, leader, leader.isr | {replica})
+    advance_high_watermark(world, leader)
+
+
+def propose_isr(world: World, leader: Broker, isr: frozenset[int]) -> None:
+    """A leader asks for another ISR: a conditional write at once, or a proposal in flight."""
+    if leader.proposed is not None or isr == leader.isr:
+        return
+    if leader.behaviour.has("maximal_isr"):
+        leader.proposed = isr
+        return
+    error = isr_commit(proposal_of(leader, isr), registered(world), leader.behaviour)
+    if error is None:
+        record_isr(world, leader, isr)
+
+
+def proposal_of(leader: Broker, isr: frozenset[int]) -> IsrProposal:
+    """A leader's proposal as the controller receives it."""
+    epochs = (leader.leader_epoch or 0, leader.partition_epoch or 0)
+    return IsrProposal(leader.replica, *epochs, isr)
+
+
+def registered(world: World) -> Registered:
+    """The registration as a proposal is held against it."""
+    c = world.controller
+    return Registered(
+        c.leader,
+        c.leader_epoch,
+        c.partition_epoch,
+        frozenset(world.assigned_replicas),
+        c.recovering,
+        frozenset(world.assigned_replicas) - frozenset(c.active),
+    )
+
+
+def record_isr(world: World, leader: Broker, isr: frozenset[int]) -> None:
+    """The controller has committed a leader's ISR without raising the leader epoch."""
+    c = world.controller
+    c.isr = tuple(r for r in world.assigned_replicas if r in isr)
+    c.partition_epoch += 1
+    c.recovering = False
+    leader.isr = isr
+    leader.proposed = None
+    leader.partition_epoch = c.partition_epoch
+    world.emit(leadership_fact(world, None))
+
+
+def leadership_fact(world: World, kind: str | None) -> ev.LeadershipRecorded:
+    """The registration as it stands, as a fact."""
+    c = world.controller
+    last_known = None if c.last_known_leader is None else (c.last_known_leader,)
+    return ev.LeadershipRecorded(
+        c.leader,
+        c.leader_epoch,
+        c.isr,
+        c.partition_epoch,
+        kind,
+        world.assigned_replicas,
+        tuple(sorted(c.eligible)) or None,
+        last_known,
+        c.recovering or None,
+    )
+
+
+def receive(world: World, follower: Broker, response: Response) -> None:
+    """A follower takes a fetch response: dropped when it answers a question of another state."""
+    name = world.name(follower.replica)
+    same_epoch = response.request_leader_epoch in (None, follower.leader_epoch)
+    if (
+        follower.role != "follower"
+        or not follower.running
+        or follower.leader != response.leader
+        or follower.truncating
+        or follower.log.log_end_offset != response.fetch_offset
+        or not same_epoch
+    ):
+        world.note(f"{name} drops a late response")
+        return
+    diverging = response.diverging or EpochEndOffset(None, None)
+    answered = ev.FetchAnswered(
+        follower.replica,
+        response.leader,
+        None if response.error else response.high_watermark,
+        None if response.error else response.log_start_offset,
+        diverging.leader_epoch,
+        diverging.end_offset,
+        response.error,
+    )
+    if response.error:
+        world.emit(answered)
+        _receive_error(world, follower, response.error)
+    elif response.diverging:
+        world.emit(answered)
+        _receive_divergence(world, follower, response, response.diverging)
+    else:
+        _receive_records(world, follower, response, answered)
+
+
+def _receive_error(world: World, follower: Broker, error: str) -> None:
+    if error == "FENCED_LEADER_EPOCH":
+        follower.fetching = False
+    elif error == "OFFSET_OUT_OF_RANGE":
+        _out_of_range(world, follower)
+
+
+def _receive_divergence(
+    world: World, follower: Broker, response: Response, diverging: EpochEndOffset
+) -> None:
+    if not follower.behaviour.has("truncates_before_high_watermark"):
+        _take_high_watermark(world, follower, response.high_watermark)
+    cut = truncate_on_fetch(
+        diverging,
+        follower.epoch_entries,
+        follower.log.log_end_offset,
+        follower.high_watermark,
+        follower.behaviour,
+    )
+    apply_cut(world, follower, cut)
+
+
+def _receive_records(
+    world: World, follower: Broker, response: Response, answered: ev.FetchAnswered
+) -> None:
+    for span in response.spans:
+        append_span(follower, span)
+        world.emit(ev.FollowerAppended(follower.replica, *span))
+    world.emit(answered)
+    _take_high_watermark(world, follower, response.high_watermark)
+    start = log_start_of_follower(
+        response.log_start_offset, follower.log.log_start_offset, follower.high_watermark
+    )
+    advance_log_start(world, follower, start, "leader")
+
+
+def _take_high_watermark(world: World, follower: Broker, answered: int) -> None:
+    value = high_watermark_of_follower(
+        answered, follower.log.log_start_offset, follower.log.log_end_offset, follower.behaviour
+    )
+    _set_high_watermark(world, follower, value)
+
+
+def advance_log_start(world: World, broker: Broker, offset: int, reason: str) -> None:
+    """Removes records from the front of a log; no effect if they are gone already."""
+    if offset <= broker.log.log_start_offset:
+        return
+    broker.log.advance_log_start(offset)
+    broker.epoch_entries = truncate_from_start(broker.epoch_entries, offset)
+    world.emit(ev.LogStartAdvanced(broker.replica, offset, reason))
+
+
+def delete_records(world: World, leader: Broker, before: int | None) -> None:
+    """A leader removes records below before (None: below its high watermark)."""
+    answer = log_start(before, leader.log.log_start_offset, leader.high_watermark)
+    if isinstance(answer, str):
+        world.note(f"{world.name(leader.replica)} refuses to delete records: {answer}")
+    else:
+        advance_log_start(world, leader, answer, "deletion")
+
+
+def _out_of_range(world: World, follower: Broker) -> None:
+    name = world.name(follower.replica)
+    leader = _leader_to_ask(world, follower)
+    if leader is None:
+        return
+    reset = out_of_range_reset(
+        follower.log.log_end_offset,
+        leader.log.log_start_offset,
+        leader.log.log_end_offset,
+        world.unclean_leader_election,
+        follower.behaviour,
+    )
+    if reset.action == "halt":
+        world.note(
+            f"{name} halts its broker (out_of_range_reset: its log end is beyond the leader's, "
+            "and unclean election is disabled)"
+        )
+        stop(world, follower, "process_crash")
+    elif reset.action == "truncate":
+        because = f"its log end is beyond the leader's, {reset.offset}"
+        apply_cut(world, follower, Cut(reset.offset, True, "out_of_range_reset", because))
+    elif reset.action == "restart_at":
+        empty_at(world, follower, reset.offset, f"the leader's log starts at {reset.offset}")
+
+
+def truncate(world: World, follower: Broker) -> None:
+    """Runs truncation rounds until the follower may fetch, or its leader does not answer."""
+    while follower.truncating:
+        cut = _next_cut(world, follower)
+        if cut is None:
+            return
+        follower.truncating = not cut.finished
+        apply_cut(world, follower, cut)
+
+
+def _next_cut(world: World, follower: Broker) -> Cut | None:
+    """One round of truncation; None when it needs an answer that does not come."""
+    latest = latest_epoch(follower.epoch_entries)
+    rule = follower.behaviour.truncation
+    local = rule == "truncate_to_high_watermark"
+    if local or (latest is None and rule != "truncate_to_leader_end_offset"):
+        return truncate_to_high_watermark(follower.high_watermark)
+    leader = _leader_to_ask(world, follower)
+    if leader is None:
+        return None
+    if follower.behaviour.has("fetch_carries_leader_epoch") and leader.behaviour.has(
+        "fetch_carries_leader_epoch"
+    ):
+        known = -1 if leader.leader_epoch is None else leader.leader_epoch
+        if (follower.leader_epoch or 0) < known:
+            follower.fetching = False
+        if (follower.leader_epoch or 0) != known:
+            return None
+    if leader.role != "leader":
+        return None
+    answer = end_offset_for_epoch(
+        leader.epoch_entries, latest, leader.log.log_end_offset, leader.behaviour
+    )
+    if not follower.behaviour.has("epoch_end_offset_names_epoch"):
+        answer = EpochEndOffset(None, answer.end_offset)
+    end = follower.log.log_end_offset
+    if rule == "truncate_to_leader_end_offset":
+        return truncate_to_leader_end_offset(
+            latest, answer.end_offset, end, follower.high_watermark
+        )
+    return truncate_by_common_epoch(
+        answer, follower.epoch_entries, end, follower.high_watermark, follower.behaviour
+    )
+
+
+def apply_cut(world: World, broker: Broker, cut: Cut) -> None:
+    """Cuts a log and what hangs on it; emits the truncation if records went."""
+    before = broker.log.log_end_offset
+    after = truncation_effect(
+        cut.to_offset,
+        broker.log.log_start_offset,
+        before,
+        broker.high_watermark,
+        broker.epoch_entries,
+        broker.behaviour,
+    )
+    if after.log_end_offset < before:
+        world.note(
+            f"{world.name(broker.replica)} truncates {before} -> {after.log_end_offset} "
+            f"({cut.rule}: {cut.because})"
+        )
+        reason = "full" if after.emptied else REASONS[cut.rule]
+        world.emit(ev.Truncated(broker.replica, after.log_end_offset, before, reason))
+    if after.emptied:
+        broker.log.truncate_fully_and_start_at(after.log_end_offset)
+    else:
+        broker.log.truncate_to(cut.to_offset)
+    broker.epoch_entries = after.epoch_entries
+    _set_high_watermark(world, broker, after.high_watermark)
+
+
+def empty_at(world: World, broker: Broker, offset: int, because: str) -> None:
+    """Empties a log and restarts it at offset."""
+    before = broker.log.log_end_offset
+    after = emptied_at(offset, broker.high_watermark, broker.behaviour)
+    world.note(f"{world.name(broker.replica)} restarts its log at {offset} ({because})")
+    world.emit(ev.Truncated(broker.replica, offset, before, "full"))
+    broker.log.truncate_fully_and_start_at(offset)
+    broker.epoch_entries = after.epoch_entries
+    _set_high_watermark(world, broker, after.high_watermark)
+
+
+def lead(world: World, broker: Broker) -> None:
+    """A broker takes the leadership that the controller registered."""
+    c = world.controller
+    led = broker.role == "leader"
+    if led and broker.leader_epoch == c.leader_epoch:
+        broker.partition_epoch = c.partition_epoch
+        broker.isr = frozenset(c.isr)
+        broker.proposed = None
+        advance_high_watermark(world, broker)
+        return
+    taken = leadership_taken(
+        c.leader_epoch, broker.log.log_end_offset, broker.epoch_entries, led, broker.behaviour
+    )
+    broker.role = "leader"
+    broker.leader, broker.leader_epoch = broker.replica, c.leader_epoch
+    broker.partition_epoch = c.partition_epoch
+    broker.truncated_for, broker.truncating, broker.in_flight = None, False, None
+    broker.epoch_entries = taken.epoch_entries
+    broker.leader_epoch_start_offset = taken.leader_epoch_start_offset
+    broker.isr, broker.proposed = frozenset(c.isr), None
+    old = broker.followers if taken.keeps_followers else {}
+    broker.followers = {
+        r: _fresh_follower(world, broker, r, old.get(r))
+        for r in world.assigned_replicas
+        if r != broker.replica
+    }
+    world.emit(
+        ev.BecameLeader(
+            broker.replica,
+            c.leader_epoch,
+            broker.log.log_end_offset,
+            broker.high_watermark,
+            c.partition_epoch,
+        )
+    )
+    advance_high_watermark(world, broker)
+
+
+def _fresh_follower(world: World, leader: Broker, replica: int, old: Follower | None) -> Follower:
+    """What a leader of a new epoch knows of a follower: nothing, or its log end as before."""
+    time = world.now_ms if replica in leader.isr else 0
+    if old is None:
+        return Follower(None, FetchMemory(time))
+    memory = FetchMemory(time, time, leader.log.log_end_offset)
+    return Follower(old.log_end_offset, memory, None, old.broker_epoch)
+
+
+def follow(world: World, broker: Broker) -> None:
+    """A broker learns whom it follows, and truncates as far as it can at once."""
+    c = world.controller
+    if broker.role == "leader":
+        broker.role = "follower"
+        answer_producers(world, broker)
+    repeated = (
+        broker.role == "follower"
+        and broker.leader_epoch == c.leader_epoch
+        and broker.leader == c.leader
+    )
+    broker.role = "follower"
+    broker.leader, broker.leader_epoch = c.leader, c.leader_epoch
+    broker.partition_epoch = c.partition_epoch
+    broker.followers, broker.proposed, broker.isr = {}, None, frozenset()
+    if c.leader is None or repeated:
+        return
+    broker.fetching = True
+    world.emit(
+        ev.BecameFollower(
+            broker.replica,
+            c.leader_epoch,
+            c.leader,
+            broker.log.log_end_offset,
+            broker.high_watermark,
+            c.partition_epoch,
+        )
+    )
+    known_leader, known_epoch = broker.truncated_for or (None, None)
+    due = when_to_truncate(known_leader, known_epoch, c.leader, c.leader_epoch, broker.behaviour)
+    broker.truncated_for = (c.leader, c.leader_epoch)
+    if due:
+        latest = latest_epoch(broker.epoch_entries)
+        broker.truncating = truncates_before_fetching(latest, broker.behaviour)
+
+
+def stop(
+    world: World,
+    broker: Broker,
+    reason: str,
+    *,
+    surviving: int | None = None,
+    checkpoint: int | None = None,
+) -> None:
+    """A broker's process ends: clean, process_crash, power_loss or disk_loss.
+
+    surviving: the log end that the disk keeps, by default all (none after disk_loss).
+    checkpoint: the high watermark in the checkpoint file, by default the last one written.
+    """
+    if not broker.running:
+        raise Impossible(f"{world.name(broker.replica)} is stopped already")
+    end = broker.log.log_end_offset
+    if reason == "clean":
+        broker.checkpointed_high_watermark = broker.high_watermark
+    if checkpoint is not None:
+        broker.checkpointed_high_watermark = checkpoint
+    if reason == "disk_loss":
+        broker.log = ReplicaLog()
+        broker.epoch_entries, broker.checkpointed_high_watermark = (), 0
+    elif surviving is not None:
+        if not broker.log.log_start_offset <= surviving <= end:
+            raise Impossible(f"{world.name(broker.replica)} has no offset {surviving}")
+        broker.log.truncate_to(surviving)
+    broker.running, broker.clean = False, reason == "clean"
+    broker.role, broker.leader, broker.leader_epoch, broker.partition_epoch = (None,) * 4
+    broker.pending = []
+    broker.truncated_for, broker.truncating, broker.in_flight = None, False, None
+    broker.followers, broker.proposed, broker.isr = {}, None, frozenset()
+    world.emit(ev.ReplicaStopped(broker.replica, reason, broker.log.log_end_offset))
+
+
+def start(world: World, broker: Broker) -> None:
+    """A broker's process starts and loads what its disk holds."""
+    if broker.running:
+        raise Impossible(f"{world.name(broker.replica)} runs already")
+    stamped = () if broker.clean else tuple(broker.log.epoch_entries())
+    disk = OnDisk(
+        broker.log.log_end_offset,
+        broker.log.log_start_offset,
+        None,
+        broker.checkpointed_high_watermark,
+        broker.epoch_entries,
+        stamped,
+    )
+    recovered = start_up_recovery(disk, broker.behaviour)
+    broker.high_watermark = recovered.high_watermark
+    broker.epoch_entries = recovered.epoch_entries
+    broker.running, broker.fetching = True, True
+    broker.broker_epoch += 1
+    world.emit(
+        ev.ReplicaStarted(
+            broker.replica,
+            recovered.log_start_offset,
+            recovered.log_end_offset,
+            recovered.high_watermark,
+            broker.clean,
+        )
+    )
+
+
+def cached_epochs(broker: Broker) -> tuple[EpochEntry, ...]:
+    """The epoch cache that appending this log from its start would have left."""
+    fresh = replace(broker, log=ReplicaLog(), epoch_entries=())
+    for span in broker.log.spans:
+        append_span(fresh, span)
+    return fresh.epoch_entries

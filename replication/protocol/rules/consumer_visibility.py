@@ -1,0 +1,54 @@
+"""What a consumer's fetch gets."""
+
+from replication.protocol.versions import Behaviour
+
+
+def consumer_visibility(
+    fetch_offset: int,
+    log_start_offset: int,
+    log_end_offset: int,
+    high_watermark: int,
+    last_stable_offset: int,
+    *,
+    read_committed: bool = False,
+) -> tuple[int, int] | str:
+    """Decides the readable range [first, end), empty allowed, or the error, on the replica read.
+
+    Versions: read_committed from 0.11; on a follower from 2.4 (KIP-392), by the follower's own
+    high watermark, which trails the leader's by up to a fetch round.
+    Followed: nothing. Gave way to: nothing. An offset between the high watermark and the log end
+    is an empty answer and no error.
+    Leaves unchanged: everything.
+    Unknown: nothing.
+    """
+    if not log_start_offset <= fetch_offset <= log_end_offset:
+        return "OFFSET_OUT_OF_RANGE"
+    end = last_stable_offset if read_committed else high_watermark
+    return (fetch_offset, max(fetch_offset, min(end, log_end_offset)))
+
+
+def may_read_from_follower(
+    in_isr: bool, follower_start: int, follower_end: int, fetch_offset: int, behaviour: Behaviour
+) -> bool:
+    """Whether a leader names this follower as preferred read replica (KIP-392)."""
+    if not behaviour.has("consumers_may_fetch_from_followers"):
+        return False
+    return in_isr and follower_start <= fetch_offset <= follower_end
+
+
+def latest_offset_available(
+    high_watermark: int, leader_epoch_start_offset: int, behaviour: Behaviour
+) -> bool:
+    """Whether ListOffsets(latest) is answered, or OFFSET_NOT_AVAILABLE (KIP-207)."""
+    if not behaviour.has("latest_offset_waits_for_epoch_start"):
+        return True
+    return high_watermark >= leader_epoch_start_offset
+
+
+def consumer_was_truncated(
+    position: int, last_epoch: int, answer_epoch: int | None, answer_end_offset: int | None
+) -> bool:
+    """Whether a KIP-320 consumer sees, from OffsetsForLeaderEpoch, that its log was truncated."""
+    if answer_end_offset is None:
+        return False
+    return answer_end_offset < position or answer_epoch != last_epoch

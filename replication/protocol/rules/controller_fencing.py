@@ -1,0 +1,32 @@
+"""Whether a broker obeys a notification of leadership."""
+
+
+def controller_fencing(
+    controller_epoch: int,
+    known_controller_epoch: int,
+    leader_epoch: int,
+    known_leader_epoch: int | None,
+    partition_epoch: int | None = None,
+    known_partition_epoch: int | None = None,
+) -> str:
+    """Decides: apply, stale_controller, stale_leader_epoch, stale_partition_epoch or repeated.
+
+    Versions: the controller epoch fences a deposed ZooKeeper controller's requests; in KRaft the
+    metadata log does, so both arguments are equal. The partition epoch is held against the known
+    one in newer code; None skips it.
+    Followed: nothing. Gave way to: nothing. A broker that gets no notification stays what it was:
+    a zombie leader goes on writing in its old epoch.
+    Leaves unchanged: everything, unless the answer is apply.
+    Unknown: the first release that holds the partition epoch against the known one.
+    """
+    if controller_epoch < known_controller_epoch:
+        return "stale_controller"
+    if known_leader_epoch is None or leader_epoch > known_leader_epoch:
+        return "apply"
+    if leader_epoch < known_leader_epoch:
+        return "stale_leader_epoch"
+    if partition_epoch is None or known_partition_epoch is None:
+        return "repeated"
+    if partition_epoch < known_partition_epoch:
+        return "stale_partition_epoch"
+    return "repeated" if partition_epoch == known_partition_epoch else "apply"

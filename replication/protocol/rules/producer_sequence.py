@@ -1,0 +1,34 @@
+"""Whether a leader appends a batch of an idempotent producer."""
+
+
+def producer_sequence(
+    producer_epoch: int,
+    first_sequence: int,
+    last_sequence: int,
+    known_epoch: int | None,
+    known_last_sequence: int | None,
+    *,
+    recent: frozenset[tuple[int, int]] = frozenset(),
+) -> str:
+    """Decides append, duplicate, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_PRODUCER_EPOCH.
+
+    recent: (first, last) sequences of the producer's last five batches. A duplicate is answered
+    with its first append's offset and not written again.
+
+    Versions: idempotence from 0.11 (KIP-98), the default from 3.0 (KIP-679). Sequences wrap after
+    2^31 - 1.
+    Followed: writing every retry. Gave way to: nothing. A duplicate found in a log is a retry of
+    a producer that is not idempotent, or one that restarted.
+    Leaves unchanged: the log, unless the answer is append.
+    Unknown: nothing.
+    """
+    if known_epoch is not None and producer_epoch < known_epoch:
+        return "INVALID_PRODUCER_EPOCH"
+    if known_epoch is None or known_last_sequence is None:
+        return "append"
+    if producer_epoch > known_epoch:
+        return "append" if first_sequence == 0 else "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    if (first_sequence, last_sequence) in recent:
+        return "duplicate"
+    expected = 0 if known_last_sequence == 2**31 - 1 else known_last_sequence + 1
+    return "append" if first_sequence == expected else "OUT_OF_ORDER_SEQUENCE_NUMBER"
