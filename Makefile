@@ -32,7 +32,7 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile --progress-bar off \
 		--constraint conf/constraints.txt --editable '.[spark,quality,dev]' \
-		| sed -unE 's/^ *Collecting ([^ <>=;[]+).*/  \1/p; s/^ *(Building wheel for [^ ]+).*started.*/  \1/p; s/^(Installing).*/  \1/p'
+		| sed -unE 's/^ *Collecting ([^ <>=!;[]+).*/  \1/p; s/^ *(Building wheel for [^ ]+).*started.*/  \1/p; s/^(Installing).*/  \1/p'
 	@touch $@
 
 .jars/.complete: conf/jars/pom.xml
@@ -50,7 +50,7 @@ $(VENV): pyproject.toml conf/constraints.txt
 lint: $(VENV) ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy
+	$(BIN)/mypy replication $(wildcard jobs/*.py)
 	$(BIN)/lint-imports --no-cache
 
 test-fast: lint ## lint, and the tests that start no Java
