@@ -5,20 +5,16 @@ given. Both are known by their content. A line that cannot be one is answered as
 number; nothing is dropped in silence.
 """
 
-import gzip
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.text_lines import iso_milliseconds, text_lines
 from replication.evidence.unreadable import Unreadable
 
 ACKNOWLEDGEMENTS, CONSUMPTION = "acknowledgements", "consumption"
-_GZIP_MAGIC = b"\x1f\x8b"
-_LONGEST_LINE = 1 << 20
 _LINES_TO_KNOW_A_FILE_BY = 20
 _COMMON = frozenset({"client", "topic", "partition", "offset"})
 _ONLY_ACKNOWLEDGED = frozenset({"acks", "status"})
@@ -148,36 +144,12 @@ def _read(path: Path, build: Callable[[dict[str, Any], str, int], Any]) -> Itera
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
-    """(number, text) of every line that is not blank; what cannot be read in its place."""
-    number = 0
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == _GZIP_MAGIC
-            raw.seek(0)
-            file = gzip.GzipFile(fileobj=raw) if zipped else raw
-            while line := file.readline(_LONGEST_LINE):
-                number += 1
-                if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
-                    yield number, _unreadable(path, number, "this line is longer than 1 MiB")
-                    while (rest := file.readline(_LONGEST_LINE)) and not rest.endswith(b"\n"):
-                        pass
-                    continue
-                try:
-                    text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-                except UnicodeDecodeError:
-                    yield number, _unreadable(path, number, "this line is no UTF-8")
-                    continue
-                if text:
-                    yield number, text
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        yield number, _unreadable(path, number + 1, f"the compressed file breaks off: {error}")
-    except OSError as error:
-        reason = f"cannot be opened: {error.strerror or error}"
-        yield number, Unreadable(str(path), "file", reason)
-
-
-def _unreadable(path: Path, number: int, reason: str) -> Unreadable:
-    return Unreadable(str(path), f"line {number}", reason)
+    """Those that are not blank, without the space around them."""
+    for number, line in text_lines(path):
+        if isinstance(line, Unreadable):
+            yield number, line
+        elif text := line.strip():
+            yield number, text
 
 
 def _acknowledgement(found: dict[str, Any], path: str, line: int) -> Acknowledgement:
@@ -282,8 +254,7 @@ def _time(value: Any) -> int | None:
         return None
     try:
         if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            return _milliseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+            return iso_milliseconds(value)
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
             # Clients write seconds or milliseconds; the two cannot be taken for one another.
             scaled = value * 1000 if value < _NEWEST_SECONDS else value
@@ -292,8 +263,3 @@ def _time(value: Any) -> int | None:
     except (ValueError, OverflowError):
         pass
     raise _BadLine(f"has ts {_shown(value)}, which is no time")
-
-
-def _milliseconds(moment: datetime) -> int:
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000

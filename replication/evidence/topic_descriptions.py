@@ -6,14 +6,12 @@ outputs in one file are told apart by a comment line with the time before each:
 `# 2026-11-20T15:28:05.103Z`.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
+from replication.evidence.text_lines import iso_milliseconds, text_lines
 from replication.evidence.unreadable import Unreadable
 
 # As the tool prints them; longer names first where one ends with another.
@@ -43,8 +41,6 @@ _DESCRIPTION = re.compile(
     r"^\s*Topic:\s?\S+\s+(TopicId:\s?\S+\s+)?(PartitionCount:|Partition:\s?\d)"
 )
 _LINES_TO_KNOW_A_FILE_BY = 40
-_LONGEST_LINE = 1 << 20
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ class _BadLine(ValueError):
 
 def is_topic_description(path: Path) -> bool:
     """Whether one of the first lines is one of `kafka-topics --describe`."""
-    for number, line in _lines(path):
+    for number, line in text_lines(path):
         if isinstance(line, Unreadable) or number > _LINES_TO_KNOW_A_FILE_BY:
             return False
         if _DESCRIPTION.match(line):
@@ -104,7 +100,7 @@ def read_topic_descriptions(
     A last line without a line end is not trusted: a list of replicas that was cut is a list too.
     """
     at: int | None = None
-    for number, line in _lines(path):
+    for number, line in text_lines(path):
         if isinstance(line, Unreadable):
             yield line
             continue
@@ -120,36 +116,11 @@ def read_topic_descriptions(
             yield Unreadable(str(path), f"line {number}", str(error))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
-    number = 0
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == _GZIP_MAGIC
-            raw.seek(0)
-            file = gzip.GzipFile(fileobj=raw) if zipped else raw
-            while line := file.readline(_LONGEST_LINE):
-                number += 1
-                try:
-                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError:
-                    yield number, Unreadable(str(path), f"line {number}", "this line is no UTF-8")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        reason = f"the compressed file breaks off: {error}"
-        yield number + 1, Unreadable(str(path), f"line {number + 1}", reason)
-    except OSError as error:
-        reason = f"cannot be opened: {error.strerror or error}"
-        yield number + 1, Unreadable(str(path), "file", reason)
-
-
 def _time_of_comment(text: str, before: int | None) -> int | None:
     try:
-        moment = datetime.fromisoformat(text.lstrip("# \t"))
-    except ValueError:
+        return iso_milliseconds(text.lstrip("# \t"))
+    except (ValueError, OverflowError):
         return before
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(
-        1970, 1, 1, tzinfo=UTC
-    )
-    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
 
 
 def _fields(line: str) -> dict[str, str]:

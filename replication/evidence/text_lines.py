@@ -1,0 +1,52 @@
+"""Lines of a text file, plain or gzipped, with what cannot be read in its place."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from replication.evidence.unreadable import Unreadable
+
+GZIP_MAGIC = b"\x1f\x8b"
+LONGEST_LINE = 1 << 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def text_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str | Unreadable]]:
+    """(number from 1, line with its line end) in file order. Memory is bounded by `longest` bytes.
+
+    A line that is too long or no UTF-8, a compressed file that breaks off and a file that cannot be
+    opened each answer an Unreadable; nothing is raised.
+    """
+    number = 0
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == GZIP_MAGIC
+            raw.seek(0)
+            file = gzip.GzipFile(fileobj=raw) if zipped else raw
+            while line := file.readline(longest):
+                number += 1
+                if len(line) == longest and not line.endswith(b"\n"):
+                    reason = f"this line is longer than {longest} bytes"
+                    yield number, Unreadable(str(path), f"line {number}", reason)
+                    while (rest := file.readline(longest)) and not rest.endswith(b"\n"):
+                        pass
+                    continue
+                try:
+                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError:
+                    yield number, Unreadable(str(path), f"line {number}", "this line is no UTF-8")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        reason = f"the compressed file breaks off: {error}"
+        yield number + 1, Unreadable(str(path), f"line {number + 1}", reason)
+    except OSError as error:
+        reason = f"cannot be opened: {error.strerror or error}"
+        yield number + 1, Unreadable(str(path), "file", reason)
+
+
+def iso_milliseconds(text: str) -> int:
+    """Milliseconds since 1970 of ISO 8601 text, UTC where it names no zone; ValueError if none."""
+    moment = datetime.fromisoformat(text)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
