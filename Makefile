@@ -48,10 +48,10 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@touch $@
 
 lint: $(VENV) ## formatter, linter, types, import contracts
-	$(BIN)/ruff format --check
-	$(BIN)/ruff check
+	$(BIN)/ruff format --check --output-format=concise
+	$(BIN)/ruff check --output-format=concise
 	$(BIN)/mypy replication $(wildcard jobs/*.py)
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/lint-imports --no-cache --no-logo
 
 test-fast: lint ## lint, and the tests that start no Java
 	$(BIN)/python -m pytest -m "not spark and not kafka"

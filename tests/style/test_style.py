@@ -115,6 +115,12 @@ def test_committed_files_name_no_machine_and_no_registry() -> None:
     assert found.stdout == ""
 
 
+def test_every_folder_of_the_package_is_a_package() -> None:
+    """The import contracts and the wheel leave out a folder without `__init__.py`, silently."""
+    folders = {path.parent for path in TREES if path.parts[0] == "replication"}
+    assert [str(folder) for folder in sorted(folders) if folder / "__init__.py" not in TREES] == []
+
+
 @pytest.mark.parametrize("forbidden", ["pyspark", "py4j", "pandas", "delta", "great_expectations"])
 def test_the_laptop_tool_loads_no_spark(forbidden: str) -> None:
     """What the import contracts say of our own files, seen from outside, third parties included."""
