@@ -16,7 +16,8 @@ from replication.protocol.model import EpochEntry, Span
 class PartitionDescribed:
     """What is known of the partition as a whole: assignment, settings, version.
 
-    Any field may be None (not known); a later description overrides field by field.
+    Any field may be None (not known); a later description overrides field by field. deleted: the
+    topic incarnation was deleted, which ends every promise about it.
     """
 
     kind: ClassVar[str] = "partition_described"
@@ -27,6 +28,7 @@ class PartitionDescribed:
     kafka_version: str | None = None
     inter_broker_version: str | None = None
     controller: str | None = None
+    deleted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,6 +169,7 @@ class Settings:
     kafka_version: str | None = None
     inter_broker_version: str | None = None
     controller: str | None = None
+    deleted: bool | None = None
 
 
 @dataclass(slots=True)

@@ -38,6 +38,9 @@ def view_of(state: State) -> View:
     view = View(state, ref)
     history = state.history
     promises: list[Promise] = history.commitments + history.acknowledgements + history.consumptions
+    if state.settings.deleted:
+        # A deleted topic took its records with it: that is no loss, whatever the copies show.
+        promises = []
     for promise in promises:
         absences, doubts = fate(state, ref, promise)
         view.absences += absences

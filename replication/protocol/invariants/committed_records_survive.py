@@ -13,6 +13,8 @@ BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line", "high_watermark")
 
 def judge(view: View) -> Verdict:
     """VIOLATED with each lost run as a witness; UNKNOWN where a committed record is in doubt."""
+    if view.state.settings.deleted:
+        return holds(NAME, "the topic was deleted, and its records with it")
     broken = [x for x in view.losses if x.tier != "acknowledged_by_leader"]
     findings = [x.finding for x in broken if x.finding is not None]
     if findings:

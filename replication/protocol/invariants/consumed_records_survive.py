@@ -8,6 +8,8 @@ NAME = "consumed_records_survive"
 
 def judge(view: View) -> Verdict:
     """UNKNOWN, not supplied, without a consumption log."""
+    if view.state.settings.deleted:
+        return holds(NAME, "the topic was deleted, and its records with it")
     findings = [
         x.finding
         for x in view.losses

@@ -27,6 +27,8 @@ def judge(view: View) -> Verdict:
     missing = uncaptured(view.state)
     known = [r for r in view.state.replicas.values() if r.captured or view.covered(
         "replica_trace", r.replica)]
+    if view.state.settings.deleted and (missing or not known):
+        return holds(NAME, "the topic was deleted: no replica is left to differ")
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
         return unknown(NAME, "not every assigned replica's log was handed over",

@@ -1,0 +1,301 @@
+"""Finds and reads every artefact below the folders a user hands over, by content, not by name."""
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication.evidence.broker_log import LogLineFact, is_broker_log, read_broker_log
+from replication.evidence.client_logs import (
+    Acknowledgement,
+    Consumption,
+    client_log_kind,
+    read_acknowledgements,
+    read_consumptions,
+)
+from replication.evidence.cluster_metadata import (
+    MetadataHistory,
+    longest_history,
+    read_cluster_metadata,
+)
+from replication.evidence.digest_reader import is_digest, read_digest
+from replication.evidence.log_directory import (
+    LogDirectory,
+    find_log_directories,
+    read_log_directory,
+)
+from replication.evidence.topic_descriptions import (
+    PartitionDescription,
+    TopicDescription,
+    is_topic_description,
+    read_topic_descriptions,
+)
+from replication.evidence.unreadable import Unreadable
+
+PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)(\.[0-9a-f]{32}-(delete|future|stray))?$")
+TRAILING_NUMBER = re.compile(r"(\d+)$")
+SEGMENT_PARTS = re.compile(
+    r"\.(log|index|timeindex|txnindex|snapshot|checkpoint|deleted|swap|cleaned|lock|tmp)$"
+)
+DIRECTORY_FILES = frozenset(
+    (
+        "meta.properties", "replication-offset-checkpoint", "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint", "cleaner-offset-checkpoint", ".kafka_cleanshutdown",
+        "bootstrap.checkpoint", ".lock", "quorum-state", "leader-epoch-checkpoint",
+        "partition.metadata",
+    )
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class BrokerDirectory:
+    """A log directory and the broker and cluster it belongs to."""
+
+    broker: int
+    cluster_id: str
+    directory: LogDirectory
+    metadata: MetadataHistory | None
+    known_by: str
+
+
+@dataclass(slots=True)
+class BrokerLog:
+    """A broker's text log as facts, in file order."""
+
+    broker: int | None
+    cluster_id: str
+    path: str
+    facts: list[LogLineFact]
+    known_by: str
+
+
+@dataclass(slots=True)
+class Collection:
+    """Everything that was found, read."""
+
+    files: int = 0
+    directories: list[BrokerDirectory] = field(default_factory=list)
+    logs: list[BrokerLog] = field(default_factory=list)
+    acknowledgements: list[Acknowledgement] = field(default_factory=list)
+    consumptions: list[Consumption] = field(default_factory=list)
+    acknowledgement_logs: int = 0
+    consumption_logs: int = 0
+    descriptions: list[TopicDescription | PartitionDescription] = field(default_factory=list)
+    histories: dict[str, MetadataHistory] = field(default_factory=dict)
+    event_dumps: list[Path] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class NoEvidence(ValueError):
+    """Nothing that was handed over is evidence of a Kafka cluster."""
+
+
+def collect(paths: Iterable[Path]) -> Collection:
+    """Reads all evidence at or below paths.
+
+    Raises NoEvidence when a path does not exist or nothing in them is evidence.
+    """
+    roots = list(paths)
+    for root in roots:
+        if not root.exists():
+            raise NoEvidence(f"{root}: no such file or folder")
+    result = Collection()
+    raw_directories = _read_directories(roots, result)
+    folders = [d.path for d in raw_directories]
+    log_files: list[Path] = []
+    for path in _files(roots, folders):
+        result.files += 1
+        _read_file(path, result, log_files, raw_directories)
+    _attribute(raw_directories, log_files, roots, result)
+    if not (result.directories or result.logs or result.event_dumps or result.descriptions
+            or result.acknowledgement_logs or result.consumption_logs):
+        named = ", ".join(str(r) for r in roots)
+        raise NoEvidence(
+            f"{named}: no evidence of a Kafka cluster found (looked at {result.files} files for "
+            "broker logs, log directories, digests, acknowledgement logs, event dumps)"
+        )
+    return result
+
+
+def _read_directories(roots: list[Path], result: Collection) -> list[LogDirectory]:
+    directories = []
+    for path in find_log_directories([r for r in roots if r.is_dir()]):
+        directory = read_log_directory(path)
+        directories.append(directory)
+        result.unreadable += directory.unreadable
+        for partition in directory.partitions:
+            result.unreadable += partition.unreadable
+            result.files += len(partition.segments)
+    return directories
+
+
+def _files(roots: list[Path], directories: list[Path]) -> list[Path]:
+    """Files that are not part of a log directory's own machinery, sorted."""
+    own = {d.resolve() for d in directories}
+    found: dict[Path, Path] = {}
+    for root in roots:
+        for path in [root] if root.is_file() else sorted(root.rglob("*")):
+            if not path.is_file() or path.is_symlink():
+                continue
+            parent = path.parent.resolve()
+            if parent in own and path.name in DIRECTORY_FILES:
+                continue
+            if parent.parent in own and PARTITION_FOLDER.match(parent.name) and (
+                SEGMENT_PARTS.search(path.name) or path.name in DIRECTORY_FILES
+            ):
+                continue
+            found.setdefault(path.resolve(), path)
+    return sorted(found.values())
+
+
+def _read_file(
+    path: Path, result: Collection, log_files: list[Path], directories: list[LogDirectory]
+) -> None:
+    if is_digest(path):
+        directory = read_digest(path)
+        directories.append(directory)
+        result.unreadable += directory.unreadable
+        for partition in directory.partitions:
+            result.unreadable += partition.unreadable
+    elif is_event_dump(path):
+        result.event_dumps.append(path)
+    elif (kind := client_log_kind(path)) == "acknowledgements":
+        result.acknowledgement_logs += 1
+        for item in read_acknowledgements(path):
+            if isinstance(item, Unreadable):
+                result.unreadable.append(item)
+            else:
+                result.acknowledgements.append(item)
+    elif kind == "consumption":
+        result.consumption_logs += 1
+        for seen in read_consumptions(path):
+            if isinstance(seen, Unreadable):
+                result.unreadable.append(seen)
+            else:
+                result.consumptions.append(seen)
+    elif is_broker_log(path):
+        log_files.append(path)
+    elif is_topic_description(path):
+        for described in read_topic_descriptions(path):
+            if isinstance(described, Unreadable):
+                result.unreadable.append(described)
+            else:
+                result.descriptions.append(described)
+
+
+def is_event_dump(path: Path) -> bool:
+    """Whether the file holds events of ours: JSON Lines (or .gz), or Parquet by its magic."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(4)
+            if head == b"PAR1":
+                return True
+        opener = gzip.open if head[:2] == b"\x1f\x8b" else open
+        with opener(path, "rb") as stream:
+            line = stream.readline(1 << 20)
+        row = json.loads(line)
+    except (OSError, EOFError, ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and "format_version" in row and "kind" in row
+
+
+def _attribute(
+    directories: list[LogDirectory], log_files: list[Path], roots: list[Path], result: Collection
+) -> None:
+    """Says of each directory and log which broker of which cluster it is of."""
+    by_folder: dict[Path, tuple[int, str]] = {}
+    clusters = {d.meta.cluster_id for d in directories if d.meta and d.meta.cluster_id}
+    only = next(iter(clusters)) if len(clusters) == 1 else ""
+    top = {r.resolve() for r in roots} | {r.resolve().parent for r in roots}
+    logs = []
+    for path in log_files:
+        facts = []
+        for item in read_broker_log(path):
+            if isinstance(item, Unreadable):
+                result.unreadable.append(item)
+            else:
+                facts.append(item)
+        votes = Counter(f.broker for f in facts if f.broker is not None)
+        cluster = next((str(f.fields["cluster_id"]) for f in facts if f.kind == "cluster_id"), "")
+        number = votes.most_common(1)[0][0] if votes else None
+        logs.append((path, facts, number, cluster))
+        if number is not None:
+            folder = path.parent.resolve()
+            known = by_folder.get(folder, (number, ""))
+            by_folder[folder] = (known[0], known[1] or cluster)
+    for directory in directories:
+        _attribute_directory(directory, by_folder, top, only, result)
+    for path, facts, number, cluster in logs:
+        folder = _nearest(path.parent.resolve(), by_folder, top)
+        known_by = "its lines"
+        if number is None and folder is not None:
+            number, known_by = folder[0], "its folder's other evidence"
+        if number is None:
+            number, known_by = _by_folder_name(path.parent), "its folder's name"
+        cluster = cluster or (folder[1] if folder else "") or only
+        if facts:
+            result.logs.append(BrokerLog(number, cluster, str(path), facts, known_by))
+    by_cluster: dict[str, list[MetadataHistory]] = {}
+    for found in result.directories:
+        if found.metadata is not None:
+            cluster = found.cluster_id
+            by_cluster.setdefault(cluster, []).append(found.metadata)
+    for cluster, histories in sorted(by_cluster.items()):
+        history = longest_history(histories)
+        result.histories[cluster] = history
+        result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
+
+
+def _attribute_directory(
+    directory: LogDirectory, by_folder: dict[Path, tuple[int, str]], top: set[Path], only: str,
+    result: Collection,
+) -> None:
+    meta = directory.meta
+    path = directory.path.resolve()
+    around = _nearest(path.parent, by_folder, top)
+    number, known_by = (meta.broker_id if meta else None), "meta.properties"
+    if number is None and around is not None:
+        number, known_by = around[0], "the broker log beside it"
+    if number is None:
+        number, known_by = _by_folder_name(path), "its folder's name"
+    if number is None:
+        if directory.partitions:
+            result.unreadable.append(
+                Unreadable(str(directory.path), "file",
+                           "no meta.properties, no broker log beside it and no number in its "
+                           "folder's name: whose log directory it is cannot be told")
+            )
+        return
+    if known_by != "meta.properties":
+        result.notes.append(f"{directory.path}: taken for broker {number} by {known_by}")
+    cluster = (meta.cluster_id if meta and meta.cluster_id else "") or (
+        around[1] if around else "") or only
+    history = None
+    if directory.has_cluster_metadata is not None:
+        history = read_cluster_metadata(directory.has_cluster_metadata)
+    if path.parent not in top:
+        by_folder.setdefault(path.parent, (number, cluster))
+    result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))
+
+
+def _nearest(
+    folder: Path, known: dict[Path, tuple[int, str]], top: set[Path]
+) -> tuple[int, str] | None:
+    """What is known of the folder or its nearest ancestor below the folders handed over."""
+    while folder not in top and folder != folder.parent:
+        if folder in known:
+            return known[folder]
+        folder = folder.parent
+    return known.get(folder)
+
+
+def _by_folder_name(folder: Path) -> int | None:
+    for part in (folder, *list(folder.parents)[:3]):
+        match = TRAILING_NUMBER.search(part.name)
+        if match:
+            return int(match[1])
+    return None

@@ -1,0 +1,185 @@
+"""Copies of one partition's replicas: which bytes are the same record, and where payloads stand.
+
+Every copy of every replica is laid beside the others by offset. Where batch boundaries agree the
+CRC decides; where they do not (compaction, old formats) the records themselves are read. The
+distinct contents at an offset are numbered from 0, in the order of copies: this number is the
+`content` of a span, and a healthy partition has only zeros.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication.evidence.log_directory import LogDirectory, PartitionDirectory
+from replication.evidence.record_payloads import RecordIdentity, read_record_identities
+from replication.evidence.segments import RecordBatch
+from replication.evidence.unreadable import Unreadable
+from replication.protocol.model import Span, normalized
+
+UNSEEN_CONTENT = 1 << 31
+"""The content of records that were looked for by payload and found in no copy."""
+
+
+@dataclass(slots=True)
+class Copy:
+    """One replica's directory as it was copied once.
+
+    clean: a clean-shutdown marker lay beside it. metadata_end: how far the controllers' log of the
+    same directory reached, which orders copies of one broker in time. spans: filled by
+    `identify_contents`.
+    """
+
+    broker: int
+    directory: PartitionDirectory
+    parent: LogDirectory
+    clean: bool
+    broker_epoch: int | None = None
+    metadata_end: int | None = None
+    latest_timestamp: int | None = None
+    latest_epoch: int = -1
+    spans: list[Span] = field(default_factory=list)
+    slot: float = 0.0
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return str(self.directory.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a payload stands: offset, leader epoch and content."""
+
+    offset: int
+    leader_epoch: int | None
+    content: int
+
+
+@dataclass(slots=True)
+class Contents:
+    """What reading the copies gave beside their spans."""
+
+    places: dict[str, list[Place]] = field(default_factory=dict)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    payloads_read: bool = False
+
+
+@dataclass(slots=True)
+class _Held:
+    """One batch in one copy."""
+
+    copy: int
+    path: Path
+    batch: RecordBatch
+
+
+def identify_contents(copies: list[Copy], *, with_payloads: bool) -> Contents:
+    """Fills each copy's spans with content numbers; with_payloads also indexes record keys.
+
+    copies: of one incarnation of one topic partition, in a canonical order.
+    """
+    result = Contents(payloads_read=with_payloads)
+    spans: list[list[Span]] = [[] for _ in copies]
+    for cell in _cells(copies):
+        if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1:
+            _number_by_crc(cell, spans, result, with_payloads)
+        else:
+            _number_by_record(cell, spans, result, with_payloads)
+    for copy, found in zip(copies, spans, strict=True):
+        copy.spans = normalized(found)
+    return result
+
+
+def _cells(copies: list[Copy]) -> Iterator[list[_Held]]:
+    """Batches of all copies in groups that overlap each other by offset."""
+    held = [
+        _Held(index, path, batch)
+        for index, copy in enumerate(copies)
+        for path, batch in copy.directory.iter_batches_with_path()
+    ]
+    held.sort(key=lambda h: (h.batch.base_offset, h.batch.end_offset, h.copy))
+    cell: list[_Held] = []
+    end = -1
+    for item in held:
+        if cell and item.batch.base_offset >= end:
+            yield cell
+            cell = []
+            end = -1
+        cell.append(item)
+        end = max(end, item.batch.end_offset)
+    if cell:
+        yield cell
+
+
+def _number_by_crc(
+    cell: list[_Held], spans: list[list[Span]], result: Contents, with_payloads: bool
+) -> None:
+    """Equal boundaries everywhere: equal CRC and size is equal content, whatever the epoch says."""
+    numbers: dict[tuple[int, int], int] = {}
+    for held in sorted(cell, key=lambda h: h.copy):
+        batch = held.batch
+        identity = (batch.crc, batch.size)
+        new = identity not in numbers
+        content = numbers.setdefault(identity, len(numbers))
+        spans[held.copy].append(
+            Span(batch.base_offset, batch.end_offset, batch.leader_epoch, content)
+        )
+        if with_payloads and not batch.is_control:
+            if new or _other_epoch(cell, held):
+                for record in _records(held, result):
+                    _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
+
+
+def _other_epoch(cell: list[_Held], held: _Held) -> bool:
+    """The same content under another epoch in an earlier copy: index that place too."""
+    return any(h.batch.crc == held.batch.crc and h.batch.leader_epoch != held.batch.leader_epoch
+               for h in cell if h.copy < held.copy)
+
+
+def _number_by_record(
+    cell: list[_Held], spans: list[list[Span]], result: Contents, with_payloads: bool
+) -> None:
+    """Boundaries differ: the records decide, offset by offset."""
+    numbers: dict[int, dict[int, int]] = {}
+    for held in sorted(cell, key=lambda h: (h.copy, h.batch.base_offset)):
+        batch = held.batch
+        records = _records(held, result)
+        if not records:
+            spans[held.copy].append(
+                Span(batch.base_offset, batch.end_offset, batch.leader_epoch, None)
+            )
+            continue
+        for record in records:
+            known = numbers.setdefault(record.offset, {})
+            content = known.setdefault(record.digest, len(known))
+            spans[held.copy].append(
+                Span(record.offset, record.offset + 1, batch.leader_epoch, content)
+            )
+            if with_payloads and not batch.is_control:
+                _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
+
+
+def _records(held: _Held, result: Contents) -> list[RecordIdentity]:
+    records = read_record_identities(held.path, held.batch)
+    if isinstance(records, Unreadable):
+        if records not in result.unreadable:
+            result.unreadable.append(records)
+        return []
+    return records
+
+
+def _index(result: Contents, key: str | None, place: Place) -> None:
+    if key is None:
+        return
+    places = result.places.setdefault(key, [])
+    if place not in places:
+        places.append(place)
+
+
+def latest(copies: Iterable[Copy]) -> dict[int, Copy]:
+    """The last copy of each replica that is the replica itself, by slot."""
+    result: dict[int, Copy] = {}
+    for copy in sorted(copies, key=lambda c: c.slot):
+        if copy.directory.kind == "replica":
+            result[copy.broker] = copy
+    return result

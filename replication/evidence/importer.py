@@ -1,0 +1,388 @@
+"""Evidence in, events out: identity first, then joining, partition by partition."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from replication.evidence.broker_log import LogLineFact
+from replication.evidence.client_logs import Acknowledgement, Consumption
+from replication.evidence.cluster_metadata import MetadataHistory
+from replication.evidence.collection import BrokerDirectory, BrokerLog, Collection, collect
+from replication.evidence.copies import Copy, identify_contents
+from replication.evidence.partition_events import PartitionEvidence, events_of
+from replication.evidence.placement import lives_of, place
+from replication.evidence.registrations import from_lines, from_metadata
+from replication.evidence.topic_descriptions import PartitionDescription, TopicDescription
+from replication.evidence.unreadable import Unreadable
+from replication.protocol import events as ev
+from replication.protocol import wire
+
+INTERNAL = frozenset(("__cluster_metadata",))
+SETTING_NAMES = {
+    "min.insync.replicas": "min_insync_replicas",
+    "unclean.leader.election.enable": "unclean_leader_election",
+    "cleanup.policy": "cleanup_policy",
+}
+
+
+@dataclass(slots=True)
+class ClusterFacts:
+    """What is known of a cluster as a whole."""
+
+    cluster_id: str
+    kafka_versions: list[str] = field(default_factory=list)
+    controller: str | None = None
+    brokers: list[int] = field(default_factory=list)
+    inter_broker_version: str | None = None
+
+
+@dataclass(slots=True)
+class Import:
+    """The outcome of an import: events per partition, and what could not be used."""
+
+    collection: Collection
+    clusters: list[ClusterFacts]
+    partitions: list[PartitionEvidence]
+    trace_id: str
+    generation: int = 0
+
+    @property
+    def unreadable(self) -> list[Unreadable]:
+        """Every place that could not be read, in the files' order."""
+        found = list(self.collection.unreadable)
+        for partition in self.partitions:
+            found += [u for u in partition.contents.unreadable if u not in found]
+        return sorted(found, key=lambda u: (u.path, u.where, u.reason))
+
+    def events(self) -> Iterator[ev.Event]:
+        """All events, each partition's in sequence, with their content-derived ids."""
+        for partition in self.partitions:
+            for event in events_of(partition, self.trace_id, self.generation):
+                yield replace(event, event_id=wire.content_id(wire.to_row(event)))
+
+
+def import_evidence(
+    paths: Iterable[Path], *, kafka_version: str | None = None, topic: str | None = None,
+    generation: int = 0,
+) -> Import:
+    """Reads the evidence at or below paths and joins it.
+
+    Raises collection.NoEvidence when there is none. kafka_version: for evidence that does not name
+    it. topic: only this one.
+    """
+    collection = collect(paths)
+    clusters: list[ClusterFacts] = []
+    partitions: list[PartitionEvidence] = []
+    ids = sorted({d.cluster_id for d in collection.directories}
+                 | {log.cluster_id for log in collection.logs})
+    if len(ids) == 2 and ids[0] == "":
+        _adopt_nameless(collection, ids[1])
+        ids = ids[1:]
+    for cluster_id in ids or [""]:
+        joiner = _Joiner(collection, cluster_id, kafka_version, len(ids) <= 1)
+        clusters.append(joiner.cluster)
+        partitions += joiner.join(topic)
+    return Import(collection, clusters, partitions, _trace_id(collection), generation)
+
+
+def _adopt_nameless(collection: Collection, cluster_id: str) -> None:
+    """Evidence without a cluster id beside exactly one named cluster is taken to be of it."""
+    for item in [*collection.directories, *collection.logs]:
+        if item.cluster_id == "":
+            item.cluster_id = cluster_id
+
+
+def _trace_id(collection: Collection) -> str:
+    """Derived from what was read, not from where it lay."""
+    digest = hashlib.sha256()
+    for log in sorted((log.broker or -1, len(log.facts), log.cluster_id)
+                      for log in collection.logs):
+        digest.update(repr(log).encode())
+    for d in sorted(
+        (d.broker, d.cluster_id, tuple((p.topic, p.partition, p.log_end_offset or 0)
+                                       for p in d.directory.partitions))
+        for d in collection.directories
+    ):
+        digest.update(repr(d).encode())
+    digest.update(repr((len(collection.acknowledgements), len(collection.consumptions))).encode())
+    return "import-" + digest.hexdigest()[:16]
+
+
+class _Joiner:
+    """Joins one cluster's evidence."""
+
+    def __init__(
+        self, collection: Collection, cluster_id: str, kafka_version: str | None, only: bool
+    ) -> None:
+        self.collection = collection
+        self.only = only
+        self.directories = [d for d in collection.directories if d.cluster_id == cluster_id]
+        self.logs = [log for log in collection.logs if log.cluster_id == cluster_id]
+        self.history: MetadataHistory | None = collection.histories.get(cluster_id)
+        self.cluster = self._cluster(cluster_id, kafka_version)
+        self.facts = self._facts_by_broker()
+        self.partitions: dict[tuple[str, str, int], PartitionEvidence] = {}
+        self.incarnations = self._incarnations()
+
+    def _cluster(self, cluster_id: str, kafka_version: str | None) -> ClusterFacts:
+        cluster = ClusterFacts(cluster_id)
+        versions = set()
+        brokers = {d.broker for d in self.directories if d.directory.partitions}
+        settings: dict[str, str] = {}
+        for log in self.logs:
+            for fact in log.facts:
+                if fact.kind == "kafka_version":
+                    versions.add(str(fact.fields["version"]))
+                elif fact.kind == "settings":
+                    settings.update(fact.fields["values"])
+                    if "broker" in fact.fields["values"].get("process.roles", "broker") and (
+                        log.broker is not None
+                    ):
+                        brokers.add(log.broker)
+        cluster.kafka_versions = sorted(versions) or ([kafka_version] if kafka_version else [])
+        if kafka_version and not versions:
+            cluster.kafka_versions = [kafka_version]
+        cluster.brokers = sorted(brokers)
+        zookeeper = settings.get("zookeeper.connect", "") not in ("", "null")
+        if self.history is not None:
+            cluster.controller = "kraft"
+        elif zookeeper or any(d.directory.meta and d.directory.meta.version == 0
+                              for d in self.directories):
+            cluster.controller = "zookeeper"
+        elif settings.get("process.roles", "").strip("[]"):
+            cluster.controller = "kraft"
+        if cluster.controller == "zookeeper":
+            cluster.inter_broker_version = settings.get("inter.broker.protocol.version")
+        self.settings = settings
+        return cluster
+
+    def _facts_by_broker(self) -> dict[int, list[LogLineFact]]:
+        """Every broker's lines in one order: by clock, then by file and line."""
+        result: dict[int, list[LogLineFact]] = {}
+        for log in self.logs:
+            for fact in log.facts:
+                broker = fact.broker if fact.broker is not None else log.broker
+                if broker is not None:
+                    result.setdefault(broker, []).append(fact)
+        for facts in result.values():
+            facts.sort(key=lambda f: (f.at if f.at is not None else 0, _file_rank(f), f.line))
+        return result
+
+    def _incarnations(self) -> dict[str, list[tuple[str, int | None, int | None]]]:
+        """Per topic name: (topic id, created at, deleted at), oldest first."""
+        found: dict[str, dict[str, tuple[int | None, int | None]]] = {}
+        if self.history is not None:
+            for topic_id, life in self.history.topics.items():
+                found.setdefault(life.name, {})[topic_id] = (life.created_at, life.deleted_at)
+        for d in self.directories:
+            for p in d.directory.partitions:
+                if p.topic_id:
+                    found.setdefault(p.topic, {}).setdefault(p.topic_id, (None, None))
+        for facts in self.facts.values():
+            for fact in facts:
+                topic_id = fact.fields.get("topic_id")
+                if fact.topic and topic_id:
+                    found.setdefault(fact.topic, {}).setdefault(topic_id, (None, None))
+        return {
+            name: sorted(((i, *times) for i, times in ids.items()),
+                         key=lambda e: (e[1] is not None, e[1] or 0, e[0]))
+            for name, ids in found.items()
+        }
+
+    def _incarnation(self, topic: str, at: int | None) -> str:
+        """The topic id that bore the name at a moment; the last one where nothing tells."""
+        known = self.incarnations.get(topic, [])
+        if not known:
+            return ""
+        if at is not None:
+            for topic_id, created, deleted in known:
+                if (created is None or created <= at) and (deleted is None or at < deleted):
+                    return topic_id
+        return known[-1][0]
+
+    def _partition(self, topic: str, topic_id: str, partition: int) -> PartitionEvidence:
+        key = (topic, topic_id, partition)
+        if key not in self.partitions:
+            self.partitions[key] = PartitionEvidence(
+                self.cluster.cluster_id, topic, topic_id, partition)
+        return self.partitions[key]
+
+    def join(self, only_topic: str | None) -> list[PartitionEvidence]:
+        """All partitions of the cluster, joined."""
+        self._take_history()
+        self._take_directories()
+        self._take_lines()
+        self._take_promises()
+        result = []
+        for key in sorted(self.partitions):
+            evidence = self.partitions[key]
+            if evidence.topic in INTERNAL or (only_topic and evidence.topic != only_topic):
+                continue
+            self._finish(evidence)
+            result.append(evidence)
+        return result
+
+    def _take_history(self) -> None:
+        if self.history is None:
+            return
+        for change in self.history.changes:
+            after = change.after
+            if after.topic is None:
+                continue
+            self._partition(after.topic, after.topic_id, after.partition)
+        for (topic, topic_id, number), evidence in self.partitions.items():
+            mine = [c for c in self.history.changes if c.after.topic_id == topic_id
+                    and c.after.partition == number and c.after.topic == topic]
+            evidence.recorded = from_metadata(mine, self.history.path)
+            evidence.history_complete = (
+                self.history.first_offset == 0 and self.history.damaged_from is None)
+
+    def _take_directories(self) -> None:
+        for d in self.directories:
+            for p in d.directory.partitions:
+                if p.topic in INTERNAL:
+                    continue
+                topic_id = p.topic_id or self._incarnation(p.topic, None)
+                evidence = self._partition(p.topic, topic_id, p.partition)
+                evidence.copies.append(_copy(d, p))
+
+    def _take_lines(self) -> None:
+        process_kinds = ("process_started", "stopped_cleanly", "clean_shutdown_found",
+                         "unclean_recovery")
+        for broker, facts in self.facts.items():
+            general = [f for f in facts if f.topic is None and f.kind in process_kinds]
+            mine: dict[tuple[str, str, int], list[LogLineFact]] = {}
+            for fact in facts:
+                if fact.topic is None or fact.partition is None or fact.topic in INTERNAL:
+                    continue
+                topic_id = fact.fields.get("topic_id") or self._incarnation(fact.topic, fact.at)
+                mine.setdefault((fact.topic, topic_id, fact.partition), []).append(fact)
+            for (topic, topic_id, number), lines in mine.items():
+                evidence = self._partition(topic, topic_id, number)
+                merged = general + lines
+                merged.sort(key=lambda f: (f.at if f.at is not None else 0, _file_rank(f), f.line))
+                evidence.lines[broker] = merged
+            copies = [c for e in self.partitions.values() for c in e.copies if c.broker == broker]
+            place(copies, lives_of(facts))
+        for evidence in self.partitions.values():
+            unplaced = {c.broker for c in evidence.copies} - set(self.facts)
+            for broker in unplaced:
+                place([c for e in self.partitions.values() for c in e.copies
+                       if c.broker == broker], [])
+
+    def _take_promises(self) -> None:
+        if not self.only:
+            # Client logs name no cluster; with several clusters at hand they cannot be matched.
+            if self.collection.acknowledgements:
+                self.collection.notes.append(
+                    "acknowledgement logs name no cluster: with evidence of several clusters they "
+                    "were not used")
+            return
+        for a in self.collection.acknowledgements:
+            self._promised(a).acknowledgements.append(a)
+        for c in self.collection.consumptions:
+            self._promised_read(c).consumptions.append(c)
+        for evidence in self.partitions.values():
+            evidence.has_acknowledgement_log = self.collection.acknowledgement_logs > 0
+            evidence.has_consumption_log = self.collection.consumption_logs > 0
+
+    def _promised(self, a: Acknowledgement) -> PartitionEvidence:
+        return self._partition(a.topic, a.topic_id or self._incarnation(a.topic, a.ts),
+                               a.partition)
+
+    def _promised_read(self, c: Consumption) -> PartitionEvidence:
+        return self._partition(c.topic, c.topic_id or self._incarnation(c.topic, c.ts),
+                               c.partition)
+
+    def _finish(self, evidence: PartitionEvidence) -> None:
+        """Describes the partition, orders its copies and tells their contents apart."""
+        described = self._described(evidence)
+        if not evidence.recorded:
+            facts = [replace(f, broker=f.broker if f.broker is not None else b)
+                     for b, lines in evidence.lines.items() for f in lines if f.topic is not None]
+            evidence.recorded = from_lines(facts, described.assigned_replicas)
+            if described.assigned_replicas is None:
+                named = [r.fact.assigned_replicas for r in evidence.recorded
+                         if r.fact.assigned_replicas]
+                if named:
+                    described = replace(described, assigned_replicas=named[-1])
+        evidence.described = described
+        evidence.copies.sort(key=lambda c: (-c.slot, c.broker, c.path))
+        payloads = any(a.payload_id for a in evidence.acknowledgements) or any(
+            c.payload_id for c in evidence.consumptions)
+        evidence.contents = identify_contents(evidence.copies, with_payloads=payloads)
+
+    def _described(self, evidence: PartitionEvidence) -> ev.PartitionDescribed:
+        values: dict[str, str] = {}
+        for name in SETTING_NAMES:
+            broker_name = "log.cleanup.policy" if name == "cleanup.policy" else name
+            if broker_name in self.settings:
+                values[name] = self.settings[broker_name]
+        assigned = None
+        for recorded in evidence.recorded:
+            assigned = recorded.fact.assigned_replicas or assigned
+        self._topic_settings(evidence, values)
+        for item in self.collection.descriptions:
+            if item.topic != evidence.topic:
+                continue
+            if isinstance(item, TopicDescription):
+                if not item.topic_id or item.topic_id == evidence.topic_id:
+                    values.update({k: v for k, v in item.configs.items() if k in SETTING_NAMES})
+            elif isinstance(item, PartitionDescription) and assigned is None:
+                if item.partition == evidence.partition:
+                    assigned = item.replicas
+        minimum = values.get("min.insync.replicas", "")
+        unclean = values.get("unclean.leader.election.enable")
+        deleted = any(i == evidence.topic_id and gone is not None
+                      for i, _, gone in self.incarnations.get(evidence.topic, []))
+        return ev.PartitionDescribed(
+            assigned_replicas=assigned,
+            min_insync_replicas=int(minimum) if minimum.isdigit() else None,
+            unclean_leader_election=None if unclean is None else unclean.lower() == "true",
+            cleanup_policy=values.get("cleanup.policy"),
+            kafka_version=self.cluster.kafka_versions[0] if self.cluster.kafka_versions else None,
+            inter_broker_version=self.cluster.inter_broker_version,
+            controller=self.cluster.controller,
+            deleted=True if deleted else None,
+        )
+
+    def _topic_settings(self, evidence: PartitionEvidence, values: dict[str, str]) -> None:
+        if self.history is not None:
+            for configs in (self.history.cluster_configs.get("", ()),
+                            self.history.topic_configs.get(evidence.topic, ())):
+                for change in configs:
+                    if change.key in SETTING_NAMES and change.value is not None:
+                        values[change.key] = change.value
+        for lines in evidence.lines.values():
+            for fact in lines:
+                if fact.kind == "log_created":
+                    for key, value in fact.fields.get("settings", {}).items():
+                        if key in SETTING_NAMES:
+                            values[key] = str(value).strip("[]")
+
+
+def _file_rank(fact: LogLineFact) -> int:
+    """Within one millisecond: the server's own log, then the state change log."""
+    return 1 if "state-change" in fact.path else 0
+
+
+def _copy(found: BrokerDirectory, partition: object) -> Copy:
+    directory = found.directory
+    clean = directory.clean_shutdown
+    epochs = [e for p in directory.partitions for e, _ in (p.epoch_entries or ())]
+    epochs += [s[0] for p in directory.partitions for s in p.spans if s[0] is not None]
+    times = [p.max_timestamp for p in directory.partitions if p.max_timestamp is not None]
+    return Copy(
+        broker=found.broker,
+        directory=partition,  # type: ignore[arg-type]
+        parent=directory,
+        clean=clean is not None,
+        broker_epoch=clean.broker_epoch if clean is not None else None,
+        metadata_end=found.metadata.end_offset if found.metadata is not None else None,
+        latest_timestamp=max(times, default=None),
+        latest_epoch=max(epochs, default=-1),
+    )
+
+
+__all__ = ["BrokerLog", "Import", "import_evidence"]

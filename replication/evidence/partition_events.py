@@ -1,0 +1,449 @@
+"""From what was collected about one topic partition to its events, in one causal order.
+
+Controller records come in partition epoch order, each broker's lines in the order they were
+written, copies between the lives of the process they fit, acknowledgements at their clock. Clocks
+only interleave what nothing else orders.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from replication.evidence.broker_log import LogLineFact
+from replication.evidence.client_logs import Acknowledgement, Consumption
+from replication.evidence.copies import UNSEEN_CONTENT, Contents, Copy, Place, latest
+from replication.evidence.registrations import Recorded
+from replication.protocol import events as ev
+from replication.protocol.model import EpochEntry, clipped
+
+# Within one millisecond of one broker's clock: what must come before what.
+RANKS = {
+    "replica_stopped": 0,
+    "replica_log_observed": 1,
+    "replica_started": 2,
+    "checkpoint_observed": 3,
+    "leadership_recorded": 4,
+    "became_leader": 5,
+    "became_follower": 5,
+    "truncated": 6,
+    "leader_appended": 7,
+    "follower_appended": 7,
+}
+LAST = 9
+TRACE_KINDS = frozenset(
+    ("log_appended", "leader_high_watermark_updated", "high_watermark_set",
+     "fetch_response_received", "follower_log_end_recorded")
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class PartitionEvidence:
+    """Everything known of one incarnation of one topic partition."""
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    described: ev.PartitionDescribed = field(default_factory=ev.PartitionDescribed)
+    recorded: list[Recorded] = field(default_factory=list)
+    history_complete: bool = False
+    lines: dict[int, list[LogLineFact]] = field(default_factory=dict)
+    copies: list[Copy] = field(default_factory=list)
+    contents: Contents = field(default_factory=Contents)
+    acknowledgements: list[Acknowledgement] = field(default_factory=list)
+    consumptions: list[Consumption] = field(default_factory=list)
+    has_acknowledgement_log: bool = False
+    has_consumption_log: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A fact on its way to an event: when, by whose order, and where it was read."""
+
+    at: float
+    rank: int
+    stream: int
+    index: int
+    fact: ev.Fact
+    source: ev.Source | None
+    grade: str
+    shown_at: int | None
+
+
+def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> Iterator[ev.Event]:
+    """The partition's events with gap-free sequence numbers from 0; ids are left to the wire."""
+    entries = list(_entries(evidence))
+    entries.sort(key=lambda e: (e.at, e.rank, e.stream, e.index))
+    facts: list[_Entry] = [
+        _Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
+        *[_Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _coverage(evidence)],
+        *entries,
+        _Entry(0, 0, 0, 0, ev.InputEnded(), None, "forensic", None),
+    ]
+    for sequence, entry in enumerate(facts):
+        yield ev.Event(
+            event_id="",
+            trace_id=trace_id,
+            cluster_id=evidence.cluster_id,
+            topic=evidence.topic,
+            topic_id=evidence.topic_id,
+            partition=evidence.partition,
+            sequence=sequence,
+            fact=entry.fact,
+            observed_at=entry.shown_at,
+            grade=entry.grade,
+            source=entry.source,
+            trace_generation=generation,
+        )
+
+
+def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
+    clock = 0.0
+    for index, recorded in enumerate(evidence.recorded):
+        clock = max(clock, float(recorded.at or 0))
+        yield _Entry(clock, RANKS["leadership_recorded"], -1, index, recorded.fact,
+                     recorded.source, "forensic", recorded.at)
+    brokers = set(evidence.lines) | {c.broker for c in evidence.copies}
+    for broker in sorted(brokers):
+        yield from _broker_entries(evidence, broker)
+    yield from _promises(evidence)
+
+
+def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
+    """One broker's lines and copies in its own order; its clock is made to never run backwards."""
+    steps = list(_line_facts(evidence, broker))
+    copies = sorted((c for c in evidence.copies if c.broker == broker), key=lambda c: c.slot)
+    starts = [i for i, (kind, *_) in enumerate(steps) if kind == "life"]
+    newest = latest(copies).get(broker)
+    placed: dict[int, list[Copy]] = {}
+    for copy in copies:
+        life = int(copy.slot)
+        before = life if copy.slot - life < 0.4 else life + 1
+        at = starts[before] if before < len(starts) else len(steps)
+        placed.setdefault(at, []).append(copy)
+    result: list[_Entry] = []
+    clock = 0.0
+    end = float("inf")
+
+    def add(fact: ev.Fact, at: int | None, source: ev.Source | None, grade: str,
+            moment: float) -> None:
+        rank = RANKS.get(fact.kind, LAST)
+        if result and result[-1].at == moment:
+            rank = max(rank, result[-1].rank)
+        result.append(_Entry(moment, rank, broker, len(result), fact, source, grade, at))
+
+    for position in range(len(steps) + 1):
+        for copy in placed.get(position, ()):
+            # After the last line nothing else tells the time: the copy closes the broker's story.
+            moment = end if position == len(steps) else clock
+            if position < len(steps) and steps[position][2] is not None:
+                moment = max(clock, float(steps[position][2] or 0))
+            fact = _observed(copy, copy is newest)
+            add(fact, copy.latest_timestamp, ev.Source(copy.path), "forensic", moment)
+        if position == len(steps):
+            break
+        kind, fact, at, source = steps[position]
+        clock = max(clock, float(at or 0))
+        if kind != "life" and fact is not None:
+            grade = "traced" if kind in TRACE_KINDS else "forensic"
+            add(fact, at, source, grade, clock)
+    return result
+
+
+def _observed(copy: Copy, newest: bool) -> ev.ReplicaLogObserved:
+    directory = copy.directory
+    start = directory.log_start_offset or 0
+    end = directory.log_end_offset if directory.log_end_offset is not None else start
+    entries = directory.epoch_entries
+    kind = {"replica": "current", "deleted": "failed"}.get(directory.kind, directory.kind)
+    return ev.ReplicaLogObserved(
+        replica=copy.broker,
+        log_start_offset=start,
+        log_end_offset=end,
+        spans=tuple(clipped(copy.spans, start, max(end, start))),
+        high_watermark=directory.high_watermark,
+        recovery_point=directory.recovery_point,
+        epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
+        stopped=copy.clean and directory.end_is_certain,
+        copy=kind,
+    )
+
+
+_Step = tuple[str, ev.Fact | None, int | None, ev.Source | None]
+
+
+def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
+    """The broker's lines as (kind, fact, clock, source); ("life", ...) marks a process start."""
+    lines = evidence.lines.get(broker, [])
+    prints_leadership = any(f.kind == "became_leader" for f in lines)
+    prints_following = any(f.kind == "became_follower" for f in lines)
+    role: dict[str, Any] = {"leads": False, "reason": None, "epoch": None, "clean": None,
+                            "stopped": False, "high_watermark": None}
+    for fact in lines:
+        source = ev.Source(fact.path, fact.line)
+        if fact.kind == "process_started":
+            if role["epoch"] is not None or role["stopped"]:
+                reason = "clean" if role["stopped"] else "process_crash"
+                yield "stop", ev.ReplicaStopped(broker, reason), fact.at, source
+            role.update(leads=False, clean=None, stopped=False, epoch=role["epoch"])
+            yield "life", None, fact.at, source
+            continue
+        if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
+            role["clean"] = fact.kind == "clean_shutdown_found"
+            continue
+        if fact.kind == "stopped_cleanly":
+            role["stopped"] = True
+            continue
+        if fact.kind in ("leader_and_isr_received", "leadership_cached"):
+            if fact.kind == "leader_and_isr_received":
+                made = _by_request(broker, fact, prints_leadership, prints_following, role)
+                if made is not None:
+                    yield fact.kind, made, fact.at, source
+            continue
+        made = _CONVERTERS[fact.kind](broker, fact, role) if fact.kind in _CONVERTERS else None
+        if made is not None:
+            yield fact.kind, made, fact.at, source
+
+
+def _by_request(
+    broker: int, fact: LogLineFact, leader_lines: bool, follower_lines: bool, role: dict[str, Any]
+) -> ev.Fact | None:
+    """Role changes from LeaderAndIsr requests, where the version prints no line of its own."""
+    f = fact.fields
+    if f.get("leader") is None or f.get("leader_epoch") is None:
+        return None
+    role["epoch"] = f["leader_epoch"]
+    if f["leader"] == broker:
+        role["leads"] = True
+        if leader_lines:
+            return None
+        return ev.BecameLeader(broker, f["leader_epoch"], partition_epoch=f.get("partition_epoch"))
+    role["leads"] = False
+    if follower_lines:
+        return None
+    return ev.BecameFollower(broker, f["leader_epoch"], f["leader"],
+                             partition_epoch=f.get("partition_epoch"))
+
+
+def _log_loaded(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
+    f = fact.fields
+    return ev.ReplicaStarted(broker, f.get("log_start_offset"), f.get("log_end_offset"), None,
+                             role["clean"])
+
+
+def _log_created(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
+    return ev.ReplicaStarted(broker, 0, 0, None, None)
+
+
+def _high_watermark_loaded(
+    broker: int, fact: LogLineFact, role: dict[str, Any]
+) -> ev.Fact | None:
+    value = fact.fields.get("high_watermark")
+    return ev.CheckpointObserved(broker, value) if value else None
+
+
+def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
+    f = fact.fields
+    role.update(leads=True, epoch=f["leader_epoch"])
+    return ev.BecameLeader(broker, f["leader_epoch"], f.get("log_end_offset"),
+                           f.get("high_watermark"), f.get("partition_epoch"))
+
+
+def _became_follower(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
+    f = fact.fields
+    role.update(leads=False, epoch=f["leader_epoch"])
+    return ev.BecameFollower(broker, f["leader_epoch"], f.get("leader"), f.get("log_end_offset"),
+                             f.get("high_watermark"), f.get("partition_epoch"))
+
+
+def _truncation_reason(broker: int, fact: LogLineFact, role: dict[str, Any]) -> None:
+    role["reason"] = (fact.at, fact.fields.get("reason"))
+
+
+def _fetch_offset_reset(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
+    role["reason"] = (fact.at, "out_of_range")
+    f = fact.fields
+    if f.get("to") == "start" and f.get("to_offset") is not None and (
+        f.get("from_offset") is not None and f["from_offset"] < f["to_offset"]
+    ):
+        return ev.Truncated(broker, f["to_offset"], f["from_offset"], "full")
+    return None
+
+
+def _truncated(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
+    f = fact.fields
+    reason = "unknown"
+    if role["reason"] is not None:
+        at, named = role["reason"]
+        if at is None or fact.at is None or abs(fact.at - at) <= 1_000:
+            reason = named if named in ("high_watermark", "leader_epoch", "diverging_epoch",
+                                        "out_of_range") else "leader_epoch"
+        role["reason"] = None
+    return ev.Truncated(broker, f["to_offset"], f.get("log_end_offset"), reason)
+
+
+def _log_start_advanced(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
+    value = fact.fields.get("log_start_offset")
+    if value is None:
+        return None
+    return ev.LogStartAdvanced(broker, value, fact.fields.get("reason"))
+
+
+def _log_appended(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
+    first, end = fact.fields.get("first_offset"), fact.fields.get("end_offset")
+    if first is None or end is None or end <= first:
+        return None
+    if role["leads"]:
+        return ev.LeaderAppended(broker, first, end, role["epoch"])
+    return ev.FollowerAppended(broker, first, end)
+
+
+def _leader_high_watermark(
+    broker: int, fact: LogLineFact, role: dict[str, Any]
+) -> ev.Fact | None:
+    value = fact.fields.get("to_high_watermark")
+    if value is None:
+        return None
+    role["high_watermark"] = value
+    return ev.HighWatermarkAdvanced(broker, value)
+
+
+def _high_watermark_set(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
+    value = fact.fields.get("high_watermark")
+    if value is None or fact.fields.get("replica", broker) != broker:
+        return None
+    if value == role["high_watermark"]:
+        return None
+    role["high_watermark"] = value
+    return ev.HighWatermarkAdvanced(broker, value)
+
+
+def _follower_log_end(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
+    f = fact.fields
+    if f.get("replica") is None or f.get("log_end_offset") is None or f["replica"] == broker:
+        return None
+    return ev.FetchRequested(f["replica"], broker, f["log_end_offset"])
+
+
+_CONVERTERS: dict[str, Any] = {
+    "log_loaded": _log_loaded,
+    "log_created": _log_created,
+    "high_watermark_loaded": _high_watermark_loaded,
+    "became_leader": _became_leader,
+    "became_follower": _became_follower,
+    "truncation_reason": _truncation_reason,
+    "fetch_offset_reset": _fetch_offset_reset,
+    "fetch_out_of_range": lambda b, f, r: r.update(reason=(f.at, "out_of_range")),
+    "truncated": _truncated,
+    "log_start_advanced": _log_start_advanced,
+    "log_appended": _log_appended,
+    "leader_high_watermark_updated": _leader_high_watermark,
+    "high_watermark_set": _high_watermark_set,
+    "follower_log_end_recorded": _follower_log_end,
+}
+
+
+def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
+    if evidence.has_acknowledgement_log:
+        yield ev.CoverageDeclared("acknowledgements", None, True)
+    if evidence.has_consumption_log:
+        yield ev.CoverageDeclared("consumptions", None, True)
+    if evidence.history_complete:
+        yield ev.CoverageDeclared("controller_history", None, True)
+    if evidence.contents.payloads_read and not evidence.contents.unreadable:
+        yield ev.CoverageDeclared("payloads", None, True)
+    for broker in sorted(evidence.lines):
+        kinds = {f.kind for f in evidence.lines[broker]}
+        yield ev.CoverageDeclared("broker_log", broker, "process_started" in kinds)
+        if "log_appended" in kinds and "high_watermark_set" in kinds and "log_created" in kinds:
+            yield ev.CoverageDeclared("replica_trace", broker, True)
+    for broker in sorted(latest(evidence.copies)):
+        yield ev.CoverageDeclared("log_directory", broker, True)
+
+
+def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
+    """Acknowledgements and consumptions as runs of offsets with one identity each."""
+    known = latest(evidence.copies)
+    leaders = [r.fact.leader for r in evidence.recorded if r.fact.leader is not None]
+    leader = known.get(leaders[-1]) if leaders else None
+    acked = [a for a in evidence.acknowledgements if a.status == "acked" and a.acks != "0"]
+    repeated = _repeated(acked)
+    if repeated:
+        evidence.notes.append(
+            f"{evidence.topic}-{evidence.partition}: {len(repeated)} payload ids were acknowledged "
+            "at several offsets; they are not unique and are ignored")
+    rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
+    for a in acked:
+        payload = None if a.payload_id in repeated else a.payload_id
+        place = _place(evidence.contents, leader, a.offset, payload)
+        if place is not None:
+            rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
+    for index, (first, end, acks, epoch, content, at, source) in enumerate(_runs(rows)):
+        ack = ev.RecordsAcknowledged(first, end, acks, epoch, content)
+        yield _Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
+    seen = []
+    for c in evidence.consumptions:
+        place = _place(evidence.contents, leader, c.offset, c.payload_id)
+        if place is not None:
+            seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line)))
+    for index, (first, end, _, epoch, content, at, source) in enumerate(_runs(seen)):
+        consumed = ev.RecordsConsumed(first, end, epoch, content)
+        yield _Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
+
+
+def _repeated(acked: Iterable[Acknowledgement]) -> set[str]:
+    seen: dict[str, int | None] = {}
+    repeated = set()
+    for a in acked:
+        if a.payload_id is None or a.offset is None:
+            continue
+        if seen.setdefault(a.payload_id, a.offset) != a.offset:
+            repeated.add(a.payload_id)
+    return repeated
+
+
+def _place(
+    contents: Contents, leader: Copy | None, offset: int | None, payload: str | None
+) -> tuple[int, int | None, int | None] | None:
+    """Offset, leader epoch and content of the very record that was promised, as far as known."""
+    if payload is None or not contents.payloads_read:
+        return None if offset is None else (offset, None, None)
+    places = contents.places.get(payload, [])
+    surviving = [p for p in places if _in_log(leader, p)]
+    here = [p for p in places if p.offset == offset]
+    for choice in ([p for p in surviving if p.offset == offset], surviving, here, places):
+        if choice:
+            return (choice[0].offset, choice[0].leader_epoch, choice[0].content)
+    return None if offset is None else (offset, None, UNSEEN_CONTENT)
+
+
+def _in_log(copy: Copy | None, place: Place) -> bool:
+    if copy is None:
+        return False
+    return any(
+        s.content == place.content and s.leader_epoch == place.leader_epoch
+        for s in clipped(copy.spans, place.offset, place.offset + 1)
+    )
+
+
+_Row = tuple[int, str, int | None, int | None, int | None, ev.Source]
+_Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source]
+
+
+def _runs(rows: list[_Row]) -> list[_Run]:
+    """Rows of single offsets as runs of neighbours with equal identity; the first row's source."""
+    ordered = sorted(set(rows), key=lambda r: (r[0], r[1], r[2] or -1, r[3] or -1, r[4] or 0,
+                                               r[5].path, r[5].line or 0))
+    result: list[_Run] = []
+    open_runs: dict[tuple[str, int | None, int | None], int] = {}
+    for offset, acks, epoch, content, at, source in ordered:
+        key = (acks, epoch, content)
+        index = open_runs.get(key)
+        if index is not None and result[index][1] >= offset:
+            first, end, *rest = result[index]
+            result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
+            continue
+        open_runs[key] = len(result)
+        result.append((offset, offset + 1, acks, epoch, content, at, source))
+    return result
