@@ -248,7 +248,7 @@ class _Joiner:
                 evidence.copies.append(_copy(d, p))
 
     def _take_lines(self) -> None:
-        process_kinds = ("process_started", "stopped_cleanly", "clean_shutdown_found",
+        process_kinds = ("process_started", "stopping", "stopped_cleanly", "clean_shutdown_found",
                          "unclean_recovery")
         for broker, facts in self.facts.items():
             general = [f for f in facts if f.topic is None and f.kind in process_kinds]

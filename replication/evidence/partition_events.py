@@ -179,21 +179,21 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
     prints_leadership = any(f.kind == "became_leader" for f in lines)
     prints_following = any(f.kind == "became_follower" for f in lines)
     role: dict[str, Any] = {"leads": False, "reason": None, "epoch": None, "clean": None,
-                            "stopped": False, "high_watermark": None}
+                            "stopped": None, "high_watermark": None}
     for fact in lines:
         source = ev.Source(fact.path, fact.line)
         if fact.kind == "process_started":
             if role["epoch"] is not None or role["stopped"]:
-                reason = "clean" if role["stopped"] else "process_crash"
-                yield "stop", ev.ReplicaStopped(broker, reason), fact.at, source
-            role.update(leads=False, clean=None, stopped=False, epoch=role["epoch"])
+                yield "stop", ev.ReplicaStopped(broker, role["stopped"] or "process_crash"), (
+                    fact.at), source
+            role.update(leads=False, clean=None, stopped=None)
             yield "life", None, fact.at, source
             continue
         if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
             role["clean"] = fact.kind == "clean_shutdown_found"
             continue
-        if fact.kind == "stopped_cleanly":
-            role["stopped"] = True
+        if fact.kind in ("stopping", "stopped_cleanly"):
+            role["stopped"] = "clean" if fact.kind == "stopped_cleanly" else "unknown"
             continue
         if fact.kind in ("leader_and_isr_received", "leadership_cached"):
             if fact.kind == "leader_and_isr_received":

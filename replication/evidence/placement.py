@@ -17,10 +17,13 @@ LOG_ENDS = frozenset(("log_loaded", "became_leader", "became_follower", "truncat
 
 @dataclass(slots=True)
 class Life:
-    """One life of a broker process by its log: log ends seen, and how it began and ended."""
+    """One life of a broker process by its log: log ends seen, and how it began and ended.
+
+    ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do.
+    """
 
     began_clean: bool | None = None
-    ended_clean: bool = False
+    ended_clean: bool | None = False
     started_at: int | None = None
     loaded: dict[tuple[str, int], int] = field(default_factory=dict)
     ends: dict[tuple[str, int], list[int]] = field(default_factory=dict)
@@ -35,10 +38,12 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
                 continue
             lives.append(Life(started_at=fact.at))
         life = lives[-1]
-        if fact.kind == "clean_shutdown_found":
-            life.began_clean = True
-        elif fact.kind == "unclean_recovery":
-            life.began_clean = False
+        if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
+            life.began_clean = fact.kind == "clean_shutdown_found"
+            if len(lives) > 1:
+                lives[-2].ended_clean = life.began_clean
+        elif fact.kind == "stopping":
+            life.ended_clean = None
         elif fact.kind == "stopped_cleanly":
             life.ended_clean = True
         elif fact.kind in LOG_ENDS and fact.topic is not None and fact.partition is not None:
@@ -94,7 +99,7 @@ def _possible(group: list[Copy], lives: list[Life]) -> list[float]:
             result.append(float(k))
         if not clean and _fits_life(group, life, last=k == count - 1):
             result.append(k + 0.5)
-    if clean == lives[-1].ended_clean and _fits_end(group, lives[-1]):
+    if lives[-1].ended_clean in (clean, None) and _fits_end(group, lives[-1]):
         result.append(float(count))
     return result
 

@@ -250,7 +250,9 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
         replica.known_log_end_offset = fact.log_end_offset
     if fact.high_watermark is not None:
         replica.high_watermark = fact.high_watermark
-        _promise_committed(state, replica, fact.high_watermark, event, "start_line")
+        before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
+        _promise_committed(state, replica, fact.high_watermark, event, "start_line",
+                           by_term=(before, ANY_OCCURRENCE))
     replica.role = "leader"
     replica.leader = fact.replica
     replica.leader_epoch = fact.leader_epoch
@@ -305,10 +307,11 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
         replica.known_log_end_offset = fact.log_end_offset
     if fact.high_watermark is not None:
         replica.high_watermark = fact.high_watermark
-        _promise_committed(
-            state, replica, fact.high_watermark, event, "start_line",
-            by_term=(fact.leader_epoch - 1, ANY_OCCURRENCE),
-        )
+        # It was reached under the epoch known before this line, or, where none was, possibly
+        # under this very epoch in an earlier life of the process.
+        before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
+        _promise_committed(state, replica, fact.high_watermark, event, "start_line",
+                           by_term=(before, ANY_OCCURRENCE))
     replica.role = "follower"
     replica.leader = fact.leader
     if replica.leader_epoch != fact.leader_epoch:
