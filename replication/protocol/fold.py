@@ -441,9 +441,11 @@ def _promise_committed(
     if high_watermark <= start:
         return
     replica.promised_below = (by_term, high_watermark)
-    held = clipped(replica.log.spans, start, high_watermark)
     if how in ("load", "start_line"):
-        held += [Span(a, b, None, None) for a, b in uncovered(start, high_watermark, held)]
+        # A line tells the offset alone: which records lay below it, the known log may have missed.
+        held = [Span(start, high_watermark, None, None)]
+    else:
+        held = clipped(replica.log.spans, start, high_watermark)
     event_id = ""
     for span in held:
         if not _already_promised(state, span, by_term):
