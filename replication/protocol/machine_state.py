@@ -104,11 +104,12 @@ class Controller:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One emitted fact: by which command, and the value before it where it changed one."""
+    """One emitted fact: its command, the value before where it changed one, and the rule."""
 
     fact: Fact
     command: str
     before: int | None = None
+    rule: str | None = None
 
 
 @dataclass(slots=True)
@@ -132,9 +133,9 @@ class World:
     command: str = ""
     isr_changes_wait: bool = False
 
-    def emit(self, fact: Fact, before: int | None = None) -> None:
+    def emit(self, fact: Fact, before: int | None = None, rule: str | None = None) -> None:
         """Records that something happened."""
-        self.steps.append(Step(fact, self.command, before))
+        self.steps.append(Step(fact, self.command, before, rule))
 
     def note(self, text: str) -> None:
         """Says something about this command that the picture does not show."""

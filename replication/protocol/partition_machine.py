@@ -55,7 +55,7 @@ from replication.protocol.rules.last_caught_up import FetchMemory
 from replication.protocol.rules.produce_admission import effective_min_insync_replicas
 from replication.protocol.versions import Behaviour
 
-COVERED = ("controller_history", "broker_log", "replica_trace", "log_directory")
+COVERED = ("controller_history", "broker_log", "acknowledgements", "consumptions", "payloads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,8 @@ class PartitionMachine:
         )
         for subject in COVERED:
             world.emit(ev.CoverageDeclared(subject, None, True))
+        for replica in world.assigned_replicas:
+            world.emit(ev.CoverageDeclared("replica_trace", replica, True))
         world.emit(leadership_fact(world, None if world.controller.leader is None else "initial"))
 
     def _place(self, given: Given) -> None:
@@ -157,12 +159,21 @@ class PartitionMachine:
                 given.high_watermark,
                 None,
                 broker.epoch_entries,
-                given.stopped,
+                True,
             )
         )
         if given.stopped:
             broker.running = False
             return
+        world.emit(
+            ev.ReplicaStarted(
+                given.replica,
+                log.log_start_offset,
+                log.log_end_offset,
+                given.high_watermark,
+                True,
+            )
+        )
         broker.leader, broker.leader_epoch = c.leader, given.leader_epoch
         broker.partition_epoch = c.partition_epoch
         end = log.log_end_offset
@@ -204,7 +215,7 @@ class PartitionMachine:
     def produce(
         self, label: str, count: int = 1, *, to: int | None = None, acks: str | None = None
     ) -> bool:
-        """A producer sends count records to the registered leader, or to a zombie it believes in."""
+        """A producer sends count records to the registered leader, or to a zombie it knows."""
         world = self.world
         target = to if to is not None else world.controller.leader
         if target is None:

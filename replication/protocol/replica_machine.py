@@ -555,7 +555,8 @@ def apply_cut(world: World, broker: Broker, cut: Cut) -> None:
             f"({cut.rule}: {cut.because})"
         )
         reason = "full" if after.emptied else REASONS[cut.rule]
-        world.emit(ev.Truncated(broker.replica, after.log_end_offset, before, reason))
+        fact = ev.Truncated(broker.replica, after.log_end_offset, before, reason)
+        world.emit(fact, before, cut.rule)
     if after.emptied:
         broker.log.truncate_fully_and_start_at(after.log_end_offset)
     else:
@@ -569,7 +570,7 @@ def empty_at(world: World, broker: Broker, offset: int, because: str) -> None:
     before = broker.log.log_end_offset
     after = emptied_at(offset, broker.high_watermark, broker.behaviour)
     world.note(f"{world.name(broker.replica)} restarts its log at {offset} ({because})")
-    world.emit(ev.Truncated(broker.replica, offset, before, "full"))
+    world.emit(ev.Truncated(broker.replica, offset, before, "full"), before, "out_of_range_reset")
     broker.log.truncate_fully_and_start_at(offset)
     broker.epoch_entries = after.epoch_entries
     _set_high_watermark(world, broker, after.high_watermark)
