@@ -3,8 +3,11 @@
 from collections.abc import Iterable
 
 from replication.evidence.line_families import (
+    controller,
+    in_sync_replicas,
     leadership,
     lifecycle,
+    logs,
     settings,
     truncation,
 )
@@ -14,6 +17,9 @@ FAMILIES: tuple[LineFamily, ...] = (
     *lifecycle.FAMILIES,
     *leadership.FAMILIES,
     *truncation.FAMILIES,
+    *logs.FAMILIES,
+    *in_sync_replicas.FAMILIES,
+    *controller.FAMILIES,
     *settings.FAMILIES,
 )
 

@@ -15,7 +15,9 @@ _PATTERNS: dict[str, tuple[re.Pattern[str], ...]] = {
     "leader": (re.compile(r'(?:\bleader=|\(Leader:|"leader":)(-?\d+)'),),
     "leader_epoch": (re.compile(r'(?:\bleaderEpoch=|\bLeaderEpoch:|"leader_epoch":)(-?\d+)'),),
     "isr": (
-        re.compile(r"\bisrWithBrokerEpoch=" + _LIST + r"[(\[]([^\])]*(?:\([^)]*\)[^\])]*)*)[\])]"),
+        re.compile(
+            r"\bisrWithBrokerEpoch=" + _LIST + r"[(\[]((?:BrokerState\([^)]*\)(?:, )?)*)[\])]"
+        ),
         re.compile(r"\bisr=" + _LIST + r"[(\[]([\d, ]*)[\])]"),
         re.compile(r"\bisr=([\d,]*)(?=, )"),
         re.compile(r"\bISR:([\d,]*?)(?=,[A-Z]|\)|$)"),
