@@ -1,0 +1,81 @@
+"""Reads schemas/: the columns of each table and of the event contract, as data for DDL and checks."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+
+from replication.paths import project_root
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. type: Spark SQL's type text. required_for, optional_for: kinds of events."""
+
+    name: str
+    type: str
+    nullable: bool
+    meaning: str
+    required_for: tuple[str, ...] = ()
+    optional_for: tuple[str, ...] = ()
+    bookkeeping: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One file of schemas/. written: append, current (only the current answer) or view."""
+
+    name: str
+    about: str
+    written: str
+    columns: tuple[Column, ...]
+    sql: str | None = None
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark SQL's schema text, every one nullable: for reading JSON."""
+        return ", ".join(f"`{c.name}` {c.type}" for c in self.columns)
+
+    @property
+    def struct(self) -> str:
+        """The columns without run and micro_batch_id, as the type text of one struct."""
+        return "struct<" + ",".join(f"{c.name}:{c.type}" for c in self.answer_columns) + ">"
+
+    @property
+    def answer_columns(self) -> tuple[Column, ...]:
+        """The columns without run and micro_batch_id."""
+        return tuple(c for c in self.columns if c.name not in ("run", "micro_batch_id"))
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """Every table of schemas/ by name, in the order in which a micro-batch writes them."""
+    found = {}
+    for path in sorted((project_root() / "schemas").glob("*.json")):
+        text = json.loads(path.read_text(encoding="utf-8"))
+        columns = []
+        for column in text.pop("columns"):
+            for key in ("required_for", "optional_for"):
+                column[key] = tuple(column.get(key, ()))
+            columns.append(Column(**column))
+        name = text.pop("table")
+        found[name] = Table(name=name, columns=tuple(columns), **text)
+    return found
+
+
+@cache
+def event_columns() -> tuple[Column, ...]:
+    """The columns of an event as it is delivered: replica_events without our bookkeeping."""
+    return tuple(c for c in tables()["replica_events"].columns if not c.bookkeeping)
+
+
+@cache
+def event_ddl() -> str:
+    """The event contract as Spark SQL's schema text."""
+    return ", ".join(f"`{c.name}` {c.type}" for c in event_columns())
+
+
+@cache
+def event_kinds() -> tuple[str, ...]:
+    """Every kind of event, sorted; its place is its code within one run of a job."""
+    kinds = {k for c in event_columns() for k in (*c.required_for, *c.optional_for)}
+    return tuple(sorted(kinds | {"input_ended"}))

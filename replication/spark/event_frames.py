@@ -1,0 +1,302 @@
+"""Events as they are delivered (lines, Parquet rows, Kafka records) -> typed columns, or refused.
+
+The check that every row passes runs inside Spark and knows only yes or no. For the few rows that
+fail it, protocol.wire has the last word and the words: so a row is refused here exactly when, and
+for the reason that, the laptop tool refuses it.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replication.protocol import wire
+from replication.spark import contracts
+from replication.spark.event_files import GZIPPED, LINES, PARQUET, SLICE_DDL, Slice, lines_of
+
+# A frame of delivered rows: the event's columns as one struct, and where the row stood.
+DELIVERED = ("event", "raw", "origin", "origin_offset")
+REFUSED_DDL = (
+    "event_row string, reason string, raw string, origin string, origin_line bigint, "
+    "origin_offset bigint"
+)
+RAW_LIMIT = 10_000
+
+
+def of_slices(spark: SparkSession, slices: Sequence[Slice]) -> DataFrame | None:
+    """The rows of slices of files, None where there are none (refused files have no rows)."""
+    whole: list[Slice] = []
+    parts: list[Slice] = []
+    parquet: list[str] = []
+    for part in slices:
+        if part.format == PARQUET:
+            parquet.append(part.path)
+        elif part.format in (LINES, GZIPPED):
+            (whole if _is_whole(part) else parts).append(part)
+    frames = []
+    if whole:
+        frames.append(_whole_files(spark, [p.path for p in whole]))
+        grown = [p for p in whole if not _is_whole(p)]
+        if grown:
+            # Spark lists sizes when the frame is made: what grew meanwhile is read to its bound.
+            kept = [p for p in whole if p not in grown]
+            frames = [_whole_files(spark, [p.path for p in kept])] if kept else []
+            parts += grown
+    if parts:
+        frames.append(_parts(spark, parts))
+    frames = [_parsed(frame) for frame in frames]
+    if parquet:
+        frames.append(_parquet(spark, parquet))
+    return reduce(DataFrame.unionByName, frames) if frames else None
+
+
+def of_kafka(records: DataFrame) -> DataFrame:
+    """The rows of a Kafka source's frame."""
+    place = F.concat_ws("-", F.col("topic"), F.col("partition"))
+    origin = F.concat(F.lit("kafka:"), place)
+    lines = records.select(
+        F.coalesce(F.col("value"), F.lit(b"")).alias("raw"),
+        origin.alias("origin"),
+        F.col("offset").alias("origin_offset"),
+    )
+    return _parsed(lines)
+
+
+def _is_whole(part: Slice) -> bool:
+    """Whether Spark's own reader reads exactly this slice: the whole of a file as it is now."""
+    path = Path(part.path)
+    gzipped_name = path.suffix == ".gz"
+    packed_name = path.suffix in (".bz2", ".deflate", ".lz4", ".snappy", ".zst", ".xz")
+    fits = gzipped_name if part.format == GZIPPED else not (gzipped_name or packed_name)
+    return fits and part.first_byte == 0 and path.stat().st_size == part.end_byte
+
+
+def _whole_files(spark: SparkSession, paths: list[str]) -> DataFrame:
+    reader = spark.read.format("text").option("lineSep", "\n")
+    uris = [Path(p).as_uri() for p in paths]
+    return reader.load(uris).select(
+        F.col("value").cast("binary").alias("raw"),
+        F.col("_metadata.file_path").alias("origin"),
+        F.lit(None).cast("bigint").alias("origin_offset"),
+    )
+
+
+def _parts(spark: SparkSession, parts: list[Slice]) -> DataFrame:
+    rows = [(p.path, p.format, p.first_byte, p.end_byte, "", "", 0) for p in parts]
+    frame = spark.createDataFrame(rows, SLICE_DDL).repartition(min(len(rows), 8))
+    return frame.mapInArrow(_read_parts, "raw binary, origin string, origin_offset bigint")
+
+
+def _read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for part in batch.to_pylist():
+            lines: list[bytes] = []
+            for line in lines_of(part["path"], part["first_byte"], part["end_byte"]):
+                lines.append(line)
+                if len(lines) >= 10_000:
+                    yield _line_batch(lines, part["path"])
+                    lines = []
+            if lines:
+                yield _line_batch(lines, part["path"])
+
+
+def _line_batch(lines: list[bytes], path: str) -> pa.RecordBatch:
+    count = len(lines)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(lines, pa.binary()),
+            pa.array([Path(path).as_uri()] * count, pa.string()),
+            pa.nulls(count, pa.int64()),
+        ],
+        names=["raw", "origin", "origin_offset"],
+    )
+
+
+def _parsed(lines: DataFrame) -> DataFrame:
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
+    schema = f"{contracts.event_ddl()}, _corrupt string"
+    text = F.col("raw").cast("string")
+    return lines.select(F.from_json(text, schema, options).alias("event"), *DELIVERED[1:])
+
+
+def _parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
+    reader = spark.read.format("parquet").schema(contracts.event_ddl())
+    frame = reader.load([Path(p).as_uri() for p in paths])
+    names = [F.col(c.name) for c in contracts.event_columns()]
+    return frame.select(
+        F.struct(*names, F.lit(None).cast("string").alias("_corrupt")).alias("event"),
+        F.lit(None).cast("binary").alias("raw"),
+        F.col("_metadata.file_path").alias("origin"),
+        F.col("_metadata.row_index").alias("origin_offset"),
+    )
+
+
+def fits() -> Column:
+    """Whether a delivered row is an event of the contract; never null. See the module's docstring."""
+    e = {c.name: F.col(f"event.{c.name}") for c in contracts.event_columns()}
+    facts = [c for c in contracts.event_columns() if c.required_for or c.optional_for]
+    bit = {c.name: 1 << place for place, c in enumerate(facts)}
+    present = reduce(
+        lambda a, b: a.bitwiseOR(b),
+        [F.when(e[c.name].isNotNull(), F.lit(bit[c.name])).otherwise(F.lit(0)) for c in facts],
+    )
+    required, allowed = _masks(bit)
+    numbers = [e[c.name] for c in contracts.event_columns() if c.type == "bigint"]
+    texts = [e[name] for name in ("event_id", "trace_id", "topic")]
+    kind = F.col("event.kind")
+    checks = [
+        F.col("event._corrupt").isNull(),
+        e["format_version"] == wire.FORMAT_VERSION,
+        *[F.length(text) > 0 for text in texts],
+        e["partition"].isNotNull() & e["sequence"].isNotNull(),
+        F.least(*numbers) >= 0,
+        F.coalesce(e["grade"], F.lit("forensic")).isin("traced", "forensic"),
+        present.bitwiseAND(_by_kind(kind, required)) == _by_kind(kind, required),
+        present.bitwiseAND(F.bitwise_not(_by_kind(kind, allowed))) == 0,
+        ~F.coalesce(F.concat(e["topic"], e["topic_id"]), F.lit("")).contains("/"),
+        _one_value(F.col("raw").cast("string")),
+        *[_elements_fit(e[c.name], c.type) for c in facts if c.type.startswith("array<")],
+    ]
+    return F.coalesce(reduce(lambda a, b: a & b, checks), F.lit(False))
+
+
+def _one_value(text: Column) -> Column:
+    """Spark's parser takes the first JSON value of a line and is silent about what follows it."""
+    ends = F.rtrim(text).endswith("}") | F.rtrim(text).endswith("}\r")
+    return F.coalesce(ends & ~text.contains("}{"), F.lit(True))
+
+
+def _masks(bit: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    required = dict.fromkeys(contracts.event_kinds(), 0)
+    allowed = dict.fromkeys(contracts.event_kinds(), 0)
+    for column in contracts.event_columns():
+        for kind in column.required_for:
+            required[kind] |= bit[column.name]
+            allowed[kind] |= bit[column.name]
+        for kind in column.optional_for:
+            allowed[kind] |= bit[column.name]
+    return required, allowed
+
+
+def _by_kind(kind: Column, masks: dict[str, int]) -> Column:
+    """The mask of a row's kind; null for an unknown kind, so that no check passes."""
+    pairs = [x for name, mask in masks.items() for x in (F.lit(name), F.lit(mask).cast("bigint"))]
+    return F.try_element_at(F.create_map(*pairs), kind)
+
+
+def _elements_fit(array: Column, type_text: str) -> Column:
+    def fit(element: Column) -> Column:
+        if type_text == "array<bigint>":
+            return F.coalesce(element >= 0, F.lit(False))
+        names = [f.split(":")[0] for f in type_text[len("array<struct<") : -2].split(",")]
+        optional = ("leader_epoch", "content") if "end_offset" in names else ()
+        good = [F.coalesce(element[n] >= 0, F.lit(n in optional)) for n in names]
+        if "end_offset" in names:
+            good.append(F.coalesce(element["first_offset"] < element["end_offset"], F.lit(False)))
+        return reduce(lambda a, b: a & b, good)
+
+    return array.isNull() | F.forall(array, fit)
+
+
+def events(delivered: DataFrame) -> DataFrame:
+    """The rows that fit, as columns of the event contract, absent words filled in."""
+    filled = {
+        "trace_generation": F.lit(0).cast("bigint"),
+        "cluster_id": F.lit(""),
+        "topic_id": F.lit(""),
+        "grade": F.lit("forensic"),
+    }
+    columns = []
+    for column in contracts.event_columns():
+        value = F.col(f"event.{column.name}")
+        if column.name in filled:
+            value = F.coalesce(value, filled[column.name])
+        columns.append(value.alias(column.name))
+    return delivered.filter(fits()).select(*columns)
+
+
+def refused(delivered: DataFrame, slices: Sequence[Slice]) -> DataFrame:
+    """The rows that do not fit: the reason in words, the raw text, the line.
+
+    event_row is set, and reason is null, where protocol.wire takes the row after all: then it is
+    the event as JSON (a row without an event_id, whose identity only wire can derive).
+    """
+    raw = F.coalesce(F.col("raw"), F.to_json(F.col("event")).cast("binary"))
+    bad = delivered.filter(~fits()).select(raw.alias("raw"), "origin", "origin_offset")
+    ranges: dict[str, list[tuple[int, int]]] = {}
+    for part in slices:
+        if part.format in (LINES, GZIPPED):
+            ranges.setdefault(part.path, []).append((part.first_byte, part.end_byte))
+
+    def explain(rows: pd.DataFrame) -> pd.DataFrame:
+        return pd.DataFrame(_explained(rows, ranges), columns=_REFUSED_NAMES)
+
+    return bad.groupBy("origin").applyInPandas(explain, REFUSED_DDL)
+
+
+_REFUSED_NAMES = [part.strip().split(" ")[0] for part in REFUSED_DDL.split(",")]
+
+
+def _explained(
+    rows: pd.DataFrame, ranges: dict[str, list[tuple[int, int]]]
+) -> list[tuple[Any, ...]]:
+    """One entry a refused row of one origin, with its line where it is a line of a file."""
+    uri = str(rows["origin"].iloc[0])
+    path = unquote(urlparse(uri).path) if uri.startswith("file:") else uri
+    lines: dict[bytes, list[int]] = {}
+    if path in ranges:
+        wanted = Counter(bytes(raw) for raw in rows["raw"])
+        lines = _line_numbers(path, ranges[path], wanted)
+    result = []
+    for raw, offset in zip(rows["raw"], rows["origin_offset"], strict=True):
+        data = bytes(raw)
+        text = data.decode("utf-8", errors="replace")
+        numbers = lines.get(data)
+        line = numbers.pop(0) if numbers else None
+        event_row, reason = _last_word(data, text)
+        place = None if pd.isna(offset) else int(offset)
+        result.append((event_row, reason, text[:RAW_LIMIT], path, line, place))
+    return result
+
+
+def _line_numbers(
+    path: str, ranges: list[tuple[int, int]], wanted: Counter[bytes]
+) -> dict[bytes, list[int]]:
+    """Raw line -> the numbers, from 1, of the lines of the ranges that hold it."""
+    found: dict[bytes, list[int]] = {}
+    first = min(r[0] for r in ranges)
+    number = sum(1 for _ in lines_of(path, 0, first)) if first else 0
+    for line in lines_of(path, first, max(r[1] for r in ranges)):
+        number += 1
+        if line in wanted:
+            found.setdefault(line, []).append(number)
+    return found
+
+
+def _last_word(data: bytes, text: str) -> tuple[str | None, str | None]:
+    """(event as JSON, None) where wire takes the line, else (None, why not)."""
+    if not data.strip():
+        return None, "an empty line"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return None, f"no UTF-8 text: {error.reason} at byte {error.start}"
+    try:
+        row = json.loads(text)
+        if isinstance(row, dict):
+            row.pop("_corrupt", None)
+        event = wire.from_json(json.dumps(row))
+    except (wire.Misfit, ValueError, RecursionError) as error:
+        reason = str(error)
+        return None, reason if isinstance(error, wire.Misfit) else f"no JSON: {reason}"
+    if "/" in event.topic + event.topic_id:
+        return None, f"no topic's name or id: {event.topic!r} {event.topic_id!r}"
+    return wire.to_json(event), None

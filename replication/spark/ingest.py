@@ -1,0 +1,197 @@
+"""The first query: delivered rows -> `replica_events`, and what does not fit -> `quarantine`."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from replication.spark import contracts, event_frames
+from replication.spark.event_files import REFUSED, SLICE_DDL, Slice
+from replication.spark.progress import Progress
+from replication.spark.runs import Run
+from replication.spark.settings import Settings
+from replication.spark.tables import Store, Writer
+
+QUERY = "ingest"
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """A topic whose record values are events as JSON."""
+
+    bootstrap_servers: str
+    topic: str
+
+
+@dataclass
+class Ingest:
+    """The ingest query of one run."""
+
+    spark: SparkSession
+    store: Store
+    run: Run
+    settings: Settings
+    progress: Progress
+    _may_be_repeated: bool = True
+
+    def start(self, source: KafkaSource | str) -> StreamingQuery:
+        """Starts the query. source: a Kafka topic, or the folder of the admitted slices' notes."""
+        if isinstance(source, KafkaSource):
+            frame = self._kafka(source)
+        else:
+            reader = self.spark.readStream.schema(SLICE_DDL).format("json")
+            limit = self.settings.max_files_per_trigger
+            frame = reader.option("maxFilesPerTrigger", limit).load(source)
+        writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
+        writer = writer.option("checkpointLocation", self.run.spark_location)
+        return triggered(writer, self.settings).start()
+
+    def _kafka(self, source: KafkaSource) -> DataFrame:
+        options = {
+            "kafka.bootstrap.servers": source.bootstrap_servers,
+            "subscribe": source.topic,
+            "startingOffsets": self.settings.starting_offsets,
+            "maxOffsetsPerTrigger": str(self.settings.max_offsets_per_trigger),
+            "failOnDataLoss": str(self.settings.fail_on_data_loss).lower(),
+        }
+        frame = self.spark.readStream.format("kafka").options(**options).load()
+        return frame.select("value", "topic", "partition", "offset")
+
+    def take(self, frame: DataFrame, micro_batch_id: int) -> None:
+        """Writes one micro-batch: its events, then its quarantine, then its row of `_batches`."""
+        started = time.monotonic()
+        session = frame.sparkSession
+        writer = self.run.writer(query_id(session))
+        slices: list[Slice] = []
+        delivered: DataFrame | None
+        if "value" in frame.columns:
+            delivered = event_frames.of_kafka(frame)
+        else:
+            slices = [Slice(**row.asDict()) for row in frame.collect()]
+            delivered = event_frames.of_slices(session, slices)
+        figures: dict[str, Any] = {"rows_in": 0, "quarantined": 0}
+        if delivered is not None:
+            figures |= self._write_events(delivered, writer, micro_batch_id)
+        whole = [s for s in slices if s.format == REFUSED]
+        figures["rows_in"] += sum(s.rows for s in whole)
+        refused = int(figures["quarantined"])
+        if refused or whole:
+            rescued = self._write_refused(
+                delivered if refused else None, slices, writer, micro_batch_id
+            )
+            figures["applied"] = figures.get("applied", 0) + rescued
+            figures["quarantined"] += sum(s.rows for s in whole) - rescued
+        figures["milliseconds"] = int((time.monotonic() - started) * 1000)
+        self.store.finish(writer, micro_batch_id, figures)
+        self._may_be_repeated = False
+        self.progress.report(QUERY, micro_batch_id, figures)
+
+    def _write_events(
+        self, delivered: DataFrame, writer: Writer, micro_batch_id: int
+    ) -> dict[str, Any]:
+        """Writes the rows that fit and counts all in the same pass."""
+        counters = [
+            F.count(F.lit(1)).alias("rows_in"),
+            F.count_if(~event_frames.fits()).alias("quarantined"),
+            F.max("event.observed_at").alias("newest_event_time"),
+        ]
+        repeated = self._may_be_repeated and self.store.is_written(
+            "replica_events", writer, micro_batch_id
+        )
+        if repeated:
+            # Delta skips a commit that is there, and then nothing is counted on the way.
+            figures: dict[str, Any] = delivered.agg(*counters).collect()[0].asDict()
+        else:
+            seen = Observation()
+            rows = marked(
+                event_frames.events(delivered.observe(seen, *counters)), self.run, micro_batch_id
+            )
+            self.store.append("replica_events", rows, writer, micro_batch_id)
+            figures = dict(seen.get)
+        figures["applied"] = figures["rows_in"] - figures["quarantined"]
+        return figures
+
+    def _write_refused(
+        self,
+        delivered: DataFrame | None,
+        slices: Sequence[Slice],
+        writer: Writer,
+        micro_batch_id: int,
+    ) -> int:
+        """Writes the quarantine; returns how many of the refused rows are events after all."""
+        session = delivered.sparkSession if delivered is not None else self.spark
+        whole = [
+            (s.reason_code, s.reason, None, s.rows, s.path, None, None)
+            for s in slices
+            if s.format == REFUSED
+        ]
+        names = "reason_code, reason, raw, rows, origin, origin_line, origin_offset"
+        types = {c.name: c.type for c in contracts.tables()["quarantine"].columns}
+        ddl = ", ".join(f"{n} {types[n]}" for n in names.split(", "))
+        quarantine = session.createDataFrame(whole, ddl)
+        rescued = 0
+        if delivered is not None:
+            lines = event_frames.refused(delivered, slices).persist()
+            try:
+                rescued = lines.filter("event_row IS NOT NULL").count()
+                if rescued:
+                    self._write_rescued(lines, writer, micro_batch_id)
+                refused = lines.filter("event_row IS NULL").withColumns(
+                    {"reason_code": F.lit("not_an_event"), "rows": F.lit(1).cast("bigint")}
+                )
+                quarantine = quarantine.unionByName(refused.select(*quarantine.columns))
+                self._append_quarantine(quarantine, writer, micro_batch_id)
+            finally:
+                lines.unpersist()
+            return rescued
+        self._append_quarantine(quarantine, writer, micro_batch_id)
+        return rescued
+
+    def _write_rescued(self, lines: DataFrame, writer: Writer, micro_batch_id: int) -> None:
+        parsed = lines.filter("event_row IS NOT NULL").select(
+            F.from_json("event_row", contracts.event_ddl()).alias("e")
+        )
+        filled: dict[str, bool | float | int | str] = {"cluster_id": "", "topic_id": ""}
+        events = parsed.select("e.*").fillna(filled)
+        rows = marked(events, self.run, micro_batch_id)
+        self.store.append("replica_events", rows, writer, micro_batch_id, part="rescued")
+
+    def _append_quarantine(self, rows: DataFrame, writer: Writer, micro_batch_id: int) -> None:
+        nothing = F.lit(None).cast("string")
+        complete = rows.withColumns(
+            {
+                "event_id": nothing,
+                "topic_partition_id": nothing,
+                "sequence": nothing.cast("bigint"),
+                "query": F.lit(QUERY),
+            }
+        )
+        ordered = marked(complete, self.run, micro_batch_id).select(
+            *[c.name for c in contracts.tables()["quarantine"].columns]
+        )
+        self.store.append("quarantine", ordered.coalesce(1), writer, micro_batch_id)
+
+
+def marked(rows: DataFrame, run: Run, micro_batch_id: int) -> DataFrame:
+    """Rows with the run and the micro-batch that write them."""
+    marks = {"run": F.lit(run.name), "micro_batch_id": F.lit(micro_batch_id).cast("bigint")}
+    return rows.withColumns(marks)
+
+
+def query_id(session: SparkSession) -> str:
+    """The id of the streaming query inside whose foreachBatch this is called."""
+    found = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+    assert found is not None
+    return found
+
+
+def triggered(writer: Any, settings: Settings) -> Any:
+    """A stream writer with the trigger of the settings."""
+    seconds = settings.interval_seconds
+    if seconds is None:
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=f"{max(1, round(seconds * 1000))} milliseconds")

@@ -1,0 +1,247 @@
+"""One topic partition in a Spark host: its place in the trace, its state, its rows of the tables.
+
+No Spark in here: the stateful stream, the batch replay and the tests call the same class. What
+goes out are rows as JSON text by table, and only for tables whose rows have changed.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from replication.protocol import codec, fold, judge, wire
+from replication.protocol.events import Event
+from replication.protocol.sequencing import HELD_LIMIT, Sequencer, gap_reason, with_gap
+from replication.protocol.topic_partition import State
+
+STATE_MAGIC = b"RPF1"
+HEAD = struct.Struct(">4sI")
+NOTHING = hashlib.blake2b(b"[]", digest_size=8).hexdigest()
+ANSWER_TABLES = ("replica_states", "verdicts", "loss_ledger", "divergences", "findings")
+LEADERSHIP_KINDS = ("leadership_recorded", "became_leader", "became_follower")
+COUNTS = ("applied", "duplicates", "quarantined", "held", "superseded", "findings")
+
+
+class FoldDefectError(RuntimeError):
+    """The fold failed on an event of the contract: a defect of this tool, with the event's place."""
+
+
+@dataclass(slots=True)
+class Out:
+    """Rows that go out of the fold. replaces: rows of this partition stand in the table already."""
+
+    table: str
+    topic_partition_id: str
+    rows: list[dict[str, Any]]
+    replaces: bool = False
+
+
+def identity_of(topic_partition_id: str) -> tuple[str, str, str, int]:
+    """(cluster_id, topic, topic_id, partition) of a topic_partition_id."""
+    cluster_id, topic, topic_id, partition = topic_partition_id.rsplit("/", 3)
+    return cluster_id, topic, topic_id, int(partition)
+
+
+@dataclass(slots=True)
+class PartitionFold:
+    """One topic partition. ingest: the newest micro-batch of the ingest that was seen; folded: the
+    newest one that a refold has covered, whose events count for nothing when they come by."""
+
+    topic_partition_id: str
+    sequencer: Sequencer = field(default_factory=Sequencer)
+    state: State | None = None
+    digests: dict[str, str] = field(default_factory=dict)
+    findings: int = 0
+    ingest: int = -1
+    folded: int = -1
+    out: list[Out] = field(default_factory=list)
+    leadership: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    late: list[dict[str, Any]] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        """The sequencer's counts and the number of findings."""
+        return {**self.sequencer.counts(), "findings": self.findings}
+
+    def enter_trace(self, trace: tuple[int, str]) -> bool:
+        """Whether events of trace count; a higher trace makes the state start afresh."""
+        before = self.sequencer.trace
+        counts = self.sequencer.start_trace(trace)
+        if counts and before != trace:
+            self.state = None
+        return counts
+
+    def present_state(self) -> State:
+        """The state, a new one where nothing has been folded yet."""
+        if self.state is None:
+            self.state = fold.new_state(*identity_of(self.topic_partition_id))
+        return self.state
+
+    def offer(self, event: Event, limit: int = HELD_LIMIT) -> None:
+        """Takes one event in any order; drain() then folds what can be."""
+        if not self.enter_trace((event.trace_generation, event.trace_id)):
+            self.sequencer.superseded += 1
+            return
+        arrival = self.sequencer.offer(event, limit)
+        if arrival.what == "late":
+            self.late.append({"sequence": event.sequence, "event_id": event.event_id})
+        for event_id in arrival.event_ids:
+            self.refuse(
+                event_id,
+                event.sequence,
+                "sequence_conflict",
+                f"two different events have sequence {event.sequence} in trace {event.trace_id}: "
+                "neither counts",
+            )
+
+    def drain(self, limit: int = HELD_LIMIT) -> None:
+        """Folds the events that are next in the trace."""
+        for event in self.sequencer.ready(limit):
+            if not self.fold_one(event):
+                self.sequencer.reject()
+
+    def fold_one(self, event: Event) -> bool:
+        """Folds an event that is next in the trace; False where the fold refuses it.
+
+        Raises FoldDefectError.
+        """
+        try:
+            fold.apply(self.present_state(), event)
+        except fold.Rejected as error:
+            self.refuse(event.event_id, event.sequence, "rejected_by_fold", str(error))
+            return False
+        except Exception as error:
+            raise FoldDefectError(
+                f"event {event.event_id} (sequence {event.sequence} of {self.topic_partition_id}, "
+                f"{event.fact.kind}) cannot be folded: {type(error).__name__}: {error}"
+            ) from error
+        if event.fact.kind in LEADERSHIP_KINDS:
+            self.leadership.append(_leadership_row(event))
+        return True
+
+    def refuse(self, event_id: str, sequence: int, code: str, reason: str) -> None:
+        """Puts an event into quarantine by its event_id."""
+        row = {"reason_code": code, "reason": reason, "event_id": event_id, "sequence": sequence}
+        self.refused.append(row)
+
+    def answer(self) -> None:
+        """Judges the state and notes the rows of each table whose rows have changed."""
+        state = self.present_state()
+        try:
+            answer = judge.answer(state)
+        except Exception as error:
+            raise FoldDefectError(
+                f"{self.topic_partition_id} cannot be judged: {type(error).__name__}: {error}"
+            ) from error
+        self.findings = len(answer.findings)
+        verdicts = with_gap(answer.verdicts, gap_reason(self.sequencer))
+        found: dict[str, list[dict[str, Any]]] = {
+            "replica_states": _replica_rows(answer.partition),
+            "verdicts": verdicts,
+            "loss_ledger": answer.losses,
+            "divergences": answer.divergences,
+            "findings": answer.findings,
+        }
+        for table in ANSWER_TABLES:
+            rows = found[table]
+            digest = _digest(rows)
+            before = self.digests.get(table, NOTHING)
+            if digest != before:
+                replaces = before != NOTHING
+                self.out.append(Out(table, self.topic_partition_id, rows, replaces))
+                self.digests[table] = digest
+
+    def take_out(self) -> list[Out]:
+        """What has come out since the last call."""
+        result = self.out
+        for table, rows in (
+            ("isr_and_leadership", self.leadership),
+            ("quarantine", self.refused),
+            ("_late", self.late),
+        ):
+            if rows:
+                result.append(Out(table, self.topic_partition_id, rows))
+        self.out, self.leadership, self.refused, self.late = [], [], [], []
+        return result
+
+    def encode(self) -> bytes:
+        """Everything that the next micro-batch needs, as bytes."""
+        s = self.sequencer
+        header = [
+            s.trace, s.next_sequence, s.end_sequence, s.applied, s.duplicates, s.quarantined,
+            s.superseded, s.dropped, s.stalled, s.ended,
+            [wire.to_row(event) for event in s.held.values()],
+            list(s.conflicts.items()), s.missing,
+            self.digests, self.findings, self.ingest, self.folded,
+        ]  # fmt: skip
+        text = json.dumps(header, separators=(",", ":")).encode()
+        state = b"" if self.state is None else codec.encode(self.state)
+        return HEAD.pack(STATE_MAGIC, len(text)) + text + state
+
+    @classmethod
+    def decode(cls, topic_partition_id: str, data: bytes) -> "PartitionFold":
+        """The partition of encode(). Raises codec.CorruptState where the bytes are none."""
+        if len(data) < HEAD.size or data[:4] != STATE_MAGIC:
+            raise codec.CorruptState(f"the state of {topic_partition_id} is none of this fold")
+        length = HEAD.unpack_from(data)[1]
+        text, state = data[HEAD.size : HEAD.size + length], data[HEAD.size + length :]
+        h = json.loads(text)
+        trace = None if h[0] is None else (h[0][0], h[0][1])
+        held = {row["sequence"]: wire.from_row(row) for row in h[10]}
+        sequencer = Sequencer(trace, *h[1:10], held, dict(h[11]), h[12])
+        return cls(
+            topic_partition_id, sequencer, codec.decode(state) if state else None,
+            h[13], h[14], h[15], h[16],
+        )  # fmt: skip
+
+
+def _digest(rows: list[dict[str, Any]]) -> str:
+    text = json.dumps(rows, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _leadership_row(event: Event) -> dict[str, Any]:
+    fact: Any = event.fact
+    replica = getattr(fact, "replica", None)
+    leader = replica if fact.kind == "became_leader" else fact.leader
+    return {
+        "sequence": event.sequence,
+        "event_id": event.event_id,
+        "kind": fact.kind,
+        "replica": replica,
+        "leader": leader,
+        "leader_epoch": fact.leader_epoch,
+        "partition_epoch": fact.partition_epoch,
+        "isr": _listed(getattr(fact, "isr", None)),
+        "election_kind": getattr(fact, "election_kind", None),
+        "eligible_leader_replicas": _listed(getattr(fact, "eligible_leader_replicas", None)),
+        "observed_at": event.observed_at,
+        "trace_generation": event.trace_generation,
+    }
+
+
+def _listed(values: Iterable[int] | None) -> list[int] | None:
+    return None if values is None else list(values)
+
+
+def _replica_rows(partition: dict[str, Any]) -> list[dict[str, Any]]:
+    """The replicas of an answer as rows, each with its partition's registration and its own cuts."""
+    shared = {
+        name: partition[name]
+        for name in ("leader", "leader_epoch", "isr", "assigned_replicas", "min_insync_replicas")
+    }
+    rows = []
+    for replica in partition["replicas"]:
+        spans = [
+            {"leader_epoch": epoch, "first_offset": first, "end_offset": end}
+            for epoch, first, end in replica["spans"]
+        ]
+        cuts = [
+            {key: cut[key] for key in ("from_offset", "to_offset", "reason", "observed_at")}
+            for cut in partition["truncations"]
+            if cut["replica"] == replica["replica"]
+        ]
+        rows.append({**shared, **replica, "spans": spans, "truncations": cuts})
+    return rows

@@ -1,0 +1,61 @@
+"""What a job says while it works: one line per micro-batch on stderr, and the sums at the end."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+COUNTED = ("rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings")
+
+
+@dataclass
+class Progress:
+    """The sums of a job by query, and where its lines go."""
+
+    out: TextIO = field(default_factory=lambda: sys.stderr)
+    sums: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        """One line of progress or of notes."""
+        print(text, file=self.out, flush=True)
+
+    def report(self, query: str, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
+        """The line of one micro-batch; its figures are changes, as in `_batches`."""
+        sums = self.sums.setdefault(query, dict.fromkeys(COUNTED, 0))
+        for name in COUNTED:
+            sums[name] += int(figures.get(name) or 0)
+        seconds = max(int(figures.get("milliseconds") or 0), 1) / 1000
+        rows = int(figures.get("rows_in") or 0)
+        words = [f"{query} micro-batch {micro_batch_id}: {rows} in"]
+        shown: tuple[str, ...] = (
+            "applied",
+            "duplicates",
+            "quarantined",
+            "held",
+            "superseded",
+            "findings",
+        )
+        if query == "ingest":
+            shown = ("quarantined",)
+        words += [
+            f"{int(figures[name]):+d} {name}"
+            if name in ("held", "findings")
+            else f"{int(figures[name])} {name}"
+            for name in shown
+            if figures.get(name)
+        ]
+        newest = figures.get("newest_event_time")
+        if newest is not None:
+            words.append(f"newest event {moment(int(newest))}")
+        words.append(f"{rows / seconds:,.0f} events/s ({seconds:.1f} s)")
+        self.say(", ".join(words))
+
+
+def moment(milliseconds: int) -> str:
+    """Milliseconds since the Unix epoch as ISO 8601 in UTC, or the number where it is no date."""
+    try:
+        when = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{milliseconds} ms"
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")

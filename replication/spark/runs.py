@@ -1,0 +1,100 @@
+"""Which run a query belongs to, and the refusal to mix runs: tables remember the query that writes them.
+
+A run is one life of one Spark checkpoint location. Its name and a random token stand in run.json
+beside that location and in the first row that the run writes to `_batches`. A fresh location over
+tables that another one has written would write every event again, so it is refused unless a new
+run is asked for by name.
+"""
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from replication.spark.tables import START, Store, TablesError, Writer
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a query. spark_location: Spark's checkpoint location; number: its place among
+    the runs of this query over these tables; is_new: it starts now."""
+
+    query: str
+    name: str
+    number: int
+    token: str
+    folder: Path
+    is_new: bool
+
+    @property
+    def spark_location(self) -> str:
+        """Where Spark keeps this query's offsets, commits and state."""
+        return str(self.folder / "spark")
+
+    def writer(self, query_id: str) -> Writer:
+        """The writer of this run, given the id that Spark gave the query."""
+        return Writer(self.name, self.number, self.query, self.token, f"{self.query}/{query_id}")
+
+
+def enter(store: Store, checkpoint_dir: Path, query: str, new_run: str | None) -> Run:
+    """The run that query goes on with, or the one that starts now, noted in the tables.
+
+    Raises TablesError where tables and checkpoint do not belong together, or new_run makes no sense.
+    """
+    folder = checkpoint_dir / query
+    newest = store.newest_batches().get(query)
+    noted = _noted(folder)
+    if noted is None:
+        return _started(store, folder, query, newest, new_run)
+    if newest is not None and newest["token"] != noted["token"]:
+        raise TablesError(
+            f"{folder} belongs to run {noted['run']!r}, but {store.folder} was last written by run "
+            f"{newest['run']!r} of another checkpoint directory: use that one, or other tables"
+        )
+    run = Run(query, noted["run"], noted["run_number"], noted["token"], folder, newest is None)
+    if newest is None:
+        store.finish(run.writer("start"), START, {})
+    elif newest["micro_batch_id"] > START and not (folder / "spark" / "metadata").is_file():
+        raise TablesError(
+            f"{folder}/spark is gone, but {store.folder} has {newest['micro_batch_id'] + 1} "
+            f"micro-batches of it: delete {folder} wholly and ask for a new run with --new-run NAME"
+        )
+    return run
+
+
+def _started(store: Store, folder: Path, query: str, newest: Any, new_run: str | None) -> Run:
+    if newest is not None and new_run is None:
+        raise TablesError(
+            f"{store.folder} was written by run {newest['run']!r} of the {query} query, whose "
+            f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
+            "--new-run NAME (the answer tables are then replaced, not added to)"
+        )
+    name = new_run or "first"
+    if newest is not None and newest["run"] == name:
+        raise TablesError(f"--new-run {name!r} is the name of the present run: choose another one")
+    number = 0 if newest is None else newest["run_number"] + 1
+    run = Run(query, name, number, uuid.uuid4().hex, folder, True)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"run": run.name, "run_number": run.number, "token": run.token})
+    partial = folder / "run.json.partial"
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, folder / "run.json")
+    store.finish(run.writer("start"), START, {})
+    return run
+
+
+def _noted(folder: Path) -> dict[str, Any] | None:
+    path = folder / "run.json"
+    if not path.is_file():
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / "run.json.partial").exists():
+            raise TablesError(f"{folder} is no checkpoint directory of this job: no run.json in it")
+        return None
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        if {"run", "run_number", "token"} <= set(noted):
+            return dict(noted)
+    except (OSError, ValueError):
+        pass
+    raise TablesError(f"{path} cannot be read as the note of a run: delete {folder} or restore it")

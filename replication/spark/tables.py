@@ -1,0 +1,209 @@
+"""The Delta tables: made from schemas/, written exactly once per micro-batch, read at one cut.
+
+Every write carries a transaction id (the query and the table) and the micro-batch as its version:
+a micro-batch that is run again after a crash finds what is already there and writes only the rest.
+The row of `_batches` comes last and names the version of each table: that is what readers read.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+
+from replication.spark import contracts
+
+BATCHES = "_batches"
+START = -1
+# A longer list of partitions to replace is given as a table of its own to a full rewrite.
+REPLACED_BY_NAME = 2_000
+
+
+class TablesError(RuntimeError):
+    """The tables cannot be used as asked; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Who writes: a run of a query. app: what transaction ids begin with, one per Spark checkpoint."""
+
+    run: str
+    run_number: int
+    query: str
+    token: str
+    app: str
+
+
+@dataclass
+class Store:
+    """The tables of one folder."""
+
+    spark: SparkSession
+    folder: Path
+    _versions: dict[str, int] = field(default_factory=dict)
+
+    def path(self, table: str) -> str:
+        """Where a table lies."""
+        return str(self.folder / table)
+
+    def create(self) -> None:
+        """Makes the tables that are not there yet, with types, nullability and meanings from schemas/."""
+        wanted = [t for t in contracts.tables().values() if t.written != "view"]
+        missing = [t for t in wanted if not (self.folder / t.name / "_delta_log").is_dir()]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(self._create, missing))
+
+    def _create(self, table: contracts.Table) -> None:
+        columns = ", ".join(
+            f"`{c.name}` {c.type}{'' if c.nullable else ' NOT NULL'} COMMENT {_quoted(c.meaning)}"
+            for c in table.columns
+        )
+        self.spark.sql(
+            f"CREATE TABLE IF NOT EXISTS delta.`{self.path(table.name)}` ({columns}) USING DELTA "
+            f"COMMENT {_quoted(table.about)} "
+            "TBLPROPERTIES ('delta.checkpointInterval' = '100', "
+            "'delta.dataSkippingNumIndexedCols' = '0')"
+        )
+
+    def append(
+        self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int, part: str = ""
+    ) -> None:
+        """Appends a micro-batch's rows, once however often it is called for that micro-batch.
+
+        part tells a second write to the same table in one micro-batch from the first.
+        """
+        purpose = f"{table}/{part}" if part else table
+        self._save(self._written(rows, writer, purpose, micro_batch_id).mode("append"), table)
+
+    def replace(
+        self,
+        table: str,
+        rows: DataFrame,
+        replaced: Sequence[str],
+        writer: Writer,
+        micro_batch_id: int,
+    ) -> None:
+        """Puts rows in the place of those of the topic partitions named by replaced, in one commit."""
+        if not replaced:
+            self.append(table, rows, writer, micro_batch_id)
+            return
+        if len(replaced) <= REPLACED_BY_NAME:
+            names = ", ".join(_quoted(name) for name in replaced)
+            written = self._written(rows, writer, table, micro_batch_id)
+            written = written.option("replaceWhere", f"topic_partition_id IN ({names})")
+            self._save(written.mode("overwrite"), table)
+            return
+        keys = self.spark.createDataFrame(
+            [(name,) for name in replaced], "topic_partition_id string"
+        )
+        kept = self.newest(table).join(F.broadcast(keys), "topic_partition_id", "left_anti")
+        both = kept.select(*rows.columns).unionByName(rows)
+        self.overwrite(table, both, writer, micro_batch_id)
+
+    def overwrite(self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int) -> None:
+        """Makes rows the whole content of a table, in one commit."""
+        self._save(self._written(rows, writer, table, micro_batch_id).mode("overwrite"), table)
+
+    def _save(self, written: DataFrameWriter, table: str) -> None:
+        written.save(self.path(table))
+        self._versions.pop(table, None)
+
+    def _written(
+        self, rows: DataFrame, writer: Writer, purpose: str, micro_batch_id: int
+    ) -> DataFrameWriter:
+        written = rows.write.format("delta").option("txnVersion", micro_batch_id)
+        return written.option("txnAppId", f"{writer.app}/{purpose}")
+
+    def is_written(self, table: str, writer: Writer, micro_batch_id: int) -> bool:
+        """Whether this micro-batch's commit to the table has been made already."""
+        version = self._snapshot(table).transactions().get(f"{writer.app}/{table}")
+        return bool(version.isDefined() and version.get() >= micro_batch_id)
+
+    def version(self, table: str) -> int:
+        """The newest version of a table, as of this process's last look at or write to it."""
+        known = self._versions.get(table)
+        if known is None:
+            known = self._versions[table] = int(self._snapshot(table).version())
+        return known
+
+    def _snapshot(self, table: str) -> Any:
+        jvm = self.spark.sparkContext._jvm
+        assert jvm is not None
+        session = self.spark._jsparkSession
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, self.path(table))
+        nothing = jvm.scala.Option.empty()
+        return log.update(False, nothing, nothing)
+
+    def newest(self, table: str) -> DataFrame:
+        """A table as its newest commit has it, at most one micro-batch apart from its neighbours."""
+        return self.spark.read.format("delta").load(self.path(table))
+
+    def finish(self, writer: Writer, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
+        """Writes the row of `_batches` that makes a micro-batch visible to readers."""
+        names = [t.name for t in contracts.tables().values() if t.written != "view"]
+        row: dict[str, Any] = {c.name: 0 for c in contracts.tables()[BATCHES].columns}
+        row |= {
+            "newest_event_time": None,
+            **figures,
+            "run": writer.run,
+            "run_number": writer.run_number,
+            "query": writer.query,
+            "micro_batch_id": micro_batch_id,
+            "token": writer.token,
+            "table_versions": {name: self.version(name) for name in names if name != BATCHES},
+        }
+        columns = contracts.tables()[BATCHES]
+        values = [tuple(row[c.name] for c in columns.columns)]
+        rows = self.spark.createDataFrame(values, columns.ddl).coalesce(1)
+        if micro_batch_id == START:
+            # Delta knows no transaction version below 0; runs.py sees to it that this is done once.
+            rows.write.format("delta").mode("append").save(self.path(BATCHES))
+        else:
+            self.append(BATCHES, rows, writer, micro_batch_id)
+
+    def newest_batches(self) -> dict[str, Any]:
+        """The newest row of `_batches` of each query, by query; {} without tables."""
+        if not (self.folder / BATCHES / "_delta_log").is_dir():
+            return {}
+        newest: dict[str, Any] = {}
+        for row in self.newest(BATCHES).collect():
+            known = newest.get(row["query"])
+            place = (row["run_number"], row["micro_batch_id"])
+            if known is None or place > (known["run_number"], known["micro_batch_id"]):
+                newest[row["query"]] = row
+        return newest
+
+    def cut(self) -> dict[str, int]:
+        """Table -> version: the consistent cut that the newest rows of `_batches` name."""
+        versions: dict[str, int] = {}
+        for row in self.newest_batches().values():
+            for table, version in row["table_versions"].items():
+                versions[table] = max(version, versions.get(table, 0))
+        return versions
+
+    def at_cut(self, table: str, cut: Mapping[str, int] | None = None) -> DataFrame:
+        """A table as readers should see it: at the version that the newest row of `_batches` names."""
+        cut = self.cut() if cut is None else cut
+        if table not in cut:
+            return self.newest(table)
+        reader = self.spark.read.format("delta").option("versionAsOf", cut[table])
+        return reader.load(self.path(table))
+
+    def register_views(self) -> None:
+        """Makes every table of schemas/ a temporary view of this session, all at one cut."""
+        cut = self.cut()
+        known = contracts.tables()
+        for table in known.values():
+            if table.written != "view":
+                if (self.folder / table.name / "_delta_log").is_dir():
+                    self.at_cut(table.name, cut).createOrReplaceTempView(table.name)
+        for table in known.values():
+            if table.sql is not None:
+                self.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {table.sql}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
