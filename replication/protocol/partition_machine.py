@@ -298,11 +298,17 @@ class PartitionMachine:
         reason: str = "clean",
         *,
         surviving: int | None = None,
-        checkpoint: int | None = None,
+        high_watermark_checkpoint: int | None = None,
     ) -> None:
         """A broker ends: clean, process_crash, power_loss (to surviving) or disk_loss."""
         broker = self.world.broker(replica)
-        stop(self.world, broker, reason, surviving=surviving, checkpoint=checkpoint)
+        stop(
+            self.world,
+            broker,
+            reason,
+            surviving=surviving,
+            high_watermark_checkpoint=high_watermark_checkpoint,
+        )
 
     def start(self, replica: int, *, deliver: bool = True) -> None:
         """A broker starts, registers, and learns the registration (unless deliver is False)."""
@@ -317,7 +323,7 @@ class PartitionMachine:
         if deliver:
             self.deliver([replica])
 
-    def checkpoint(self, replica: int) -> None:
+    def write_high_watermark_checkpoint(self, replica: int) -> None:
         """A broker writes its high watermark to the checkpoint file, as it does every 5 s."""
         broker = self.world.broker(replica)
         broker.checkpointed_high_watermark = broker.high_watermark

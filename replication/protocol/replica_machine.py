@@ -665,20 +665,20 @@ def stop(
     reason: str,
     *,
     surviving: int | None = None,
-    checkpoint: int | None = None,
+    high_watermark_checkpoint: int | None = None,
 ) -> None:
     """A broker's process ends: clean, process_crash, power_loss or disk_loss.
 
     surviving: the log end that the disk keeps, by default all (none after disk_loss).
-    checkpoint: the high watermark in the checkpoint file, by default the last one written.
+    high_watermark_checkpoint: what the file says, by default what was written to it last.
     """
     if not broker.running:
         raise Impossible(f"{world.name(broker.replica)} is stopped already")
     end = broker.log.log_end_offset
     if reason == "clean":
         broker.checkpointed_high_watermark = broker.high_watermark
-    if checkpoint is not None:
-        broker.checkpointed_high_watermark = checkpoint
+    if high_watermark_checkpoint is not None:
+        broker.checkpointed_high_watermark = high_watermark_checkpoint
     if reason == "disk_loss":
         broker.log = ReplicaLog()
         broker.epoch_entries, broker.checkpointed_high_watermark = (), 0

@@ -7,12 +7,8 @@ what its commands have to say, then the picture of all logs, or the verdicts whe
 tells all of it again, and prints where it ends.
 """
 
-import argparse
-import difflib
 import re
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from replication.protocol.machine_state import Broker, Impossible, World
 from replication.protocol.partition_machine import Given, PartitionMachine
@@ -196,6 +192,8 @@ class Story:
             machine.upgrade(broker, behaviour(command.settings["kafka"].text))
         elif name == "deliver":
             machine.deliver([broker])
+        elif name == "checkpoint":
+            machine.write_high_watermark_checkpoint(broker)
         elif name == "isolate":
             machine.isolate(broker)
         elif name == "rejoin":
@@ -240,7 +238,7 @@ class Story:
                 broker,
                 CRASHES[kind],
                 surviving=command.number("to"),
-                checkpoint=command.number("checkpoint"),
+                high_watermark_checkpoint=command.number("checkpoint"),
             )
         if name in ("restart", "start"):
             machine.start(broker, deliver=command.switch("deliver") is not False)
@@ -380,46 +378,3 @@ def run_scenario(text: str, kafka: str | None = None) -> tuple[bool, str]:
             same = same and actual == part.expected
             part.expected = actual
     return same, render(parts)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command `scenario`: exit status 0 as written, 1 something differs, 2 unusable input."""
-    parser = argparse.ArgumentParser(
-        prog="replication-analyzer scenario",
-        description="Run scenario files and compare what comes out with what they say.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="scenario file")
-    parser.add_argument("--kafka", metavar="VERSION", help="instead of the version each file gives")
-    parser.add_argument("--rewrite", action="store_true", help="write what came out to the file")
-    options = parser.parse_args(argv)
-    status = 0
-    for name in options.files:
-        status = max(status, _run_file(Path(name), options.kafka, options.rewrite))
-    return status
-
-
-def _run_file(path: Path, kafka: str | None, rewrite: bool) -> int:
-    try:
-        text = path.read_text(encoding="utf-8")
-        same, actual = run_scenario(text, kafka)
-    except (OSError, UnicodeDecodeError) as error:
-        print(f"{path}: cannot be read: {error}", file=sys.stderr)
-        return 2
-    except ScenarioError as error:
-        print(f"{path}: {error}", file=sys.stderr)
-        return 2
-    if same:
-        return 0
-    if rewrite:
-        path.write_text(actual, encoding="utf-8")
-        print(f"{path}: rewritten", file=sys.stderr)
-        return 0
-    lines = difflib.unified_diff(
-        text.splitlines(),
-        actual.splitlines(),
-        f"{path} as written",
-        f"{path} as it came out",
-        lineterm="",
-    )
-    print("\n".join(lines))
-    return 1
