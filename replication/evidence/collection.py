@@ -1,7 +1,5 @@
 """Finds and reads every artefact below the folders a user hands over, by content, not by name."""
 
-import gzip
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -22,6 +20,7 @@ from replication.evidence.cluster_metadata import (
     read_cluster_metadata,
 )
 from replication.evidence.digest_reader import is_digest, read_digest
+from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directory import (
     LogDirectory,
     find_log_directories,
@@ -185,22 +184,6 @@ def _read_file(
                 result.unreadable.append(described)
             else:
                 result.descriptions.append(described)
-
-
-def is_event_dump(path: Path) -> bool:
-    """Whether the file holds events of ours: JSON Lines (or .gz), or Parquet by its magic."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(4)
-            if head == b"PAR1":
-                return True
-        opener = gzip.open if head[:2] == b"\x1f\x8b" else open
-        with opener(path, "rb") as stream:
-            line = stream.readline(1 << 20)
-        row = json.loads(line)
-    except (OSError, EOFError, ValueError, RecursionError):
-        return False
-    return isinstance(row, dict) and "format_version" in row and "kind" in row
 
 
 def _attribute(

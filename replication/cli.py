@@ -1,0 +1,259 @@
+"""`replication-analyzer`: everything a laptop can do without Spark or Java."""
+
+import argparse
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from replication import doctor
+from replication.evidence.collection import NoEvidence
+from replication.evidence.event_dumps import read_events, write_events
+from replication.evidence.importer import Import, import_evidence
+from replication.evidence.unreadable import Unreadable
+from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.protocol.events import Event
+from replication.protocol.versions import behaviour, default_table, flag_table
+from replication.reports import words
+from replication.reports.answer import assemble, exit_status, to_json
+
+UNUSABLE = 2
+DEFECT = 4
+
+
+class Unusable(ValueError):
+    """The call or the input is unusable; the text says what, where and what to do."""
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Everything that one call read and concluded."""
+
+    imported: Import
+    events: list[Event]
+    folded: list[FoldedPartition]
+    answer: dict[str, Any]
+    sources: dict[str, Event] = field(default_factory=dict)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; the exit status is that of the outward contract."""
+    arguments = _parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+        return status
+    except (Unusable, NoEvidence) as error:
+        print(f"replication-analyzer {arguments.command}: {error}", file=sys.stderr)
+        return UNUSABLE
+    except BrokenPipeError:
+        return 0
+    except Exception:
+        traceback.print_exc()
+        print("replication-analyzer: this is a defect of the tool; please report the lines above",
+              file=sys.stderr)
+        return DEFECT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="replication-analyzer",
+        description="Which records each Kafka replica holds, which acknowledged records are gone, "
+        "where replicas differ, why, and what can be recovered.",
+        epilog="Exit status of diagnose: 0 nothing violated, 1 something is, 3 not decided, "
+        "2 unusable call or input, 4 a defect of the tool.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    diagnose = commands.add_parser("diagnose", help="evidence folders or event dumps to an answer")
+    _evidence_arguments(diagnose)
+    diagnose.add_argument("--format", choices=("text", "json"), default="text")
+    diagnose.add_argument("--report", metavar="FILE.html", type=Path)
+    diagnose.add_argument("--strict", action="store_true", help="exit 3 on any UNKNOWN")
+    diagnose.set_defaults(run=_diagnose)
+    importing = commands.add_parser("import", help="evidence to an event dump")
+    _evidence_arguments(importing)
+    importing.add_argument("--out", required=True, type=Path, metavar="EVENTS",
+                           help="JSON Lines, gzipped by .gz, Parquet by .parquet")
+    importing.add_argument("--generation", type=int, default=0,
+                           help="higher wins when the same partitions are imported again")
+    importing.set_defaults(run=_import)
+    show = commands.add_parser("show", help="draw the replicas' logs at a moment")
+    _evidence_arguments(show)
+    show.add_argument("--topic-partition", required=True, metavar="t-0")
+    show.add_argument("--at", type=int, metavar="SEQUENCE")
+    show.set_defaults(run=_show)
+    explain = commands.add_parser("explain", help="the proof of one finding, step by step")
+    explain.add_argument("finding_id")
+    _evidence_arguments(explain)
+    explain.set_defaults(run=_explain)
+    versions = commands.add_parser("versions", help="the flag table by Kafka version")
+    versions.add_argument("kafka", nargs="?", metavar="VERSION")
+    versions.set_defaults(run=_versions)
+    check = commands.add_parser("doctor", help="is everything here that the jobs need")
+    check.set_defaults(run=lambda _: doctor.main())
+    return parser
+
+
+def _evidence_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    parser.add_argument("--kafka", metavar="VERSION", help="for evidence that does not name it")
+    parser.add_argument("--topic", metavar="NAME", help="only this topic")
+
+
+def _read(arguments: argparse.Namespace) -> Diagnosis:
+    if arguments.kafka:
+        try:
+            behaviour(arguments.kafka)
+        except ValueError as error:
+            raise Unusable(f"--kafka: {error}") from None
+    imported = import_evidence(arguments.paths, kafka_version=arguments.kafka,
+                               topic=arguments.topic,
+                               generation=getattr(arguments, "generation", 0))
+    for note in imported.collection.notes:
+        print(f"note: {note}", file=sys.stderr)
+    events = list(imported.events())
+    misfits: list[Unreadable] = []
+    rows = len(events)
+    for path in imported.collection.event_dumps:
+        for item in read_events(path):
+            rows += 1
+            if isinstance(item, Unreadable):
+                misfits.append(item)
+            elif not arguments.topic or item.topic == arguments.topic:
+                events.append(item)
+            else:
+                rows -= 1
+    if arguments.topic and not events:
+        raise Unusable(f"no topic {arguments.topic} in this evidence")
+    if imported.collection.event_dumps and not events:
+        raise Unusable("the event dumps hold no event of the contract; first misfit: "
+                       f"{misfits[0].path} {misfits[0].where}: {misfits[0].reason}"
+                       if misfits else "the event dumps are empty")
+    folded = fold_all(events)
+    counts = _counts(imported, rows, misfits, folded)
+    clusters = _clusters(imported, folded)
+    answer = assemble(clusters, counts, [f.answer for f in folded])
+    return Diagnosis(imported, events, folded, answer, {e.event_id: e for e in events})
+
+
+def _counts(
+    imported: Import, rows: int, misfits: list[Unreadable], folded: list[FoldedPartition]
+) -> dict[str, Any]:
+    total = {"applied": 0, "duplicates": 0, "quarantined": len(misfits), "held": 0,
+             "superseded": 0}
+    for partition in folded:
+        for name, count in partition.counts.items():
+            total[name] += count
+    unreadable = [*imported.unreadable, *misfits]
+    counts: dict[str, Any] = {"files": imported.collection.files, "events": rows, **total}
+    # Events of a superseded trace are duplicates of what a newer import says again.
+    counts["duplicates"] += counts.pop("superseded")
+    counts["unreadable"] = [{"path": u.path, "where": u.where, "reason": u.reason}
+                            for u in unreadable]
+    return counts
+
+
+def _clusters(imported: Import, folded: list[FoldedPartition]) -> list[dict[str, Any]]:
+    clusters: dict[str, dict[str, Any]] = {}
+    for cluster in imported.clusters:
+        if cluster.brokers or cluster.kafka_versions or cluster.cluster_id:
+            clusters[cluster.cluster_id] = {
+                "cluster_id": cluster.cluster_id or None,
+                "kafka_versions": cluster.kafka_versions,
+                "controller": cluster.controller,
+                "brokers": cluster.brokers,
+            }
+    for partition in folded:
+        settings = partition.state.settings
+        known = clusters.setdefault(partition.identity[0], {
+            "cluster_id": partition.identity[0] or None,
+            "kafka_versions": [settings.kafka_version] if settings.kafka_version else [],
+            "controller": settings.controller,
+            "brokers": [],
+        })
+        known["brokers"] = sorted(set(known["brokers"]) | set(partition.state.replicas))
+    return [clusters[key] for key in sorted(clusters)]
+
+
+def _diagnose(arguments: argparse.Namespace) -> int:
+    diagnosis = _read(arguments)
+    if not diagnosis.folded:
+        raise Unusable("no topic partition found in this evidence (only __cluster_metadata, or "
+                       "logs that name none)")
+    if arguments.format == "json":
+        print(to_json(diagnosis.answer))
+    else:
+        print(words.short_text(diagnosis.answer), end="")
+    return exit_status(diagnosis.answer, arguments.strict)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    imported = import_evidence(arguments.paths, kafka_version=arguments.kafka,
+                               topic=arguments.topic, generation=arguments.generation)
+    try:
+        count = write_events(arguments.out, imported.events())
+    except OSError as error:
+        raise Unusable(f"{arguments.out}: {error.strerror}") from None
+    for note in imported.collection.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for place in imported.unreadable:
+        print(f"unreadable: {place.path} ({place.where}): {place.reason}", file=sys.stderr)
+    print(f"{count} events of {len(imported.partitions)} partitions in {arguments.out}")
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    diagnosis = _read(arguments)
+    topic, _, number = arguments.topic_partition.rpartition("-")
+    if not topic or not number.isdigit():
+        raise Unusable(f"--topic-partition {arguments.topic_partition}: expected TOPIC-NUMBER")
+    chosen = [f for f in diagnosis.folded if (f.identity[1], f.identity[3]) == (topic, int(number))]
+    if not chosen:
+        known = ", ".join(f"{f.identity[1]}-{f.identity[3]}" for f in diagnosis.folded[:10])
+        raise Unusable(f"no {arguments.topic_partition} in this evidence; known: {known}")
+    for folded in chosen:
+        events = [e for e in diagnosis.events
+                  if (e.cluster_id, e.topic, e.topic_id, e.partition) == folded.identity]
+        print(words_of_moment(events, folded, arguments.at))
+    return 0
+
+
+def words_of_moment(events: list[Event], folded: FoldedPartition, at: int | None) -> str:
+    """The replicas' logs after the event with sequence number at, drawn."""
+    if at is not None:
+        known = [e for e in events if e.sequence <= at]
+        if not known:
+            raise Unusable(f"--at {at}: the first event has sequence {events[0].sequence}")
+        folded = fold_all(known)[0]
+    return words.draw(folded.state, at)
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    diagnosis = _read(arguments)
+    for finding in diagnosis.answer["findings"]:
+        if finding["finding_id"].startswith(arguments.finding_id):
+            print(words.proof(finding, diagnosis.sources), end="")
+            return 0
+    known = ", ".join(f["finding_id"] for f in diagnosis.answer["findings"]) or "none"
+    raise Unusable(f"no finding {arguments.finding_id} in this evidence; findings: {known}")
+
+
+def _versions(arguments: argparse.Namespace) -> int:
+    if arguments.kafka:
+        try:
+            flags = behaviour(arguments.kafka)
+        except ValueError as error:
+            raise Unusable(str(error)) from None
+        print(f"Kafka {arguments.kafka}: truncation by {flags.truncation}")
+        for row in flag_table():
+            print(f"  {'on ' if flags.has(row.flag) else 'off'}  {row.flag}: {row.means}")
+        return 0
+    for row in flag_table():
+        until = f" until {row.until}" if row.until else ""
+        needs = f" (needs {row.inter_broker_version})" if row.inter_broker_version else ""
+        print(f"{row.flag}: from {row.since}{until}{needs} [{row.source}]\n    {row.means}")
+    print()
+    for setting, value in default_table():
+        print(f"{setting}: {value}")
+    return 0

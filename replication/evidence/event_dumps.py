@@ -1,0 +1,127 @@
+"""Event dumps: JSON Lines (plain or gzipped) and Parquet, read row by row and written."""
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from replication.evidence.unreadable import Unreadable
+from replication.protocol import wire
+from replication.protocol.events import Event
+
+PARQUET_MAGIC = b"PAR1"
+ROWS_PER_GROUP = 50_000
+_SPAN = pa.struct(
+    [(name, pa.int64()) for name in ("first_offset", "end_offset", "leader_epoch", "content")]
+)
+_EPOCH_ENTRY = pa.struct([(name, pa.int64()) for name in ("leader_epoch", "start_offset")])
+_ARROW_TYPES = {
+    "int": pa.int64(),
+    "str": pa.string(),
+    "bool": pa.bool_(),
+    "ints": pa.list_(pa.int64()),
+    "spans": pa.list_(_SPAN),
+    "epoch_entries": pa.list_(_EPOCH_ENTRY),
+}
+_HEADER_TEXT = frozenset(
+    ("event_id", "trace_id", "cluster_id", "topic", "topic_id", "kind", "grade", "source_path")
+)
+
+
+def arrow_schema() -> pa.Schema:
+    """The event contract as an Arrow schema; every whole number is 64 bits."""
+    columns = [(n, pa.string() if n in _HEADER_TEXT else pa.int64()) for n in wire.HEADER]
+    words = {n: w for types in wire.FIELD_TYPES.values() for n, (w, _) in types.items()}
+    columns += [(name, _ARROW_TYPES[words[name]]) for name in wire.FACT_COLUMNS]
+    return pa.schema(columns)
+
+
+def read_events(path: Path) -> Iterator[Event | Unreadable]:
+    """The events of a dump; what is no event of the contract is Unreadable with its line or row."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(4)
+        if head == PARQUET_MAGIC:
+            yield from _read_parquet(path)
+        else:
+            yield from _read_lines(path, head[:2] == b"\x1f\x8b")
+    except (OSError, EOFError, pa.ArrowException) as error:
+        yield Unreadable(str(path), "file", f"cannot be read: {error}")
+
+
+def _read_lines(path: Path, packed: bool) -> Iterator[Event | Unreadable]:
+    opener = gzip.open if packed else open
+    with opener(path, "rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield wire.from_json(line.decode("utf-8", "replace"))
+            except wire.Misfit as error:
+                yield Unreadable(str(path), f"line {number}", str(error))
+
+
+def _read_parquet(path: Path) -> Iterator[Event | Unreadable]:
+    file = pq.ParquetFile(path)
+    wanted = arrow_schema()
+    for field in file.schema_arrow:
+        index = wanted.get_field_index(field.name)
+        if index < 0 or field.type != wanted.field(index).type:
+            yield Unreadable(str(path), "file",
+                             f"column {field.name} of type {field.type} is not of the contract")
+            return
+    number = 0
+    for batch in file.iter_batches(ROWS_PER_GROUP):
+        for row in batch.to_pylist():
+            number += 1
+            try:
+                yield wire.from_row({k: v for k, v in row.items() if v is not None})
+            except wire.Misfit as error:
+                yield Unreadable(str(path), f"row {number}", str(error))
+
+
+def write_events(path: Path, events: Iterable[Event]) -> int:
+    """Writes a dump, Parquet or gzip by the name's ending, else JSON Lines; how many events."""
+    if path.suffix == ".parquet":
+        return _write_parquet(path, events)
+    count = 0
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "wt", encoding="utf-8") as stream:
+        for event in events:
+            stream.write(wire.to_json(event) + "\n")
+            count += 1
+    return count
+
+
+def _write_parquet(path: Path, events: Iterable[Event]) -> int:
+    schema = arrow_schema()
+    count = 0
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        rows: list[dict[str, Any]] = []
+        for event in events:
+            rows.append(wire.to_row(event))
+            count += 1
+            if len(rows) >= ROWS_PER_GROUP:
+                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+                rows = []
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    return count
+
+
+def is_event_dump(path: Path) -> bool:
+    """Whether the file holds events of ours: JSON Lines (or .gz), or Parquet with our columns."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(4)
+        if head == PARQUET_MAGIC:
+            return "format_version" in pq.read_schema(path).names
+        opener = gzip.open if head[:2] == b"\x1f\x8b" else open
+        with opener(path, "rb") as stream:
+            row = json.loads(stream.readline(1 << 20))
+    except (OSError, EOFError, ValueError, RecursionError, pa.ArrowException):
+        return False
+    return isinstance(row, dict) and "format_version" in row and "kind" in row

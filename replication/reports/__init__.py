@@ -1,0 +1,1 @@
+"""From answers to words and pages, for people."""

@@ -1,0 +1,43 @@
+"""The whole answer as one JSON object, exactly as the outward contract has it."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from replication.protocol.judge import PartitionAnswer
+
+FORMAT_VERSION = 1
+DECIDING = ("committed_records_survive", "log_matching")
+
+
+def assemble(
+    clusters: list[dict[str, Any]], counts: dict[str, Any], answers: Iterable[PartitionAnswer]
+) -> dict[str, Any]:
+    """clusters and counts as the contract's `clusters` and `input`; answers in identity order."""
+    ordered = list(answers)
+    return {
+        "format_version": FORMAT_VERSION,
+        "clusters": clusters,
+        "input": counts,
+        "partitions": [a.partition for a in ordered],
+        "verdicts": [v for a in ordered for v in a.verdicts],
+        "losses": [x for a in ordered for x in a.losses],
+        "divergences": [d for a in ordered for d in a.divergences],
+        "findings": [f for a in ordered for f in a.findings],
+    }
+
+
+def to_json(answer: dict[str, Any]) -> str:
+    """Keys sorted, the same bytes for the same evidence."""
+    return json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)
+
+
+def exit_status(answer: dict[str, Any], strict: bool) -> int:
+    """0 nothing violated and the deciding invariants hold; 1 violated; 3 undecided."""
+    verdicts = answer["verdicts"]
+    if any(v["verdict"] == "VIOLATED" for v in verdicts):
+        return 1
+    undecided = [v for v in verdicts if v["verdict"] == "UNKNOWN"]
+    if any(v["invariant"] in DECIDING for v in undecided) or (strict and undecided):
+        return 3
+    return 0 if verdicts else 3
