@@ -191,9 +191,8 @@ def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> 
 
 def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     replica = _replica(state, fact.replica)
-    replica.starts += 1
-    replica.role = None
     replica.stopped = False
+    replica.just_started = True
     replica.clean_start = fact.clean
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
@@ -263,8 +262,10 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     replica.remote_log_end_offsets = {}
     term = _term(state, fact.leader_epoch, fact.replica, occurrence)
     known = fact.log_end_offset
-    if known is None and replica.tail_known:
+    if known is None and replica.just_started and replica.tail_known:
+        # It leads on from what it loaded, with nothing fetched in between.
         known = replica.log.log_end_offset
+    replica.just_started = False
     if term.start_offset is None:
         term.start_offset = known
         term.start_event_id = _witness(state, event)
@@ -313,6 +314,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
         _promise_committed(state, replica, fact.high_watermark, event, "start_line",
                            by_term=(before, ANY_OCCURRENCE))
     replica.role = "follower"
+    replica.just_started = False
     replica.leader = fact.leader
     if replica.leader_epoch != fact.leader_epoch:
         replica.led_in_epoch = False
@@ -329,7 +331,10 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     if end is None and (replica.tail_known or replica.log.log_end_offset > target):
         end = replica.log.log_end_offset
     if end is not None and target >= end:
-        return
+        if fact.reason == "high_watermark" or fact.from_offset is not None:
+            # Such a line is printed without effect too (Kafka 0.10).
+            return
+        end = None
     if fact.reason == "full":
         dropped = replica.log.truncate_fully_and_start_at(target)
     else:
@@ -432,6 +437,11 @@ def _promise_committed(
     the epoch last known to the replica bounds from above when the promise was made. A zombie
     leader's high watermark (its epoch is superseded by then) promises nothing new.
     """
+    if event.grade == "traced" and _is_traced(state):
+        # Every leader's own steps are here: a follower's value adds nothing, and may lie over
+        # records that it is about to cut (KAFKA-14704). A deposed leader commits nothing.
+        if replica.role != "leader" or _is_superseded(state, replica.leader_epoch):
+            return
     if by_term is None and replica.leader_epoch is not None:
         occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
         by_term = (replica.leader_epoch, occurrence)
@@ -452,6 +462,18 @@ def _promise_committed(
             event_id = event_id or _witness(state, event)
             _add_promise(state.history.commitments,
                          Promise(span, by_term, how, event_id, replica.replica, event.observed_at))
+
+
+def _is_superseded(state: State, leader_epoch: int | None) -> bool:
+    """Whether the controller has registered a later epoch by now."""
+    return leader_epoch is not None and leader_epoch < state.registration.leader_epoch
+
+
+def _is_traced(state: State) -> bool:
+    """Whether every assigned replica's steps were handed over completely."""
+    return bool(state.ever_assigned) and all(
+        state.coverage.get(("replica_trace", r), (False, None))[0] for r in state.ever_assigned
+    )
 
 
 def _already_promised(state: State, span: Span, by_term: tuple[int, int] | None) -> bool:
@@ -493,9 +515,12 @@ def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
     by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
+    how = "acks_all" if fact.acks == "all" else "acks_1"
+    if event.grade == "traced" and _is_traced(state) and _is_superseded(state, fact.leader_epoch):
+        how = "acks_1"  # A deposed leader promises no more than itself.
     _add_promise(
         state.history.acknowledgements,
-        Promise(span, by_term, "acks_all" if fact.acks == "all" else "acks_1",
+        Promise(span, by_term, how,
                 _witness(state, event), None, event.observed_at),
     )
 

@@ -174,16 +174,18 @@ class PartitionMachine:
                 True,
             )
         )
-        broker.leader, broker.leader_epoch = c.leader, given.leader_epoch
+        told = given.leader_epoch == c.leader_epoch
+        broker.leader = c.leader if told else None
+        broker.leader_epoch = given.leader_epoch
         broker.partition_epoch = c.partition_epoch
         end = log.log_end_offset
         if not given.leads:
             broker.role = "follower"
-            if c.leader is not None:
-                broker.truncated_for = (c.leader, given.leader_epoch)
+            if broker.leader is not None:
+                broker.truncated_for = (broker.leader, given.leader_epoch)
             world.emit(
                 ev.BecameFollower(
-                    given.replica, given.leader_epoch, c.leader, end, given.high_watermark
+                    given.replica, given.leader_epoch, broker.leader, end, given.high_watermark
                 )
             )
             return
@@ -205,10 +207,11 @@ class PartitionMachine:
             ev.BecameLeader(
                 given.replica,
                 given.leader_epoch,
-                broker.leader_epoch_start_offset,
+                end,
                 given.high_watermark,
             )
         )
+        world.emit(ev.HighWatermarkAdvanced(given.replica, given.high_watermark), 0)
 
     # Producers and consumers.
 
@@ -362,9 +365,9 @@ class PartitionMachine:
         broker = world.broker(leader)
         if not broker.running:
             raise Impossible(f"{world.name(leader)} is stopped")
-        epoch = c.leader_epoch + 1 if leader_epoch is None else leader_epoch
-        if epoch <= c.leader_epoch:
-            raise Impossible(f"leader epoch {epoch} is not above {c.leader_epoch}")
+        new_epoch = c.leader_epoch + 1 if leader_epoch is None else leader_epoch
+        if new_epoch <= c.leader_epoch:
+            raise Impossible(f"leader epoch {new_epoch} is not above {c.leader_epoch}")
         kind = "clean" if leader in c.isr else "unclean"
         if leader in c.eligible and kind == "unclean":
             kind = "eligible_leader_replica"
@@ -373,7 +376,7 @@ class PartitionMachine:
         members = [r for r in c.isr if r in c.active] if isr is None else list(isr)
         chosen = tuple(r for r in world.assigned_replicas if r in {*members, leader})
         c.active.add(leader)
-        self._register(Election(leader, chosen, kind), epoch, deliver)
+        self._register(Election(leader, chosen, kind), new_epoch, deliver)
 
     def elect_by_rule(self, cause: str = "offline") -> None:
         """The controller elects by its own rule. cause: offline, preferred or unclean."""

@@ -53,9 +53,9 @@ def draw(rows: Iterable[Row], content_name: Callable[[int], str]) -> list[str]:
     epochs = [_epoch_text(r.leader_epoch) for r in rows]
     epoch_width = max((len(e) for e in epochs), default=0)
     lines = []
-    for row, epoch in zip(rows, epochs, strict=True):
+    for row, known in zip(rows, epochs, strict=True):
         mark = "*" if row.leads else "!" if row.stopped else ""
-        head = f"{row.name}{mark}".ljust(width) + " " + epoch.ljust(epoch_width)
+        head = f"{row.name}{mark}".ljust(width) + " " + known.ljust(epoch_width)
         cells = " ".join(_cells(row, content_name))
         lines.append(f"{head}  {cells}".rstrip())
     return lines
@@ -106,9 +106,9 @@ def _cell(first: int, end: int, span: Span | None, content_name: Callable[[int],
 
 def record_name(span: Span, content_name: Callable[[int], str]) -> str:
     """A record as people call it: `<leader epoch>:<record>`."""
-    epoch = "-" if span.leader_epoch is None else str(span.leader_epoch)
+    written_in = "-" if span.leader_epoch is None else str(span.leader_epoch)
     label = UNSEEN if span.content is None else content_name(span.content)
-    return f"{epoch}:{label}"
+    return f"{written_in}:{label}"
 
 
 def read_row(line: str, contents: list[str]) -> Row:
@@ -122,13 +122,13 @@ def read_row(line: str, contents: list[str]) -> Row:
     epoch_text = match["epoch"]
     if not re.fullmatch(r"e(\d+|-)", epoch_text):
         raise PictureError(match.start("epoch") + 1, f"expected eN, found {epoch_text!r}")
-    epoch = None if epoch_text == "e-" else int(epoch_text[1:])
+    leader_epoch = None if epoch_text == "e-" else int(epoch_text[1:])
     spans, start, end, mark = _read_cells(line, match.start("rest"), contents)
     return Row(
         match["name"],
         tuple(spans),
         mark,
-        epoch,
+        leader_epoch,
         start,
         end,
         match["mark"] == "*",
@@ -156,8 +156,8 @@ def _read_cells(
             position += int(match["count"] or 1)
         elif match := _CELL.fullmatch(text):
             end = position + int(match["count"] or 1)
-            epoch = None if match["epoch"] == "-" else int(match["epoch"])
-            _join(spans, Span(position, end, epoch, _content(match["label"], contents)))
+            written_in = None if match["epoch"] == "-" else int(match["epoch"])
+            _join(spans, Span(position, end, written_in, _content(match["label"], contents)))
             position = end
         else:
             raise PictureError(

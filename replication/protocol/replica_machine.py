@@ -176,8 +176,8 @@ def answer_producers(world: World, leader: Broker) -> None:
             waiting.append(pending)
         elif answer == "NONE":
             acks = "1" if pending.acks == "1" else "all"
-            first, end, epoch, content = pending.span
-            world.emit(ev.RecordsAcknowledged(first, end, acks, epoch, content))
+            first, end, written_in, content = pending.span
+            world.emit(ev.RecordsAcknowledged(first, end, acks, written_in, content))
             world.note(f"{pending.name} is acknowledged (acks={pending.acks})")
         elif answer != "none":
             world.note(f"the producer of {pending.name} gets {answer}")

@@ -112,7 +112,7 @@ def _loss(world: World, judged: PartitionAnswer, loss: dict[str, Any]) -> list[t
     ]
     taken = next((n for n in places[1:] if isinstance(world.steps[n].fact, ev.BecameLeader)), None)
     if taken is None:
-        return lines
+        return lines + _occupied(world, first, end)
     fact = world.steps[taken].fact
     assert isinstance(fact, ev.BecameLeader)
     leader = fact.replica
@@ -129,6 +129,18 @@ def _loss(world: World, judged: PartitionAnswer, loss: dict[str, Any]) -> list[t
         )
     )
     return lines
+
+
+def _occupied(world: World, first: int, end: int) -> list[tuple[str, str]]:
+    """What the present leader holds in place of lost records."""
+    c = world.controller
+    if c.leader is None:
+        return []
+    held = clipped(world.broker(c.leader).log.spans, first, end)
+    names = ", ".join(_spelled(world, s) for s in held) or "nothing"
+    return [
+        (f"{world.name(c.leader)} now leads epoch {c.leader_epoch} and holds {names} there", "")
+    ]
 
 
 def _promise(fact: ev.Fact) -> str:
