@@ -17,6 +17,7 @@ from replication.evidence.topic_descriptions import PartitionDescription, TopicD
 from replication.evidence.unreadable import Unreadable
 from replication.protocol import events as ev
 from replication.protocol import wire
+from replication.protocol.versions import behaviour
 
 INTERNAL = frozenset(("__cluster_metadata",))
 SETTING_NAMES = {
@@ -308,6 +309,7 @@ class _Joiner:
                 if named:
                     described = replace(described, assigned_replicas=named[-1])
         evidence.described = described
+        evidence.truncates_by = _truncates_by(described)
         evidence.copies.sort(key=lambda c: (-c.slot, c.broker, c.path))
         payloads = any(a.payload_id for a in evidence.acknowledgements) or any(
             c.payload_id for c in evidence.consumptions)
@@ -360,6 +362,17 @@ class _Joiner:
                     for key, value in fact.fields.get("settings", {}).items():
                         if key in SETTING_NAMES:
                             values[key] = str(value).strip("[]")
+
+
+def _truncates_by(described: ev.PartitionDescribed) -> str:
+    """What an unexplained cut of a follower's log follows, by the version's rule."""
+    if described.kafka_version is None:
+        return "unknown"
+    try:
+        flags = behaviour(described.kafka_version, described.inter_broker_version)
+    except ValueError:
+        return "unknown"
+    return "high_watermark" if flags.truncation == "truncate_to_high_watermark" else "leader_epoch"
 
 
 def _file_rank(fact: LogLineFact) -> int:

@@ -52,6 +52,7 @@ class PartitionEvidence:
     contents: Contents = field(default_factory=Contents)
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     consumptions: list[Consumption] = field(default_factory=list)
+    truncates_by: str = "unknown"
     has_acknowledgement_log: bool = False
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
@@ -104,10 +105,22 @@ def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
         clock = max(clock, float(recorded.at or 0))
         yield _Entry(clock, RANKS["leadership_recorded"], -1, index, recorded.fact,
                      recorded.source, "forensic", recorded.at)
-    brokers = set(evidence.lines) | {c.broker for c in evidence.copies}
-    for broker in sorted(brokers):
+    for broker in sorted(_hosts(evidence)):
         yield from _broker_entries(evidence, broker)
     yield from _promises(evidence)
+
+
+def _hosts(evidence: PartitionEvidence) -> set[int]:
+    """Brokers that hold or held a replica: others (controllers) print about it too."""
+    assigned = set(evidence.described.assigned_replicas or ())
+    for recorded in evidence.recorded:
+        assigned.update(recorded.fact.assigned_replicas or ())
+    copied = {c.broker for c in evidence.copies}
+    if not assigned:
+        own = ("log_loaded", "became_leader", "became_follower", "leader_and_isr_received")
+        return copied | {b for b, lines in evidence.lines.items()
+                         if any(f.kind in own for f in lines)}
+    return copied | (assigned & set(evidence.lines))
 
 
 def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
@@ -179,7 +192,8 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
     prints_leadership = any(f.kind == "became_leader" for f in lines)
     prints_following = any(f.kind == "became_follower" for f in lines)
     role: dict[str, Any] = {"leads": False, "reason": None, "epoch": None, "clean": None,
-                            "stopped": None, "high_watermark": None}
+                            "stopped": None, "high_watermark": None,
+                            "cuts_to": evidence.truncates_by}
     for fact in lines:
         source = ev.Source(fact.path, fact.line)
         if fact.kind == "process_started":
@@ -273,7 +287,7 @@ def _fetch_offset_reset(broker: int, fact: LogLineFact, role: dict[str, Any]) ->
 
 def _truncated(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
     f = fact.fields
-    reason = "unknown"
+    reason = str(role["cuts_to"])
     if role["reason"] is not None:
         at, named = role["reason"]
         if at is None or fact.at is None or abs(fact.at - at) <= 1_000:

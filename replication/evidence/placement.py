@@ -27,6 +27,7 @@ class Life:
     started_at: int | None = None
     loaded: dict[tuple[str, int], int] = field(default_factory=dict)
     ends: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    leader_epochs: set[int] = field(default_factory=set)
 
 
 def lives_of(facts: list[LogLineFact]) -> list[Life]:
@@ -38,6 +39,9 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
                 continue
             lives.append(Life(started_at=fact.at))
         life = lives[-1]
+        epoch = fact.fields.get("leader_epoch")
+        if isinstance(epoch, int) and fact.topic is not None:
+            life.leader_epochs.add(epoch)
         if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
             life.began_clean = fact.kind == "clean_shutdown_found"
             if len(lives) > 1:
@@ -60,20 +64,53 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
 
 
 def place(copies: list[Copy], lives: list[Life]) -> None:
-    """Gives every copy of one broker a slot; copies of one directory get one slot together."""
+    """Gives every copy of one broker a slot; copies of one directory get one slot together.
+
+    A copy whose log ends are just what a start loaded is from before that start. Any other is from
+    the life its newest record's time falls into, the end counting as the last life's.
+    """
     by_parent: dict[str, list[Copy]] = {}
     for copy in copies:
         by_parent.setdefault(str(copy.parent.path), []).append(copy)
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
-    last = -1.0
-    slots = [_possible(group, lives) for group in groups]
-    for index, group in enumerate(groups):
-        fitting = [s for s in slots[index] if s >= last] or slots[index]
-        slot = fitting[-1] if fitting else float(len(lives))
-        last = max(last, slot)
+    for group in groups:
+        slot = _slot(group, lives)
         for copy in group:
             copy.slot = slot
     _separate(groups)
+
+
+def _slot(group: list[Copy], lives: list[Life]) -> float:
+    count = len(lives)
+    if not count:
+        return 0.0
+    clean = group[0].clean
+    last = lives[-1]
+    at_end = last.ended_clean in (clean, None if clean else False) and _fits_end(group, last)
+    exact = [k for k in range(1, count) if _fits_start(group, lives, k, clean)]
+    if clean and at_end and (not exact or _same_as_loaded(group, last)):
+        return float(count)
+    if exact:
+        return float(exact[-1])
+    if clean:
+        return float(count)
+    running = [k for k in range(count) if _fits_life(group, lives[k])]
+    newest = group[0].latest_timestamp
+    if newest is not None:
+        begun = [k for k in running if (lives[k].started_at or 0) <= newest]
+        running = begun[-1:] or running[:1]
+    if at_end and (not running or running[-1] == count - 1):
+        return float(count)
+    return running[-1] + 0.5 if running else float(count)
+
+
+def _same_as_loaded(group: list[Copy], life: Life) -> bool:
+    """Whether nothing tells a copy from before the life's start from one after its end."""
+    for copy in group:
+        ends = life.ends.get((copy.directory.topic, copy.directory.partition))
+        if ends and any(e != copy.directory.log_end_offset for e in ends):
+            return False
+    return True
 
 
 def _separate(groups: list[list[Copy]]) -> None:
@@ -87,26 +124,13 @@ def _separate(groups: list[list[Copy]]) -> None:
             copy.slot = slot + step * 1e-6
 
 
-def _possible(group: list[Copy], lives: list[Life]) -> list[float]:
-    """The slots that nothing in the copies contradicts, in time order."""
-    count = len(lives)
-    if not count:
-        return []
-    clean = group[0].clean
-    result: list[float] = []
-    for k, life in enumerate(lives):
-        if k > 0 and _fits_start(group, life, clean):
-            result.append(float(k))
-        if not clean and _fits_life(group, life, last=k == count - 1):
-            result.append(k + 0.5)
-    if lives[-1].ended_clean in (clean, None) and _fits_end(group, lives[-1]):
-        result.append(float(count))
-    return result
-
-
-def _fits_start(group: list[Copy], life: Life, clean: bool) -> bool:
-    """Whether the copies are what this life's start loaded: same log ends, same marker."""
+def _fits_start(group: list[Copy], lives: list[Life], k: int, clean: bool) -> bool:
+    """Whether the copies are what start k loaded: same log ends, same marker, no newer epoch."""
+    life = lives[k]
     if life.began_clean is not None and life.began_clean != clean:
+        return False
+    known_epochs = [e for earlier in lives[:k] for e in earlier.leader_epochs]
+    if known_epochs and group[0].latest_epoch > max(known_epochs):
         return False
     fits = False
     for copy in group:
@@ -119,7 +143,7 @@ def _fits_start(group: list[Copy], life: Life, clean: bool) -> bool:
     return fits
 
 
-def _fits_life(group: list[Copy], life: Life, last: bool) -> bool:
+def _fits_life(group: list[Copy], life: Life) -> bool:
     """Whether a copy of a running broker can be from this life: its log end was reached in it."""
     for copy in group:
         ends = life.ends.get((copy.directory.topic, copy.directory.partition))

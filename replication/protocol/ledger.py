@@ -4,7 +4,7 @@ Loss has tiers, never one number: what was promised decides the tier, where copi
 the status, the earliest step without which the record survives is the cause.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replication.protocol.loss_cause import cause_of, contract_of
 from replication.protocol.model import Span, clipped, same_record
@@ -16,6 +16,8 @@ TIERS = (
     "consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader",
     "never_acknowledged", "undetermined",
 )  # fmt: skip
+Identity = tuple[int | None, int | None]
+FULLY_KNOWN = 3
 TIER_OF = {
     "consumed": "consumed",
     "acks_all": "acknowledged_by_isr",
@@ -84,23 +86,56 @@ def _tier(absence: Absence) -> str:
 def _segments(
     absences: list[Absence],
 ) -> list[tuple[int, int, Span, str, list[Absence]]]:
-    """Absences cut at each other's borders, one segment per record identity, the best tier."""
-    known: dict[tuple[int | None, int | None], list[Absence]] = {}
-    for absence in absences:
-        known.setdefault(absence.promise.span[2:], []).append(absence)
-    anonymous = known.pop((None, None), [])
+    """Absences cut at each other's borders, one segment per record identity, the best tier.
+
+    A promise that knows less of the record's identity (a high watermark's offset, a traced append
+    without its bytes) strengthens the one record it can mean; where it could mean several, it
+    adds nothing to them.
+    """
+    known: dict[Identity, list[Absence]] = {}
+    for absence in sorted(absences, key=lambda a: -_specific(a.promise.span[2:])):
+        identity = absence.promise.span[2:]
+        rest = [(absence.first_offset, absence.end_offset)]
+        if _specific(identity) < FULLY_KNOWN:
+            rest = _lend(known, absence, identity)
+        for first, end in rest:
+            part = replace(absence, first_offset=first, end_offset=end)
+            known.setdefault(identity, []).append(part)
     result = []
     for identity, parts in sorted(known.items(), key=lambda kv: repr(kv[0])):
         result += _cut(identity, parts)
-    named = [Span(first, end, 0, 0) for first, end, *_ in result]
-    for first, end, record, tier, parts in _cut((None, None), anonymous):
-        if not clipped(named, first, end):
-            result.append((first, end, record, tier, parts))
-            continue
-        for offset_first, offset_end in _outside(first, end, named):
-            result.append((offset_first, offset_end,
-                           Span(offset_first, offset_end, None, None), tier, parts))
     return sorted(result, key=lambda r: (r[0], r[1], repr(r[2])))
+
+
+def _specific(identity: Identity) -> int:
+    """How much of a record's identity is known; content counts more than the leader epoch."""
+    return 2 * (identity[1] is not None) + (identity[0] is not None)
+
+
+def _lend(
+    known: dict[Identity, list[Absence]], absence: Absence, identity: Identity
+) -> list[tuple[int, int]]:
+    """Adds the absence to the one better known record it can mean; the offsets left over."""
+    candidates = {
+        other: [p for p in parts
+                if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset]
+        for other, parts in known.items()
+        if _compatible(identity, other) and _specific(other) > _specific(identity)
+    }
+    candidates = {k: v for k, v in candidates.items() if v}
+    covered = []
+    for other, parts in candidates.items():
+        for p in parts:
+            first = max(p.first_offset, absence.first_offset)
+            end = min(p.end_offset, absence.end_offset)
+            covered.append(Span(first, end, 0, 0))
+            if len(candidates) == 1:
+                known[other].append(replace(absence, first_offset=first, end_offset=end))
+    return _outside(absence.first_offset, absence.end_offset, covered)
+
+
+def _compatible(a: Identity, b: Identity) -> bool:
+    return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
 
 
 def _outside(first: int, end: int, spans: list[Span]) -> list[tuple[int, int]]:
@@ -118,7 +153,7 @@ def _outside(first: int, end: int, spans: list[Span]) -> list[tuple[int, int]]:
 
 
 def _cut(
-    identity: tuple[int | None, int | None], parts: list[Absence]
+    identity: Identity, parts: list[Absence]
 ) -> list[tuple[int, int, Span, str, list[Absence]]]:
     borders = sorted({p.first_offset for p in parts} | {p.end_offset for p in parts})
     result = []

@@ -27,7 +27,7 @@ class Replica:
     stopped: bool | None = None
     captured: bool = False
     tail_known: bool = False
-    starts: int = 0
+    just_started: bool = False
     as_of: str | None = None
     observed_at: int | None = None
     known_log_end_offset: int | None = None
