@@ -332,7 +332,7 @@ def snappy_blocks(packed: bytes) -> List[bytes]:
     blocks = []
     at = 16
     while at < len(packed):
-        size = INT32.unpack_from(packed, at)[0]
+        size = int.from_bytes(packed[at : at + 4], "big", signed=True)
         at += 4
         if size < 0 or at + size > len(packed):
             raise ValueError(f"a snappy block of {size} bytes")
@@ -492,7 +492,10 @@ def unpack_batches(columns: Dict[str, Any]) -> Iterator[RawBatch]:
     """The batches that `pack_batches` was given. Raises ValueError, KeyError or TypeError when
     the columns are not of its making."""
     count = columns["count"]
-    crcs = struct.unpack(f">{count}I", base64.b64decode(columns["crc"]))
+    packed_crcs = base64.b64decode(columns["crc"])
+    if count * 4 != len(packed_crcs):
+        raise ValueError(f"{len(packed_crcs)} bytes of CRC for {count} batches")
+    crcs = struct.unpack(f">{count}I", packed_crcs)
     rest = [
         _unpack(columns[name], count)
         for name in (

@@ -60,7 +60,12 @@ Line = dict[str, Any]
 
 
 class DamagedDigest(Exception):
-    """The digest is cut or was changed. Never leaves this file."""
+    """The digest is cut or was changed; `member_at` is where the gzip member begins that shows it.
+    Never leaves this file."""
+
+    def __init__(self, reason: str, member_at: int) -> None:
+        super().__init__(reason)
+        self.member_at = member_at
 
 
 # What a line that was changed can raise while it is taken apart.
@@ -79,8 +84,8 @@ class DigestSegment:
     def scan(self) -> Iterator[RawBatch | RawUnreadable]:
         """Its batches, from the digest file, with bounded memory."""
         try:
-            for member_at, line in _lines(self.digest, self.member_at):
-                if member_at != self.member_at:
+            for _, line in _lines(self.digest, self.member_at):
+                if line is None:
                     return
                 yield from _segment_items(json.loads(line))
         except (OSError, *DAMAGE) as error:
@@ -120,6 +125,7 @@ class _Contents:
     partitions: list[_Partition] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     has_cluster_metadata: bool = False
+    is_digest: bool = False
     is_complete: bool = False
 
 
@@ -144,14 +150,23 @@ def read_digest(path: Path) -> LogDirectory:
     raised."""
     contents = _Contents(path)
     member_at = 0
+    # gzip's check sum stands at a member's end: until then nothing of the member can be trusted.
+    unproven: list[Line] = []
     try:
         for member_at, line in _lines(path, 0):
-            if not line.startswith(BATCHES_LINE):
-                _collect(contents, member_at, json.loads(line))
+            if line is None:
+                for proven in unproven:
+                    _collect(contents, member_at, proven)
+                unproven = []
+            elif b'"piece_of":' in line:
+                contents.has_cluster_metadata = True
+            elif not line.startswith(BATCHES_LINE):
+                unproven.append(json.loads(line))
         if not contents.is_complete:
-            raise DamagedDigest("its last line is missing")
+            raise DamagedDigest("its last line is missing", path.stat().st_size)
     except (OSError, *DAMAGE) as error:
-        _forget_member(contents, member_at)
+        if isinstance(error, DamagedDigest):
+            member_at = error.member_at
         reason = f"the digest is cut or damaged, the rest of it was not read: {error}"
         contents.unreadable.append(Unreadable(str(path), f"byte {member_at}", reason))
     return _log_directory(contents)
@@ -164,7 +179,7 @@ def restore_cluster_metadata(digest: Path, into: Path) -> Path | None:
     target = into / CLUSTER_METADATA
     try:
         for _, text in _lines(digest, 0):
-            if text.startswith(BATCHES_LINE) or b'"piece_of":' not in text:
+            if text is None or b'"piece_of":' not in text:
                 continue
             line = json.loads(text)
             folder, _, name = str(line["piece_of"]).partition("/")
@@ -185,6 +200,9 @@ def _collect(contents: _Contents, member_at: int, line: Line) -> None:
     partition = contents.partitions[-1] if contents.partitions else None
     if "digest" in line:
         _check_version(line)
+        contents.is_digest = True
+    elif not contents.is_digest:
+        raise ValueError("it does not begin as a digest does")
     elif "partition_directory" in line:
         name = str(line["partition_directory"])
         parse_directory_name(name)
@@ -198,8 +216,6 @@ def _collect(contents: _Contents, member_at: int, line: Line) -> None:
     elif "failed" in line:
         lost = Unreadable(str(contents.path / line["failed"]), "file", str(line["reason"]))
         _texts(contents, line["failed"])[_last_name(line["failed"])] = lost
-    elif "piece_of" in line:
-        contents.has_cluster_metadata = True
     elif "note" in line:
         contents.unreadable.append(Unreadable(str(contents.path), "file", str(line["note"])))
     elif "end" in line:
@@ -234,15 +250,7 @@ def _last_name(name: str) -> str:
 def _check_version(line: Line) -> None:
     if line["digest"] != FORMAT_NAME or line["format_version"] != FORMAT_VERSION:
         found = f"{line['digest']} version {line['format_version']}"
-        raise DamagedDigest(f"it is {found}, known is {FORMAT_NAME} version {FORMAT_VERSION}")
-
-
-def _forget_member(contents: _Contents, member_at: int) -> None:
-    """gzip's check sum stands at a member's end: of a damaged one, nothing can be trusted."""
-    for partition in contents.partitions:
-        for name, other in list(partition.members.items()):
-            if other == member_at:
-                del partition.members[name]
+        raise ValueError(f"it is {found}, known is {FORMAT_NAME} version {FORMAT_VERSION}")
 
 
 def _log_directory(contents: _Contents) -> LogDirectory:
@@ -324,9 +332,10 @@ def _segment_items(line: Line) -> Iterator[RawBatch | RawUnreadable]:
         yield "file", str(line["reason"])
 
 
-def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
-    """(where its gzip member begins, the line) for each line from the member at `start` on. Raises
-    DamagedDigest where the file is no gzip, is cut, or fails gzip's check sum."""
+def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes | None]]:
+    """(where its gzip member begins, the line) for each line from the member at `start` on; None in
+    a line's place at the end of each member, when its check sum was right. Raises DamagedDigest
+    where the file is no gzip, is cut, or fails a check sum."""
     with path.open("rb") as stream:
         stream.seek(start)
         packed = stream.read(CHUNK)
@@ -337,25 +346,27 @@ def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
             unfinished = b""
             while not unpacker.eof:
                 if not packed:
-                    raise DamagedDigest("it was cut")
-                *lines, unfinished = (unfinished + _unpack(unpacker, packed)).split(b"\n")
+                    raise DamagedDigest("it was cut", member_at)
+                unpacked = _unpack(unpacker, packed, member_at)
+                *lines, unfinished = (unfinished + unpacked).split(b"\n")
                 for line in lines:
                     yield member_at, line
                 if len(unfinished) > LONGEST_LINE:
-                    raise DamagedDigest("a line of more than 32 MB")
+                    raise DamagedDigest("a line of more than 32 MB", member_at)
                 packed = unpacker.unconsumed_tail
                 if not packed and not unpacker.eof:
                     packed = stream.read(CHUNK)
                     position += len(packed)
+            yield member_at, None
             packed = unpacker.unused_data
             if not packed:
                 packed = stream.read(CHUNK)
                 position += len(packed)
 
 
-def _unpack(unpacker: Any, packed: bytes) -> bytes:
+def _unpack(unpacker: Any, packed: bytes, member_at: int) -> bytes:
     try:
         unpacked: bytes = unpacker.decompress(packed, UNPACKED_CHUNK)
     except zlib.error as error:
-        raise DamagedDigest(str(error)) from None
+        raise DamagedDigest(str(error), member_at) from None
     return unpacked
