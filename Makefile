@@ -24,13 +24,12 @@ setup: $(VENV) .jars/.complete .jars/kafka-$(KAFKA)/.complete ## the virtual env
 
 kafka-jars: $(patsubst conf/kafka/%.xml,.jars/kafka-%/.complete,$(wildcard conf/kafka/*.xml)) ## the brokers of every version in conf/kafka/
 
-# The stamps are written last: an interrupted set-up starts again. Python compiles what is imported when it
-# is imported: compiling every package here would double the time.
+# The stamps are written last: an interrupted set-up starts again.
 $(VENV): pyproject.toml conf/constraints.txt
 	@echo "setup: Python packages into .venv (the first time some minutes: pyspark is large)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setup: needs Python 3.11 or later")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile --progress-bar off \
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off \
 		--constraint conf/constraints.txt --editable '.[spark,quality,dev]' \
 		| sed -unE 's/^ *Collecting ([^ <>=!;[]+).*/  \1/p; s/^ *(Building wheel for [^ ]+).*started.*/  \1/p; s/^(Installing).*/  \1/p'
 	@touch $@
