@@ -48,6 +48,9 @@ def read_record_identities(path: Path, batch: RecordBatch) -> list[RecordIdentit
         with path.open("rb") as stream:
             stream.seek(batch.position)
             content = stream.read(batch.size)
+    except NotADirectoryError:
+        # The paths of a digest's segments lead into the digest, which is a file.
+        return Unreadable(str(path), where, "a digest holds headers only, no records")
     except OSError as error:
         return Unreadable(str(path), where, error.strerror or str(error))
     try:

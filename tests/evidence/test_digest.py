@@ -21,6 +21,7 @@ from replication.evidence.log_directory import (
     PartitionDirectory,
     read_log_directory,
 )
+from replication.evidence.record_payloads import read_record_identities
 from replication.evidence.segments import RecordBatch
 from replication.evidence.unreadable import Unreadable
 from tests.evidence.segment_bytes import (
@@ -133,6 +134,13 @@ def test_a_digest_gives_what_the_directory_gives(directory: Path, digested: Path
     assert sum(len(partition.unreadable) for partition in from_directory.partitions) == 7
     assert contents(from_digest) == contents(from_directory)
     assert from_digest.path == digested
+
+
+def test_a_digest_has_no_records(digested: Path) -> None:
+    path, first = next(read_digest(digested).partitions[0].iter_batches_with_path())
+    answer = read_record_identities(path, first)
+    assert isinstance(answer, Unreadable)
+    assert answer.reason == "a digest holds headers only, no records"
 
 
 def test_a_digest_is_small(directory: Path, digested: Path) -> None:
