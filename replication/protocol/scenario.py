@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from replication.protocol.machine_state import Broker, Impossible, World
 from replication.protocol.partition_machine import Given, PartitionMachine
 from replication.protocol.picture import PictureError, Row, draw, read_row
-from replication.protocol.scenario_check import check
+from replication.protocol.scenario_check import INVARIANT_NAMES, check
 from replication.protocol.scenario_text import (
     Command,
     ScenarioError,
@@ -30,7 +30,7 @@ CRASHES = {
     "power": "power_loss",
     "disk": "disk_loss",
 }
-TIME_TRAVEL = ("mark", "rewind", "replay")
+RESPONSES = ("ok", "lost", "delayed")
 
 
 def picture(world: World) -> list[str]:
@@ -107,16 +107,6 @@ class Story:
                 raise ScenarioError(number, 1, f"replica {row.name} is drawn twice")
             rows.append(row)
         self.numbers = _numbers([r.name for r in rows])
-        behaviours = (
-            {
-                self.replica(Word(name, word.column), given): behaviour(version)
-                for word in [given.settings["versions"]]
-                if "versions" in given.settings
-                for name, _, version in [item.partition(":") for item in word.text.split(",")]
-            }
-            if "versions" in given.settings
-            else {}
-        )
         try:
             machine = PartitionMachine(
                 self.default,
@@ -126,12 +116,29 @@ class Story:
                 unclean_leader_election=given.switch("unclean"),
                 names={number: name for name, number in self.numbers.items()},
                 contents=contents,
-                behaviours=behaviours,
+                behaviours=self._versions(),
             )
         except Impossible as error:
             raise given.error(str(error)) from error
         machine.world.isr_changes_wait = given.text("isr_changes") == "wait"
         return machine
+
+    def _versions(self) -> dict[int, Behaviour]:
+        """The brokers that run another version than the rest: versions=A:2.7.1,B:2.8.0."""
+        given, word = self.given, self.given.settings.get("versions")
+        result: dict[int, Behaviour] = {}
+        if word is None:
+            return result
+        for item in word.text.split(","):
+            name, _, version = item.partition(":")
+            try:
+                result[self.replica(Word(name, word.column), given)] = behaviour(version)
+            except ValueError as error:
+                if isinstance(error, ScenarioError):
+                    raise
+                message = f"expected BROKER:VERSION,...: {error}"
+                raise given.error(message, word) from error
+        return result
 
     def _given_row(self, row: Row) -> Given:
         return Given(
@@ -175,7 +182,10 @@ class Story:
     def _do(self, command: Command) -> list[str]:
         machine, name = self.machine, command.name
         if name == "check":
-            return check(self.world, command.arguments[0].text if command.arguments else None)
+            word = command.arguments[0] if command.arguments else None
+            if word is not None and word.text not in (*INVARIANT_NAMES, "all"):
+                raise command.error(f"unknown invariant {word.text!r}", word)
+            return check(self.world, word.text if word else None)
         if name == "controller":
             return [registration(self.world)]
         if name == "caches":
@@ -214,10 +224,15 @@ class Story:
         elif command.name == "consume":
             machine.consume(broker, command.number("offset") or 0)
         else:
+            response = command.text("response") or "ok"
+            if response not in RESPONSES:
+                raise command.error(
+                    f"response must be one of {', '.join(RESPONSES)}", command.settings["response"]
+                )
             end = self.world.broker(broker).log.log_end_offset
             machine.fetch(
                 broker,
-                response=command.text("response") or "ok",
+                response=response,
                 max_records=command.number("max"),
                 at_once=bool(command.switch("at_once")),
             )

@@ -9,12 +9,13 @@ from typing import Any
 
 from replication.protocol import events as ev
 from replication.protocol.fold import apply, new_state
-from replication.protocol.judge import PartitionAnswer, answer
+from replication.protocol.judge import INVARIANTS, PartitionAnswer, answer
 from replication.protocol.machine_state import Step, World
 from replication.protocol.model import Span, clipped
 from replication.protocol.picture import record_name
 from replication.protocol.topic_partition import State
 
+INVARIANT_NAMES = tuple(module.NAME for module in INVARIANTS)
 ALWAYS_SHOWN = ("committed_records_survive", "log_matching")
 
 

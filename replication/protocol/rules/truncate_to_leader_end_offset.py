@@ -16,7 +16,7 @@ def truncate_to_leader_end_offset(
     Versions: code 0.11.0 to 1.1 speaking 0.11.0-IV2 or later.
     Followed: truncate_to_high_watermark. Gave way to: truncate_by_common_epoch (KIP-279): after
     two quick elections the leader has never seen the follower's latest epoch, and the end of what
-    follows it says nothing of where the logs part (s03_kip_279_fast_failover.txt).
+    follows it says nothing of where the logs part (s03_kip_279_fast_failover_15.txt).
     Leaves unchanged: records below the answer.
     Unknown: nothing.
     """

@@ -1,0 +1,181 @@
+"""Every scenario file comes out as written; mistakes in one are named by line and column."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from replication.protocol.picture import PictureError, draw, read, read_row
+from replication.protocol.rules import RULES
+from replication.protocol.scenario import run_scenario
+from replication.protocol.scenario_text import COMMANDS, ScenarioError, parse, render
+from replication.scenario_command import main
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+FILES = sorted(SCENARIOS.glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_a_scenario_comes_out_as_written(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    same, actual = run_scenario(text)
+
+    assert actual == text
+    assert same
+
+
+def test_every_scenario_of_the_catalogue_is_here() -> None:
+    stems = {p.stem for p in FILES}
+
+    for number in range(1, 17):
+        assert any(s.startswith(f"s{number:02}_") for s in stems), f"S{number}"
+
+
+def test_every_command_is_used_by_a_scenario() -> None:
+    text = "\n".join(p.read_text(encoding="utf-8") for p in FILES)
+
+    unused = [name for name in COMMANDS if not re.search(rf"^{name}\b", text, re.MULTILINE)]
+
+    assert unused == []
+
+
+def test_rules_name_scenarios_that_exist() -> None:
+    for rule in RULES:
+        for name in re.findall(r"\b(\w+)\.txt", rule.__doc__ or ""):
+            assert (SCENARIOS / f"{name}.txt").exists(), f"{rule.__name__} names {name}.txt"
+
+
+GIVEN = "given isr=A,B kafka=2.8.0\nA* e0  0:a |\nB  e0  0:a |\n----\nok\n\n"
+
+MISTAKES = [
+    ("no divider", "given isr=A kafka=2.8.0\nA* e0  |\n", 3, 1, "expected ----"),
+    ("unknown command", GIVEN + "fech A\n----\n", 7, 1, "unknown command 'fech'"),
+    ("unknown replica", GIVEN + "fetch C\n----\n", 7, 7, "unknown replica 'C'"),
+    ("missing argument", GIVEN + "fetch\n----\n", 7, 6, "expected fetch BROKER"),
+    ("too many arguments", GIVEN + "fetch A B\n----\n", 7, 9, "expected fetch BROKER"),
+    ("unknown setting", GIVEN + "fetch B ofset=1\n----\n", 7, 9, "unknown setting 'ofset'"),
+    ("no number", GIVEN + "fetch B offset=one\n----\n", 7, 16, "offset must be a number"),
+    ("no switch", GIVEN + "fetch B at_once=maybe\n----\n", 7, 17, "at_once must be yes or no"),
+    ("empty value", GIVEN + "fetch B response=\n----\n", 7, 18, "response needs a value"),
+    ("set twice", GIVEN + "fetch B max=1 max=2\n----\n", 7, 15, "max is set twice"),
+    ("no given", "fetch A\n----\n", 1, 1, "expected given"),
+    ("no version", "given isr=A\nA* e0  |\n----\n", 1, 1, "given needs kafka=VERSION"),
+    ("unknown version", "given isr=A kafka=9.9\nA* e0  |\n----\n", 1, 19, "not known here"),
+    ("no picture", "given isr=A kafka=2.8.0\n----\n", 1, 1, "expected the lines of a picture"),
+    ("bad cell", "given isr=A kafka=2.8.0\nA* e0  0;m |\n----\n", 2, 8, "expected a cell"),
+    ("bad epoch", "given isr=A kafka=2.8.0\nA* e0x  0:m |\n----\n", 2, 4, "expected eN"),
+    (
+        "two marks",
+        "given isr=A kafka=2.8.0\nA* e0  0:m | |\n----\n",
+        2,
+        14,
+        "second high watermark",
+    ),
+    ("drawn twice", "given isr=A kafka=2.8.0\nA* e0  |\nA  e0  |\n----\n", 3, 1, "drawn twice"),
+    (
+        "two leaders",
+        "given isr=A kafka=2.8.0\nA* e0  |\nB* e0  |\n----\n",
+        1,
+        1,
+        "two replicas lead",
+    ),
+    ("unknown in isr", "given isr=C kafka=2.8.0\nA* e0  |\n----\n", 1, 11, "unknown replica 'C'"),
+    ("bad record", GIVEN + "produce A b*0\n----\n", 7, 11, "expected RECORD"),
+    ("bad kind", GIVEN + "crash A kind=fire\n----\n", 7, 14, "kind must be one of"),
+    ("bad isr word", GIVEN + "isr now\n----\n", 7, 5, "expected check, commit or refuse"),
+    ("no command", GIVEN + "# nothing\n----\n", 8, 1, "expected a command"),
+    ("bad response", GIVEN + "fetch B response=lots\n----\n", 7, 18, "response must be one of"),
+    ("bad invariant", GIVEN + "check log_maching\n----\n", 7, 7, "unknown invariant"),
+    (
+        "bad versions",
+        "given isr=A kafka=2.8.0 versions=A\nA* e0  |\n----\n",
+        1,
+        34,
+        "BROKER:VERSION",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "says"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES]
+)
+def test_a_mistake_is_named_with_its_place(text: str, line: int, column: int, says: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        run_scenario(text)
+
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert says in str(caught.value)
+
+
+def test_what_cannot_happen_is_output_and_no_mistake_of_the_file() -> None:
+    same, text = run_scenario(GIVEN + "produce B b\nstart A\n----\n")
+
+    assert not same
+    assert "cannot: B does not lead\ncannot: A runs already\n" in text
+
+
+def test_a_file_without_stanzas_and_an_empty_one_are_unchanged() -> None:
+    assert render(parse("# Only prose.\n")) == "# Only prose.\n"
+    assert run_scenario("")[0]
+
+
+def test_a_picture_is_read_as_it_is_drawn() -> None:
+    contents: list[str] = []
+    lines = [
+        "A   e-   0:m1 -:m2 |",
+        "BB* e12  [3] 0:x*2 | 0:x*38 .*2 1:y",
+        "C!  e0   |2 [5]",
+        "D   e0   0:m1 ? |",
+        "D   e0   0:m1 |7",
+    ]
+    rows = read([line for line in lines if "?" not in line], contents)
+
+    drawn = draw(rows, lambda c: contents[c])
+
+    assert drawn == [line for line in lines if "?" not in line]
+    with pytest.raises(PictureError) as caught:
+        read_row(lines[3], contents)
+    assert caught.value.column == 15
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(GIVEN + "fetch B\n----\nnothing\n")
+
+    assert main([str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "-nothing\n" in out
+    assert "+A* e0  0:a |" in out
+    assert main([str(path), "--rewrite"]) == 0
+    assert main([str(path)]) == 0
+    assert main([str(path), "--kafka", "0.9.0.1"]) == 0
+    assert main([str(path), str(tmp_path / "none.txt")]) == 2
+    path.write_text("fetch B\n----\n")
+    assert main([str(path)]) == 2
+    assert "line 1, column 1: expected given" in capsys.readouterr().err
+
+
+GENERATIONS_THAT_BREAK = [
+    ("s01_kip_101_loss", "0.10.2", "0.11.0.0", "committed_records_survive"),
+    ("s02_kip_101_divergence", "0.10.2", "0.11.0.0", "log_matching"),
+    ("s03_kip_279_fast_failover_15", "1.1.1", "2.0.0", "log_matching"),
+    ("s03b_repeated_unclean_elections", "1.1.1", "2.0.0", "log_matching"),
+    ("s05_missed_epoch", "2.0.0", "2.0.1", "log_matching"),
+    ("s07_early_isr_join", "2.0.0", "2.0.1", "committed_records_survive"),
+    ("s08_epoch_not_cached", "2.0.0", "2.0.1", "committed_records_survive"),
+    ("s15_diverging_fetch_counts", "2.8.0", "2.8.1", "committed_records_survive"),
+]
+
+
+@pytest.mark.parametrize(("stem", "broken", "mended", "invariant"), GENERATIONS_THAT_BREAK)
+def test_a_known_failure_breaks_its_generation_and_not_the_next(
+    stem: str, broken: str, mended: str, invariant: str
+) -> None:
+    text = (SCENARIOS / f"{stem}.txt").read_text(encoding="utf-8")
+    stanzas = text.split("\n\n")
+    first_replay = next(i for i, part in enumerate(stanzas) if "replay kafka=" in part)
+    told = "\n\n".join(stanzas[:first_replay])
+
+    assert f"{invariant} VIOLATED" in run_scenario(told, broken)[1]
+    assert f"{invariant} HOLDS" in run_scenario(told, mended)[1]
