@@ -16,7 +16,12 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from replication.evidence.line_families import LOGGERS, short_logger
+from replication.evidence.line_families import (
+    LOGGER_IN_BRACKETS,
+    LOGGERS,
+    START,
+    short_logger,
+)
 
 _BLOCK = 1 << 20
 # A line (or a settings dump) beyond this is no log line; what is read of it is given up.
@@ -25,26 +30,34 @@ _SAMPLE = 1 << 18
 _SAMPLE_LINES = 600
 
 _LEVEL = rb"\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?"
-_HEADER = re.compile(
+_HEADER_PATTERN = (
     rb"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<minute>\d\d:\d\d):(?P<second>\d\d)"
     rb"(?:[,.](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d))?\]? +"
-    rb"(?:\[[^\]\n]*\] +)?" + _LEVEL + rb"[ :]+"
+    rb"(?:\[(?!\d{4}-)[^\]\n]*\] +)?" + _LEVEL + rb"[ :]+"
 )
+_HEADER = re.compile(_HEADER_PATTERN)
+# A line that families may know: header and beginning of the message. Kafka's own layout is tried
+# first, and atomically, because this is asked of every line of a known logger.
+_KNOWN = re.compile(
+    rb"(?>\[[^\]\n]{8,40}+\] ++[A-Z]++ ++|"
+    + re.sub(rb"\?P<\w+>", b"?:", _HEADER_PATTERN)
+    + rb")"
+    + START.encode()
+)
+_KNOWN_MESSAGE = re.compile(START)
 # `[thread] logger:line - message` and `logger: message` behind the level.
 _LOGGER_FIRST = re.compile(
     rb"(?:\[[^\]\n]*\] +)?(?P<logger>[\w.$]+)(?::\d+)?(?: *\([^)\n]*\))? *(?:-|:) +"
 )
-_TRAILING_LOGGER = re.compile(rb" \((?P<logger>[\w.$]+)\)(?: \[[^\]\n]*\])?[ \r]*$")
+_TRAILING_LOGGER = re.compile(rb" \((?P<logger>[\w.$]+)\)(?: \[[^\]\n]*\])?\s*$")
 
-_ALL_LOGGERS = (
-    rb"(?:(?:kafka|org\.apache\.kafka)\.[a-z.]*+(?:\w+\$)?(?:"
-    + b"|".join(re.escape(name.encode()) for name in sorted(LOGGERS) if "." not in name)
-    + rb")\$?|"
-    + b"|".join(re.escape(name.encode()) for name in sorted(LOGGERS) if "." in name)
-    + rb")"
+_IN_BRACKETS = re.compile(LOGGER_IN_BRACKETS.encode())
+_JSON_MESSAGE = re.compile(
+    rb'"(?:message|msg|@message|log)" ?: ?"(?:\[?\d[^\]\n"]{7,40}?\]? +'
+    + _LEVEL
+    + rb" +)?"
+    + START.encode()
 )
-_IN_BRACKETS = re.compile(rb"\((" + _ALL_LOGGERS + rb")\)")
-_IN_QUOTES = re.compile(rb'"' + _ALL_LOGGERS + rb'"|\(' + _ALL_LOGGERS + rb"\)")
 _DUMP_TITLE = b"KafkaConfig values:"
 
 _BROKER_LOGGER = re.compile(
@@ -144,9 +157,7 @@ _WRAPPERS = tuple(
         rb"(?P<iso>" + _ISO + rb") ",
     )
 )
-_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun") + (
-    (b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
-)
+_MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _STARTS_WITH_LEVEL = re.compile(_LEVEL + rb"[ :]")
 
 Transform = Callable[[bytes], bytes]
@@ -264,12 +275,10 @@ def _is_docker_json(line: bytes) -> bool:
 
 
 def _wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
-    """The wrapper behind which most lines begin as log lines do; none if bare lines do better."""
-    best: tuple[int, re.Pattern[bytes] | None, str] = (
-        sum(1 for line in lines if _HEADER.match(line)),
-        None,
-        "",
-    )
+    """The wrapper behind which most lines begin as log lines do; none where lines begin bare."""
+    if any(_HEADER.match(line) for line in lines[:100]):
+        return None, ""
+    best: tuple[int, re.Pattern[bytes] | None, str] = (0, None, "")
     for wrapper in _WRAPPERS:
         inside = dateless = 0
         for line in lines:
@@ -395,6 +404,8 @@ class LineReader:
         self._year = year
         # The number of the first line of the block in hand.
         self._number = 1
+        # Up to where its lines are counted, and the number of the line there.
+        self._counted_to, self._counted = 0, 1
 
     def lines(self) -> Iterator[LogLine | Skipped]:
         try:
@@ -474,52 +485,50 @@ class LineReader:
         return text[start:]
 
     def _scan_brackets(self, block: bytes) -> Iterator[LogLine]:
-        """`[time] LEVEL message (logger)`, perhaps with more behind the logger."""
-        counted_to = 0
-        number = self._number
-        line_end = -1
+        """`[time] LEVEL message (logger)`, perhaps with a thread behind the logger."""
+        self._counted_to, self._counted = 0, self._number
+        line_end = 0
         title = block.find(_DUMP_TITLE)
+        known = _KNOWN.match
         for match in _IN_BRACKETS.finditer(block):
-            if match.start() < line_end:
+            place = match.start()
+            start = block.rfind(b"\n", 0, place) + 1
+            if known(block, start) is None or place < line_end:
                 continue
-            if 0 <= title < match.start():
-                for place, line in self._dumps(block, title, match.start()):
-                    yield LogLine(number + block.count(b"\n", counted_to, place), *line)
-                title = block.find(_DUMP_TITLE, match.start())
-            line_end = block.find(b"\n", match.end())
-            start = block.rfind(b"\n", 0, match.start()) + 1
+            while 0 <= title < start:
+                yield from self._dump(block, title)
+                title = block.find(_DUMP_TITLE, title + 1)
+            line_end = block.find(b"\n", place)
             header = _HEADER.match(block, start)
             if header is None:
                 continue
-            closing = self._last_logger(block, match, line_end)
-            number += block.count(b"\n", counted_to, start)
-            counted_to = start
-            message = block[header.end() : closing.start() - 1].decode("utf-8", "replace")
-            name = short_logger(closing[1].decode())
-            yield LogLine(number, self._clock.at(header), name, message)
-        if title >= 0:
-            for place, line in self._dumps(block, title, len(block)):
-                yield LogLine(number + block.count(b"\n", counted_to, place), *line)
+            line = block[header.end() : line_end]
+            trailing = _TRAILING_LOGGER.search(line)
+            logger = None
+            if trailing:
+                logger = short_logger(trailing["logger"].decode())
+                line = line[: trailing.start()]
+            message = line.decode("utf-8", "replace")
+            yield LogLine(self._line_at(block, start), self._clock.at(header), logger, message)
+        while title >= 0:
+            yield from self._dump(block, title)
+            title = block.find(_DUMP_TITLE, title + 1)
 
-    @staticmethod
-    def _last_logger(block: bytes, match: re.Match[bytes], line_end: int) -> re.Match[bytes]:
-        """A message may quote a logger in brackets: the line's own is the last one."""
-        while following := _IN_BRACKETS.search(block, match.end(), line_end):
-            match = following
-        return match
+    def _line_at(self, block: bytes, place: int) -> int:
+        """The number of the line at that place of the block; places only grow."""
+        self._counted += block.count(b"\n", self._counted_to, place)
+        self._counted_to = place
+        return self._counted
 
-    def _dumps(
-        self, block: bytes, title: int, before: int
-    ) -> Iterator[tuple[int, tuple[int | None, str, str]]]:
-        """The settings dumps that begin from `title` on: where, and the line they make."""
-        while 0 <= title < before:
-            start = block.rfind(b"\n", 0, title) + 1
-            header = _HEADER.match(block, start)
-            end = _end_of_dump(block, title)
-            if header is not None and header.end() == title:
-                message = block[title:end].decode("utf-8", "replace")
-                yield start, (self._clock.at(header), "KafkaConfig", message)
-            title = block.find(_DUMP_TITLE, end, before)
+    def _dump(self, block: bytes, title: int) -> Iterator[LogLine]:
+        """A settings dump as one message; its logger would stand behind the last line."""
+        start = block.rfind(b"\n", 0, title) + 1
+        header = _HEADER.match(block, start)
+        if header is None or header.end() != title:
+            return
+        message = block[title : _end_of_dump(block, title)].decode("utf-8", "replace")
+        at = self._clock.at(header)
+        yield LogLine(self._line_at(block, start), at, "KafkaConfig", message)
 
     def _scan_each_line(self, block: bytes) -> Iterator[LogLine]:
         """`time LEVEL [thread] logger - message` and messages without a logger."""
@@ -538,13 +547,13 @@ class LineReader:
                 logger, start = short_logger(leading["logger"].decode()), leading.end()
             if logger is None or logger in LOGGERS:
                 message = line[start:end].decode("utf-8", "replace")
-                yield LogLine(number, self._clock.at(header), logger, message)
+                if _KNOWN_MESSAGE.match(message):
+                    yield LogLine(number, self._clock.at(header), logger, message)
 
     def _scan_json(self, block: bytes) -> Iterator[LogLine]:
+        self._counted_to, self._counted = 0, self._number
         line_end = -1
-        counted_to = 0
-        number = self._number
-        for match in _IN_QUOTES.finditer(block):
+        for match in _JSON_MESSAGE.finditer(block):
             if match.start() < line_end:
                 continue
             start = block.rfind(b"\n", 0, match.start()) + 1
@@ -552,9 +561,7 @@ class LineReader:
             fields = _json_line_fields(block[start:line_end])
             if fields is None:
                 continue
-            number += block.count(b"\n", counted_to, start)
-            counted_to = start
-            yield from self._json_line(number, fields)
+            yield from self._json_line(self._line_at(block, start), fields)
 
     def _json_line(self, number: int, fields: tuple[str, str | None, Any]) -> Iterable[LogLine]:
         message, logger, time = fields

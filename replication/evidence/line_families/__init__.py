@@ -1,5 +1,6 @@
 """All line families, and the way from a message to the families that may have written it."""
 
+import re
 from collections.abc import Iterable
 
 from replication.evidence.line_families import (
@@ -8,7 +9,9 @@ from replication.evidence.line_families import (
     leadership,
     lifecycle,
     logs,
+    requests,
     settings,
+    traces,
     truncation,
 )
 from replication.evidence.line_families.family import Found, LineFamily
@@ -21,6 +24,8 @@ FAMILIES: tuple[LineFamily, ...] = (
     *in_sync_replicas.FAMILIES,
     *controller.FAMILIES,
     *settings.FAMILIES,
+    *traces.FAMILIES,
+    *requests.FAMILIES,
 )
 
 # Loggers whose last name component alone would not tell them apart.
@@ -83,5 +88,57 @@ class FamilyIndex:
         return None if claimed is None else (claimed, None)
 
 
+def _beginnings(families: Iterable[LineFamily]) -> tuple[set[str], set[str]]:
+    """What the texts of families begin with: literally, and behind a first word of any kind."""
+    literal: set[str] = set()
+    later: set[str] = set()
+    for family in families:
+        for word in family.words:
+            literal.add(family.trigger if family.trigger.startswith(word) else word)
+        if not family.words:
+            later.add(family.trigger)
+    return literal, later
+
+
+def _one_of(literals: Iterable[str]) -> str:
+    """A pattern for any of the literals, sharing what they have in common: the regex engine tries
+    alternatives one by one.
+    """
+    by_first: dict[str, set[str]] = {}
+    for literal in literals:
+        if not literal:
+            return ""
+        by_first.setdefault(literal[0], set()).add(literal[1:])
+    branches = [re.escape(first) + _one_of(by_first[first]) for first in sorted(by_first)]
+    return branches[0] if len(branches) == 1 else "(?:" + "|".join(branches) + ")"
+
+
+def start_pattern(families: Iterable[LineFamily]) -> str:
+    """A pattern for the beginning of a message that some family may claim.
+
+    Possessive throughout: no message is tried twice.
+    """
+    literal, later = _beginnings(families)
+    return (
+        r"(?:\[[^\]\n]*+\][,: ]++|Partition \[[^\]\n]*+\] on broker \d++: |Broker \d++ "
+        r"|Controller \d++ epoch \d++ )?+(?:" + _one_of(literal) + r"|[^\s]++" + _one_of(later) + ")"
+    )
+
+
+def logger_pattern(loggers: Iterable[str]) -> str:
+    """A pattern for the full name of any of the loggers, in whichever package of Kafka."""
+    classes = {name for name in loggers if "." not in name}
+    whole = "|".join(re.escape(name) for name in sorted(set(loggers) - classes))
+    return (
+        r"(?:(?:kafka|org\.apache\.kafka)\.[a-z.]*+(?:\w++\$(?=\w))?"
+        + _one_of(name + end for name in classes for end in ("$)", ")"))
+        + r"|(?:"
+        + whole
+        + r")\))"
+    )
+
+
 INDEX = FamilyIndex(FAMILIES)
+START = start_pattern(FAMILIES)
 LOGGERS: frozenset[str] = frozenset(logger for family in FAMILIES for logger in family.loggers)
+LOGGER_IN_BRACKETS = r"\(" + logger_pattern(LOGGERS)

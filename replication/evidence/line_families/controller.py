@@ -891,7 +891,7 @@ def _moved(
         versions="3.0 - 4.3 (KRaft)",
         loggers=_REPLICATION,
         words=(trigger,) if trigger.endswith(":") else (),
-        trigger=trigger,
+        trigger=" changing ",
         pattern=QUORUM_CONTROLLER_PREFIX
         + event
         + r": changing (?:(?P<partitions>\d+) partition\(s\)"
@@ -934,7 +934,7 @@ _UNFENCED_PARTITIONS = _moved(
 )
 _SHUTDOWN_PARTITIONS = _moved(
     "stopping_brokers_partitions",
-    "enterControlledShutdown[",
+    "enterControlledShutdown",
     r"enterControlledShutdown\[(?P<broker>\d+)\]",
     (
         "[QuorumController id=100] enterControlledShutdown[2]: changing 2 partition(s)",

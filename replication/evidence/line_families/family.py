@@ -66,7 +66,11 @@ class LineFamily:
         match = self.compiled.search(message)
         if match is None:
             return None
-        found = self.convert(match) if self.convert else [found_by_groups(match)]
+        try:
+            found = self.convert(match) if self.convert else [found_by_groups(match)]
+        except (ValueError, KeyError, IndexError, RecursionError):
+            # Right up to here, and then a number or a list that is none.
+            return None
         if self.constants:
             for item in found:
                 item.fields.update(self.constants)

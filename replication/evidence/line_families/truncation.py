@@ -7,6 +7,7 @@ from replication.evidence.line_families.family import (
     FETCHER_PREFIX,
     LOG_PREFIX,
     TP,
+    Fields,
     Found,
     LineFamily,
     example,
@@ -408,7 +409,7 @@ def _fetchers_added(match: re.Match[str]) -> list[Found]:
         groups = {name: text for name, text in item.groupdict().items() if text is not None}
         form = item.lastgroup[-1] if item.lastgroup else ""
         leader = groups.get("leader" + form, match["leader"])
-        fields = {
+        fields: Fields = {
             "leader": None if leader is None else int(leader),
             "fetch_offset": whole_number(groups["offset" + form]),
         }
