@@ -151,6 +151,15 @@ class MetadataHistory:
         return self.end_offset if self.damaged_from is None else self.damaged_from
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedRecord:
+    """One decoded record with its metadata offset and the controller's clock, ms."""
+
+    record: MetadataRecord
+    offset: int
+    at: int
+
+
 _Opener = Callable[[], BinaryIO]
 
 
@@ -177,6 +186,23 @@ def read_metadata_bytes(path: str, files: Mapping[str, bytes]) -> MetadataHistor
         for name, content in files.items()
     }
     return _history(path, openers, [])
+
+
+def replay_records(
+    path: str, placed: Iterable[tuple[PlacedRecord, int] | Unreadable]
+) -> MetadataHistory:
+    """The same from records somebody else decoded, each with its leader epoch, in log order.
+
+    An Unreadable among them stands for records that are missing.
+    """
+    replay = _Replay(path, [])
+    for item in placed:
+        if isinstance(item, Unreadable):
+            replay.unreadable.append(item)
+            replay.forget_partitions()
+        else:
+            replay.read_record(*item)
+    return replay.history({}, [])
 
 
 def _file_error(path: str, error: OSError) -> Unreadable:
@@ -241,15 +267,6 @@ class _Broker:
 
 
 @dataclass(slots=True)
-class _Entry:
-    """One decoded record with its place, kept while its transaction is open."""
-
-    record: MetadataRecord
-    offset: int
-    at: int
-
-
-@dataclass(slots=True)
 class _Replay:
     """The state of the cluster at one metadata offset, and what has been told so far."""
 
@@ -268,7 +285,7 @@ class _Replay:
     brokers: list[BrokerChange] = field(default_factory=list)
     controllers: list[ControllerChange] = field(default_factory=list)
     epoch_runs: list[tuple[int, Counter[int]]] = field(default_factory=list)
-    transaction: list[_Entry] | None = None
+    transaction: list[PlacedRecord] | None = None
     transaction_start: int = 0
     from_snapshot: bool = False
     forgotten: bool = False
@@ -285,14 +302,14 @@ class _Replay:
         one.
         """
         path = f"{self.path}/{name}"
-        entries: list[_Entry] = []
+        entries: list[PlacedRecord] = []
         broken: list[Unreadable] = []
         complete, at = False, 0
         for entry in self._entries(path, opener, broken):
             if entry.record.name == "SnapshotHeader":
                 at = max(0, int(entry.record.values["last_contained_log_timestamp"]))
             complete = complete or entry.record.name == "SnapshotFooter"
-            entries.append(_Entry(entry.record, max(end_offset - 1, 0), at))
+            entries.append(PlacedRecord(entry.record, max(end_offset - 1, 0), at))
         if broken or not complete:
             self.unreadable.extend(broken)
             if not complete:
@@ -316,7 +333,9 @@ class _Replay:
         self.expected = end_offset
         return True
 
-    def _entries(self, path: str, opener: _Opener, broken: list[Unreadable]) -> Iterator[_Entry]:
+    def _entries(
+        self, path: str, opener: _Opener, broken: list[Unreadable]
+    ) -> Iterator[PlacedRecord]:
         """Every record of a snapshot, control records included; what is broken goes to `broken`."""
         try:
             with opener() as file:
@@ -411,9 +430,26 @@ class _Replay:
                 self._apply_in_transaction(entry)
         self.expected = max(self.expected, batch.end_offset)
 
+    def read_record(self, entry: PlacedRecord, leader_epoch: int) -> None:
+        """Apply one record of a log that is given record by record."""
+        if not self.epoch_runs:
+            self.first_offset = self.expected = entry.offset
+        if entry.offset < self.expected:
+            return
+        if not self.epoch_runs or self.run_broken or entry.record.name == "LeaderChange":
+            self.epoch_runs.append((entry.offset, Counter()))
+            self.run_broken = False
+        self.epoch_runs[-1][1][leader_epoch] += 1
+        if entry.offset > self.expected and not self.forgotten:
+            reason = f"metadata offsets {self.expected} to {entry.offset - 1} are missing"
+            self.unreadable.append(Unreadable(self.path, "file", reason))
+            self.forget_partitions()
+        self._apply_in_transaction(entry)
+        self.expected = entry.offset + 1
+
     def _decoded(
         self, batch: MetadataBatch, path: str, broken: list[Unreadable]
-    ) -> Iterator[_Entry]:
+    ) -> Iterator[PlacedRecord]:
         where = f"byte {batch.position}"
         try:
             for delta, timestamp_delta, key, value in records.batch_records(
@@ -433,7 +469,7 @@ class _Replay:
                     self._lose(value, batch.is_control)
                     continue
                 if record is not None:
-                    yield _Entry(record, offset, at)
+                    yield PlacedRecord(record, offset, at)
         except MetadataRecordError as error:
             broken.append(Unreadable(path, where, f"the batch's records end early: {error}"))
             self.forget_partitions()
@@ -467,7 +503,7 @@ class _Replay:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _apply_in_transaction(self, entry: _Entry) -> None:
+    def _apply_in_transaction(self, entry: PlacedRecord) -> None:
         """Metadata transactions (KIP-868): their records count when the transaction has ended."""
         name = entry.record.name
         if name == "BeginTransactionRecord":
@@ -483,19 +519,19 @@ class _Replay:
         else:
             self._apply(entry)
 
-    def _apply(self, entry: _Entry) -> None:
+    def _apply(self, entry: PlacedRecord) -> None:
         name = entry.record.name
         handler = _HANDLERS.get(name) or _CONTROL_HANDLERS.get(name)
         if handler is not None:
             handler(self, entry)
 
-    def _topic(self, entry: _Entry) -> None:
+    def _topic(self, entry: PlacedRecord) -> None:
         topic_id, name = entry.record.values["topic_id"], entry.record.values["name"]
         known = self.topics.get(topic_id)
         created = known.created_at if known else None if self.from_snapshot else entry.at
         self.topics[topic_id] = TopicLifetime(name, created, None)
 
-    def _remove_topic(self, entry: _Entry) -> None:
+    def _remove_topic(self, entry: PlacedRecord) -> None:
         topic_id = entry.record.values["topic_id"]
         self.partitions.pop(topic_id, None)
         topic = self.topics.get(topic_id)
@@ -507,7 +543,7 @@ class _Replay:
             if value is not None:
                 history.append(ConfigChange(entry.at, entry.offset, key, None))
 
-    def _config(self, entry: _Entry) -> None:
+    def _config(self, entry: PlacedRecord) -> None:
         values = entry.record.values
         change = ConfigChange(entry.at, entry.offset, values["name"], values["value"])
         if values["resource_type"] == _TOPIC_RESOURCE:
@@ -515,10 +551,10 @@ class _Replay:
         elif values["resource_type"] == _BROKER_RESOURCE:
             self.cluster_configs.setdefault(values["resource_name"], []).append(change)
 
-    def _feature(self, entry: _Entry) -> None:
+    def _feature(self, entry: PlacedRecord) -> None:
         self.features[entry.record.values["name"]] = entry.record.values["feature_level"]
 
-    def _partition(self, entry: _Entry) -> None:
+    def _partition(self, entry: PlacedRecord) -> None:
         values = entry.record.values
         topic = self.topics.get(values["topic_id"])
         after = PartitionRegistration(
@@ -540,7 +576,7 @@ class _Replay:
         elected = after.leader is not None and not self.from_snapshot
         self._changed(None, after, entry, "initial" if elected else None)
 
-    def _partition_change(self, entry: _Entry) -> None:
+    def _partition_change(self, entry: PlacedRecord) -> None:
         values = entry.record.values
         topic_id, partition = values["topic_id"], values["partition"]
         before = self.partitions.get(topic_id, {}).get(partition)
@@ -578,7 +614,7 @@ class _Replay:
         )
         self.unreadable.append(Unreadable(self.path, "file", reason))
 
-    def _clear_elr(self, entry: _Entry) -> None:
+    def _clear_elr(self, entry: PlacedRecord) -> None:
         """Kafka replays it as a change of every partition that has something to clear."""
         name = entry.record.values["topic_name"]
         for partitions in self.partitions.values():
@@ -592,7 +628,7 @@ class _Replay:
         self,
         before: PartitionRegistration | None,
         after: PartitionRegistration,
-        entry: _Entry,
+        entry: PlacedRecord,
         election: str | None,
     ) -> None:
         self.partitions.setdefault(after.topic_id, {})[after.partition] = after
@@ -639,7 +675,7 @@ class _Replay:
 
     # -- brokers and controllers -----------------------------------------------------------------
 
-    def _register_broker(self, entry: _Entry) -> None:
+    def _register_broker(self, entry: PlacedRecord) -> None:
         values = entry.record.values
         broker, epoch = values["broker_id"], values["broker_epoch"]
         standing = _Broker(
@@ -655,15 +691,15 @@ class _Replay:
         if standing.in_controlled_shutdown:
             self._broker_changed(broker, "controlled_shutdown", entry)
 
-    def _unregister_broker(self, entry: _Entry) -> None:
+    def _unregister_broker(self, entry: PlacedRecord) -> None:
         broker = entry.record.values["broker_id"]
         self._broker_changed(broker, "unregistered", entry)
         self.standing.pop(broker, None)
 
-    def _fence_broker(self, entry: _Entry) -> None:
+    def _fence_broker(self, entry: PlacedRecord) -> None:
         self._set_fenced(entry, entry.record.name == "FenceBrokerRecord")
 
-    def _registration_change(self, entry: _Entry) -> None:
+    def _registration_change(self, entry: PlacedRecord) -> None:
         values = entry.record.values
         if values.get("fenced", 0) != 0:
             self._set_fenced(entry, values["fenced"] == 1)
@@ -673,14 +709,14 @@ class _Replay:
                 self.standing[broker].in_controlled_shutdown = True
             self._broker_changed(broker, "controlled_shutdown", entry)
 
-    def _set_fenced(self, entry: _Entry, fenced: bool) -> None:
+    def _set_fenced(self, entry: PlacedRecord, fenced: bool) -> None:
         broker = entry.record.values["broker_id"]
         if broker in self.standing:
             self.standing[broker].fenced = fenced
         self._broker_changed(broker, "fenced" if fenced else "unfenced", entry)
 
     def _broker_changed(
-        self, broker: int, kind: str, entry: _Entry, log_dirs: tuple[str, ...] = ()
+        self, broker: int, kind: str, entry: PlacedRecord, log_dirs: tuple[str, ...] = ()
     ) -> None:
         known = self.standing.get(broker)
         self.brokers.append(
@@ -695,13 +731,13 @@ class _Replay:
             )
         )
 
-    def _leader_change(self, entry: _Entry) -> None:
+    def _leader_change(self, entry: PlacedRecord) -> None:
         leader_epoch = max(self.epoch_runs[-1][1]) if self.epoch_runs else 0
         leader = entry.record.values["leader_id"]
         self.controllers.append(ControllerChange(leader, leader_epoch, entry.at, entry.offset))
         self._set_voters(entry)
 
-    def _set_voters(self, entry: _Entry) -> None:
+    def _set_voters(self, entry: PlacedRecord) -> None:
         voters = tuple(sorted(one["voter_id"] for one in entry.record.values["voters"]))
         self.voters = voters or self.voters
 
@@ -758,7 +794,7 @@ class _Replay:
         )
 
 
-_HANDLERS: dict[str, Callable[[_Replay, _Entry], None]] = {
+_HANDLERS: dict[str, Callable[[_Replay, PlacedRecord], None]] = {
     "TopicRecord": _Replay._topic,
     "RemoveTopicRecord": _Replay._remove_topic,
     "ConfigRecord": _Replay._config,
@@ -772,7 +808,7 @@ _HANDLERS: dict[str, Callable[[_Replay, _Entry], None]] = {
     "UnfenceBrokerRecord": _Replay._fence_broker,
     "BrokerRegistrationChangeRecord": _Replay._registration_change,
 }
-_CONTROL_HANDLERS: dict[str, Callable[[_Replay, _Entry], None]] = {
+_CONTROL_HANDLERS: dict[str, Callable[[_Replay, PlacedRecord], None]] = {
     "LeaderChange": _Replay._leader_change,
     "KRaftVoters": _Replay._set_voters,
 }

@@ -32,6 +32,12 @@ from replication.evidence.metadata_records import (
 )
 
 CAPTURED = Path(__file__).parent / "cluster_metadata"
+# One of three controllers of a 4.1.1 cluster with a dynamic quorum (KIP-853), its nodes restarted
+# and killed in turn: six leader epochs, four segments, snapshots in between.
+QUORUM = Path(__file__).parent / "metadata_quorum"
+QUORUM_FILES = {path.name: path.read_bytes() for path in QUORUM.iterdir()}
+# The one at 0 names the voters only, and that at 76 lies within the first segment.
+SNAPSHOTS = sorted(name for name in QUORUM_FILES if name.endswith(".checkpoint"))[2:]
 INCIDENTS = sorted(path.name for path in CAPTURED.iterdir())
 LOG = "0" * 20 + ".log"
 TOPIC_ID = bytes(range(16))
@@ -578,6 +584,41 @@ def test_a_log_that_begins_late_without_a_snapshot() -> None:
     )
     assert found.first_offset == 8
     assert elections(found) == ["initial", "clean"]
+
+
+def test_a_real_controller_of_a_dynamic_quorum() -> None:
+    found = read_cluster_metadata(QUORUM)
+    assert (found.unreadable, found.first_offset, found.end_offset) == ((), 0, 422)
+    assert found.voters == (1, 2, 3)
+    assert found.committed_end_offset == 397  # the newest snapshot: a copy alone knows no more
+    assert [one[0] for one in found.epoch_starts] == [1, 2, 3, 4, 5, 6]
+    assert [one.controller for one in found.controllers] == [3, 1, 2, 3, 2, 1]
+    kinds = {one.election for one in found.changes}
+    assert kinds == {None, "initial", "clean", "preferred", "eligible_leader_replica"}
+
+
+@pytest.mark.parametrize("snapshot_name", SNAPSHOTS)
+def test_a_real_snapshot_stands_for_the_records_below_it(snapshot_name: str) -> None:
+    whole = read_metadata_bytes("whole", QUORUM_FILES)
+    end_offset = int(snapshot_name[:20])
+    segments = sorted(name for name in QUORUM_FILES if name.endswith(".log"))
+    kept = [
+        name
+        for name, following in zip(segments, [*segments[1:], None], strict=True)
+        if following is None or int(following[:20]) > end_offset
+    ]
+    files = {name: QUORUM_FILES[name] for name in [*kept, snapshot_name]}
+    found = read_metadata_bytes("from the snapshot", files)
+    assert (found.first_offset, found.unreadable) == (end_offset, ())
+    # `before` of each change is the snapshot's state, or what became of it
+    assert [one for one in found.changes if one.metadata_offset >= end_offset] == [
+        one for one in whole.changes if one.metadata_offset >= end_offset
+    ]
+    assert found.features == whole.features
+    joined = longest_history([found, whole])
+    assert joined.changes == whole.changes
+    assert (joined.topics, joined.topic_configs) == (whole.topics, whole.topic_configs)
+    assert (joined.brokers, joined.controllers) == (whole.brokers, whole.controllers)
 
 
 # -- several copies ------------------------------------------------------------------------------

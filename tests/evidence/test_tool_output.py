@@ -6,12 +6,15 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replication.evidence import metadata_records
+from replication.evidence.cluster_metadata import read_cluster_metadata
+from replication.evidence.metadata_dump import is_metadata_dump, read_metadata_dump
 from replication.evidence.segments import RecordBatch, read_batches
 from replication.evidence.tool_output import (
     DumpedBatch,
@@ -326,3 +329,59 @@ def test_no_text_at_all(file: Path) -> None:
     assert tool_output_kind(file) is None
     for read in (read_dump_log, read_log_dirs, read_metadata_quorum):
         assert all(isinstance(one, Unreadable) for one in read(file))
+
+
+# -- kafka-dump-log --cluster-metadata-decoder ----------------------------------------------------
+
+METADATA_DUMP = HERE / "dump-log-4.1.1-cluster-metadata.txt"
+
+
+def test_the_dumped_metadata_log_tells_the_same_history_as_its_bytes() -> None:
+    from_text = read_metadata_dump(METADATA_DUMP)
+    from_bytes = read_cluster_metadata(
+        HERE.parent / "cluster_metadata/last_replica_standing__4.1.1__elr_on"
+    )
+    assert is_metadata_dump(METADATA_DUMP)
+    assert len(from_text.changes) > 10
+    assert replace(from_text, path="") == replace(from_bytes, path="")
+
+
+def test_a_dump_without_record_metadata(file: Path) -> None:
+    """What --skip-record-metadata leaves: offsets have to be counted from the batch lines."""
+    text = METADATA_DUMP.read_text()
+    short = re.sub(r"^\| offset: .*?headerKeys: \[\] (payload: .*)$", r" \1", text, flags=re.M)
+    file.write_text(re.sub(r"^\| offset: .*LeaderChange: .*$", "", short, flags=re.M))
+    found, whole = read_metadata_dump(file), read_metadata_dump(METADATA_DUMP)
+    assert is_metadata_dump(file)
+    assert found.changes == whole.changes
+    assert found.unreadable == ()
+
+
+@pytest.mark.parametrize(("record_type", "known"), [(0, True), (5, False)])
+def test_records_that_an_older_tool_passed_over(file: Path, record_type: int, known: bool) -> None:
+    lines = METADATA_DUMP.read_text().splitlines(keepends=True)
+    wanted = "REGISTER_BROKER_RECORD" if known else "PARTITION_CHANGE_RECORD"
+    at = next(n for n, line in enumerate(lines) if wanted in line)
+    offset = re.search(r"offset: (\d+)", lines[at])[1]  # type: ignore[index]
+    failed = f"Error at {offset}, skipping. Failed to deserialize record with type {record_type}"
+    lines[at] = re.sub(r"payload: .*", f"payload: {failed}", lines[at])
+    file.write_text("".join(lines))
+    found, whole = read_metadata_dump(file), read_metadata_dump(METADATA_DUMP)
+    assert found.unreadable[0].where == f"line {at + 1}"
+    if known:
+        assert found.changes == whole.changes
+        assert found.damaged_from is None
+    else:
+        assert found.changes == tuple(
+            one for one in whole.changes if one.metadata_offset < int(offset)
+        )
+        assert found.damaged_from == int(offset)
+
+
+def test_a_cut_dump_is_a_prefix(file: Path) -> None:
+    whole = read_metadata_dump(METADATA_DUMP).changes
+    text = METADATA_DUMP.read_text()
+    for size in range(0, len(text), 997):
+        file.write_text(text[:size])
+        changes = read_metadata_dump(file).changes
+        assert changes == whole[: len(changes)]
