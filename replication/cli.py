@@ -51,8 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except Exception:
         traceback.print_exc()
-        print("replication-analyzer: this is a defect of the tool; please report the lines above",
-              file=sys.stderr)
+        print(
+            "replication-analyzer: this is a defect of the tool; please report the lines above",
+            file=sys.stderr,
+        )
         return DEFECT
 
 
@@ -73,10 +75,19 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.set_defaults(run=_diagnose)
     importing = commands.add_parser("import", help="evidence to an event dump")
     _evidence_arguments(importing)
-    importing.add_argument("--out", required=True, type=Path, metavar="EVENTS",
-                           help="JSON Lines, gzipped by .gz, Parquet by .parquet")
-    importing.add_argument("--generation", type=int, default=0,
-                           help="higher wins when the same partitions are imported again")
+    importing.add_argument(
+        "--out",
+        required=True,
+        type=Path,
+        metavar="EVENTS",
+        help="JSON Lines, gzipped by .gz, Parquet by .parquet",
+    )
+    importing.add_argument(
+        "--generation",
+        type=int,
+        default=0,
+        help="higher wins when the same partitions are imported again",
+    )
     importing.set_defaults(run=_import)
     show = commands.add_parser("show", help="draw the replicas' logs at a moment")
     _evidence_arguments(show)
@@ -107,9 +118,12 @@ def _read(arguments: argparse.Namespace) -> Diagnosis:
             behaviour(arguments.kafka)
         except ValueError as error:
             raise Unusable(f"--kafka: {error}") from None
-    imported = import_evidence(arguments.paths, kafka_version=arguments.kafka,
-                               topic=arguments.topic,
-                               generation=getattr(arguments, "generation", 0))
+    imported = import_evidence(
+        arguments.paths,
+        kafka_version=arguments.kafka,
+        topic=arguments.topic,
+        generation=getattr(arguments, "generation", 0),
+    )
     for note in imported.collection.notes:
         print(f"note: {note}", file=sys.stderr)
     events = list(imported.events())
@@ -127,9 +141,12 @@ def _read(arguments: argparse.Namespace) -> Diagnosis:
     if arguments.topic and not events:
         raise Unusable(f"no topic {arguments.topic} in this evidence")
     if imported.collection.event_dumps and not events:
-        raise Unusable("the event dumps hold no event of the contract; first misfit: "
-                       f"{misfits[0].path} {misfits[0].where}: {misfits[0].reason}"
-                       if misfits else "the event dumps are empty")
+        raise Unusable(
+            "the event dumps hold no event of the contract; first misfit: "
+            f"{misfits[0].path} {misfits[0].where}: {misfits[0].reason}"
+            if misfits
+            else "the event dumps are empty"
+        )
     folded = fold_all(events)
     counts = _counts(imported, rows, misfits, folded)
     clusters = _clusters(imported, folded)
@@ -140,8 +157,7 @@ def _read(arguments: argparse.Namespace) -> Diagnosis:
 def _counts(
     imported: Import, rows: int, misfits: list[Unreadable], folded: list[FoldedPartition]
 ) -> dict[str, Any]:
-    total = {"applied": 0, "duplicates": 0, "quarantined": len(misfits), "held": 0,
-             "superseded": 0}
+    total = {"applied": 0, "duplicates": 0, "quarantined": len(misfits), "held": 0, "superseded": 0}
     for partition in folded:
         for name, count in partition.counts.items():
             total[name] += count
@@ -149,8 +165,9 @@ def _counts(
     counts: dict[str, Any] = {"files": imported.collection.files, "events": rows, **total}
     # Events of a superseded trace are duplicates of what a newer import says again.
     counts["duplicates"] += counts.pop("superseded")
-    counts["unreadable"] = [{"path": u.path, "where": u.where, "reason": u.reason}
-                            for u in unreadable]
+    counts["unreadable"] = [
+        {"path": u.path, "where": u.where, "reason": u.reason} for u in unreadable
+    ]
     return counts
 
 
@@ -166,12 +183,15 @@ def _clusters(imported: Import, folded: list[FoldedPartition]) -> list[dict[str,
             }
     for partition in folded:
         settings = partition.state.settings
-        known = clusters.setdefault(partition.identity[0], {
-            "cluster_id": partition.identity[0] or None,
-            "kafka_versions": [settings.kafka_version] if settings.kafka_version else [],
-            "controller": settings.controller,
-            "brokers": [],
-        })
+        known = clusters.setdefault(
+            partition.identity[0],
+            {
+                "cluster_id": partition.identity[0] or None,
+                "kafka_versions": [settings.kafka_version] if settings.kafka_version else [],
+                "controller": settings.controller,
+                "brokers": [],
+            },
+        )
         known["brokers"] = sorted(set(known["brokers"]) | set(partition.state.replicas))
     return [clusters[key] for key in sorted(clusters)]
 
@@ -179,8 +199,10 @@ def _clusters(imported: Import, folded: list[FoldedPartition]) -> list[dict[str,
 def _diagnose(arguments: argparse.Namespace) -> int:
     diagnosis = _read(arguments)
     if not diagnosis.folded:
-        raise Unusable("no topic partition found in this evidence (only __cluster_metadata, or "
-                       "logs that name none)")
+        raise Unusable(
+            "no topic partition found in this evidence (only __cluster_metadata, or "
+            "logs that name none)"
+        )
     if arguments.format == "json":
         print(to_json(diagnosis.answer))
     else:
@@ -189,8 +211,12 @@ def _diagnose(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    imported = import_evidence(arguments.paths, kafka_version=arguments.kafka,
-                               topic=arguments.topic, generation=arguments.generation)
+    imported = import_evidence(
+        arguments.paths,
+        kafka_version=arguments.kafka,
+        topic=arguments.topic,
+        generation=arguments.generation,
+    )
     try:
         count = write_events(arguments.out, imported.events())
     except OSError as error:
@@ -213,8 +239,11 @@ def _show(arguments: argparse.Namespace) -> int:
         known = ", ".join(f"{f.identity[1]}-{f.identity[3]}" for f in diagnosis.folded[:10])
         raise Unusable(f"no {arguments.topic_partition} in this evidence; known: {known}")
     for folded in chosen:
-        events = [e for e in diagnosis.events
-                  if (e.cluster_id, e.topic, e.topic_id, e.partition) == folded.identity]
+        events = [
+            e
+            for e in diagnosis.events
+            if (e.cluster_id, e.topic, e.topic_id, e.partition) == folded.identity
+        ]
         print(words_of_moment(events, folded, arguments.at))
     return 0
 

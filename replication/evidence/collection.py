@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from replication.evidence.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.client_logs import (
@@ -19,7 +20,11 @@ from replication.evidence.cluster_metadata import (
     longest_history,
     read_cluster_metadata,
 )
-from replication.evidence.digest_reader import is_digest, read_digest
+from replication.evidence.digest_reader import (
+    is_digest,
+    read_digest,
+    restore_cluster_metadata,
+)
 from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directory import (
     LogDirectory,
@@ -34,6 +39,8 @@ from replication.evidence.topic_descriptions import (
 )
 from replication.evidence.unreadable import Unreadable
 
+# Log directories up to this size have every batch's CRC checked; larger ones only their headers.
+VERIFIED_BYTES = 256 << 20
 PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)(\.[0-9a-f]{32}-(delete|future|stray))?$")
 TRAILING_NUMBER = re.compile(r"(\d+)$")
 SEGMENT_PARTS = re.compile(
@@ -110,8 +117,14 @@ def collect(paths: Iterable[Path]) -> Collection:
         result.files += 1
         _read_file(path, result, log_files, raw_directories)
     _attribute(raw_directories, log_files, roots, result)
-    if not (result.directories or result.logs or result.event_dumps or result.descriptions
-            or result.acknowledgement_logs or result.consumption_logs):
+    if not (
+        result.directories
+        or result.logs
+        or result.event_dumps
+        or result.descriptions
+        or result.acknowledgement_logs
+        or result.consumption_logs
+    ):
         named = ", ".join(str(r) for r in roots)
         raise NoEvidence(
             f"{named}: no evidence of a Kafka cluster found (looked at {result.files} files for "
@@ -123,13 +136,23 @@ def collect(paths: Iterable[Path]) -> Collection:
 def _read_directories(roots: list[Path], result: Collection) -> list[LogDirectory]:
     directories = []
     for path in find_log_directories([r for r in roots if r.is_dir()]):
-        directory = read_log_directory(path)
+        directory = read_log_directory(path, verify_crc=_is_small(path))
         directories.append(directory)
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
             result.files += len(partition.segments)
     return directories
+
+
+def _is_small(directory: Path) -> bool:
+    """Whether every byte of the log directory can be checked without anybody waiting for it."""
+    total = 0
+    for path in directory.rglob("*.log"):
+        total += path.stat().st_size
+        if total > VERIFIED_BYTES:
+            return False
+    return True
 
 
 def _files(roots: list[Path], directories: list[Path]) -> list[Path]:
@@ -143,8 +166,10 @@ def _files(roots: list[Path], directories: list[Path]) -> list[Path]:
             parent = path.parent.resolve()
             if parent in own and path.name in DIRECTORY_FILES:
                 continue
-            if parent.parent in own and PARTITION_FOLDER.match(parent.name) and (
-                SEGMENT_PARTS.search(path.name) or path.name in DIRECTORY_FILES
+            if (
+                parent.parent in own
+                and PARTITION_FOLDER.match(parent.name)
+                and (SEGMENT_PARTS.search(path.name) or path.name in DIRECTORY_FILES)
             ):
                 continue
             found.setdefault(path.resolve(), path)
@@ -207,9 +232,9 @@ def _attribute(
         number = votes.most_common(1)[0][0] if votes else None
         logs.append((path, facts, number, cluster))
         if number is not None:
-            folder = path.parent.resolve()
-            known = by_folder.get(folder, (number, ""))
-            by_folder[folder] = (known[0], known[1] or cluster)
+            parent = path.parent.resolve()
+            known = by_folder.get(parent, (number, ""))
+            by_folder[parent] = (known[0], known[1] or cluster)
     for directory in directories:
         _attribute_directory(directory, by_folder, top, only, result)
     for path, facts, number, cluster in logs:
@@ -234,7 +259,10 @@ def _attribute(
 
 
 def _attribute_directory(
-    directory: LogDirectory, by_folder: dict[Path, tuple[int, str]], top: set[Path], only: str,
+    directory: LogDirectory,
+    by_folder: dict[Path, tuple[int, str]],
+    top: set[Path],
+    only: str,
     result: Collection,
 ) -> None:
     meta = directory.meta
@@ -248,21 +276,37 @@ def _attribute_directory(
     if number is None:
         if directory.partitions:
             result.unreadable.append(
-                Unreadable(str(directory.path), "file",
-                           "no meta.properties, no broker log beside it and no number in its "
-                           "folder's name: whose log directory it is cannot be told")
+                Unreadable(
+                    str(directory.path),
+                    "file",
+                    "no meta.properties, no broker log beside it and no number in its "
+                    "folder's name: whose log directory it is cannot be told",
+                )
             )
         return
     if known_by != "meta.properties":
         result.notes.append(f"{directory.path}: taken for broker {number} by {known_by}")
-    cluster = (meta.cluster_id if meta and meta.cluster_id else "") or (
-        around[1] if around else "") or only
+    cluster = (
+        (meta.cluster_id if meta and meta.cluster_id else "")
+        or (around[1] if around else "")
+        or only
+    )
     history = None
     if directory.has_cluster_metadata is not None:
-        history = read_cluster_metadata(directory.has_cluster_metadata)
+        history = _metadata(directory)
     if path.parent not in top:
         by_folder.setdefault(path.parent, (number, cluster))
     result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))
+
+
+def _metadata(directory: LogDirectory) -> MetadataHistory | None:
+    """The controllers' log of a directory, or of the digest that stands for it."""
+    where = directory.has_cluster_metadata
+    if where is None or not directory.path.is_file():
+        return None if where is None else read_cluster_metadata(where)
+    with TemporaryDirectory() as into:
+        restored = restore_cluster_metadata(directory.path, Path(into))
+        return None if restored is None else read_cluster_metadata(restored)
 
 
 def _nearest(

@@ -6,6 +6,7 @@ distinct contents at an offset are numbered from 0, in the order of copies: this
 `content` of a span, and a healthy partition has only zeros.
 """
 
+import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,15 +93,12 @@ def identify_contents(copies: list[Copy], *, with_payloads: bool) -> Contents:
 
 def _cells(copies: list[Copy]) -> Iterator[list[_Held]]:
     """Batches of all copies in groups that overlap each other by offset."""
-    held = [
-        _Held(index, path, batch)
-        for index, copy in enumerate(copies)
-        for path, batch in copy.directory.iter_batches_with_path()
-    ]
-    held.sort(key=lambda h: (h.batch.base_offset, h.batch.end_offset, h.copy))
     cell: list[_Held] = []
     end = -1
-    for item in held:
+    for item in heapq.merge(
+        *(_held(index, copy) for index, copy in enumerate(copies)),
+        key=lambda h: (h.batch.base_offset, h.batch.end_offset, h.copy),
+    ):
         if cell and item.batch.base_offset >= end:
             yield cell
             cell = []
@@ -109,6 +107,11 @@ def _cells(copies: list[Copy]) -> Iterator[list[_Held]]:
         end = max(end, item.batch.end_offset)
     if cell:
         yield cell
+
+
+def _held(index: int, copy: Copy) -> Iterator[_Held]:
+    for path, batch in copy.directory.iter_batches_with_path():
+        yield _Held(index, path, batch)
 
 
 def _number_by_crc(
@@ -124,16 +127,18 @@ def _number_by_crc(
         spans[held.copy].append(
             Span(batch.base_offset, batch.end_offset, batch.leader_epoch, content)
         )
-        if with_payloads and not batch.is_control:
-            if new or _other_epoch(cell, held):
-                for record in _records(held, result):
-                    _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
+        if with_payloads and not batch.is_control and (new or _other_epoch(cell, held)):
+            for record in _records(held, result):
+                _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
 
 
 def _other_epoch(cell: list[_Held], held: _Held) -> bool:
     """The same content under another epoch in an earlier copy: index that place too."""
-    return any(h.batch.crc == held.batch.crc and h.batch.leader_epoch != held.batch.leader_epoch
-               for h in cell if h.copy < held.copy)
+    return any(
+        h.batch.crc == held.batch.crc and h.batch.leader_epoch != held.batch.leader_epoch
+        for h in cell
+        if h.copy < held.copy
+    )
 
 
 def _number_by_record(

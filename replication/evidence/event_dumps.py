@@ -71,8 +71,11 @@ def _read_parquet(path: Path) -> Iterator[Event | Unreadable]:
     for field in file.schema_arrow:
         index = wanted.get_field_index(field.name)
         if index < 0 or field.type != wanted.field(index).type:
-            yield Unreadable(str(path), "file",
-                             f"column {field.name} of type {field.type} is not of the contract")
+            yield Unreadable(
+                str(path),
+                "file",
+                f"column {field.name} of type {field.type} is not of the contract",
+            )
             return
     number = 0
     for batch in file.iter_batches(ROWS_PER_GROUP):

@@ -13,7 +13,7 @@ from replication.evidence.copies import Copy, identify_contents
 from replication.evidence.partition_events import PartitionEvidence, events_of
 from replication.evidence.placement import lives_of, place
 from replication.evidence.registrations import from_lines, from_metadata
-from replication.evidence.topic_descriptions import PartitionDescription, TopicDescription
+from replication.evidence.topic_descriptions import TopicDescription
 from replication.evidence.unreadable import Unreadable
 from replication.protocol import events as ev
 from replication.protocol import wire
@@ -64,7 +64,10 @@ class Import:
 
 
 def import_evidence(
-    paths: Iterable[Path], *, kafka_version: str | None = None, topic: str | None = None,
+    paths: Iterable[Path],
+    *,
+    kafka_version: str | None = None,
+    topic: str | None = None,
     generation: int = 0,
 ) -> Import:
     """Reads the evidence at or below paths and joins it.
@@ -75,8 +78,9 @@ def import_evidence(
     collection = collect(paths)
     clusters: list[ClusterFacts] = []
     partitions: list[PartitionEvidence] = []
-    ids = sorted({d.cluster_id for d in collection.directories}
-                 | {log.cluster_id for log in collection.logs})
+    ids = sorted(
+        {d.cluster_id for d in collection.directories} | {log.cluster_id for log in collection.logs}
+    )
     if len(ids) == 2 and ids[0] == "":
         _adopt_nameless(collection, ids[1])
         ids = ids[1:]
@@ -89,20 +93,25 @@ def import_evidence(
 
 def _adopt_nameless(collection: Collection, cluster_id: str) -> None:
     """Evidence without a cluster id beside exactly one named cluster is taken to be of it."""
-    for item in [*collection.directories, *collection.logs]:
-        if item.cluster_id == "":
-            item.cluster_id = cluster_id
+    for directory in collection.directories:
+        directory.cluster_id = directory.cluster_id or cluster_id
+    for log in collection.logs:
+        log.cluster_id = log.cluster_id or cluster_id
 
 
 def _trace_id(collection: Collection) -> str:
     """Derived from what was read, not from where it lay."""
     digest = hashlib.sha256()
-    for log in sorted((log.broker or -1, len(log.facts), log.cluster_id)
-                      for log in collection.logs):
+    for log in sorted(
+        (log.broker or -1, len(log.facts), log.cluster_id) for log in collection.logs
+    ):
         digest.update(repr(log).encode())
     for d in sorted(
-        (d.broker, d.cluster_id, tuple((p.topic, p.partition, p.log_end_offset or 0)
-                                       for p in d.directory.partitions))
+        (
+            d.broker,
+            d.cluster_id,
+            tuple((p.topic, p.partition, p.log_end_offset or 0) for p in d.directory.partitions),
+        )
         for d in collection.directories
     ):
         digest.update(repr(d).encode())
@@ -148,8 +157,9 @@ class _Joiner:
         zookeeper = settings.get("zookeeper.connect", "") not in ("", "null")
         if self.history is not None:
             cluster.controller = "kraft"
-        elif zookeeper or any(d.directory.meta and d.directory.meta.version == 0
-                              for d in self.directories):
+        elif zookeeper or any(
+            d.directory.meta and d.directory.meta.version == 0 for d in self.directories
+        ):
             cluster.controller = "zookeeper"
         elif settings.get("process.roles", "").strip("[]"):
             cluster.controller = "kraft"
@@ -182,12 +192,14 @@ class _Joiner:
                     found.setdefault(p.topic, {}).setdefault(p.topic_id, (None, None))
         for facts in self.facts.values():
             for fact in facts:
-                topic_id = fact.fields.get("topic_id")
-                if fact.topic and topic_id:
-                    found.setdefault(fact.topic, {}).setdefault(topic_id, (None, None))
+                printed = fact.fields.get("topic_id")
+                if fact.topic and printed:
+                    found.setdefault(fact.topic, {}).setdefault(str(printed), (None, None))
         return {
-            name: sorted(((i, *times) for i, times in ids.items()),
-                         key=lambda e: (e[1] is not None, e[1] or 0, e[0]))
+            name: sorted(
+                ((i, *times) for i, times in ids.items()),
+                key=lambda e: (e[1] is not None, e[1] or 0, e[0]),
+            )
             for name, ids in found.items()
         }
 
@@ -206,7 +218,8 @@ class _Joiner:
         key = (topic, topic_id, partition)
         if key not in self.partitions:
             self.partitions[key] = PartitionEvidence(
-                self.cluster.cluster_id, topic, topic_id, partition)
+                self.cluster.cluster_id, topic, topic_id, partition
+            )
         return self.partitions[key]
 
     def join(self, only_topic: str | None) -> list[PartitionEvidence]:
@@ -233,11 +246,17 @@ class _Joiner:
                 continue
             self._partition(after.topic, after.topic_id, after.partition)
         for (topic, topic_id, number), evidence in self.partitions.items():
-            mine = [c for c in self.history.changes if c.after.topic_id == topic_id
-                    and c.after.partition == number and c.after.topic == topic]
+            mine = [
+                c
+                for c in self.history.changes
+                if c.after.topic_id == topic_id
+                and c.after.partition == number
+                and c.after.topic == topic
+            ]
             evidence.recorded = from_metadata(mine, self.history.path)
             evidence.history_complete = (
-                self.history.first_offset == 0 and self.history.damaged_from is None)
+                self.history.first_offset == 0 and self.history.damaged_from is None
+            )
 
     def _take_directories(self) -> None:
         for d in self.directories:
@@ -249,8 +268,13 @@ class _Joiner:
                 evidence.copies.append(_copy(d, p))
 
     def _take_lines(self) -> None:
-        process_kinds = ("process_started", "stopping", "stopped_cleanly", "clean_shutdown_found",
-                         "unclean_recovery")
+        process_kinds = (
+            "process_started",
+            "stopping",
+            "stopped_cleanly",
+            "clean_shutdown_found",
+            "unclean_recovery",
+        )
         for broker, facts in self.facts.items():
             general = [f for f in facts if f.topic is None and f.kind in process_kinds]
             mine: dict[tuple[str, str, int], list[LogLineFact]] = {}
@@ -269,8 +293,10 @@ class _Joiner:
         for evidence in self.partitions.values():
             unplaced = {c.broker for c in evidence.copies} - set(self.facts)
             for broker in unplaced:
-                place([c for e in self.partitions.values() for c in e.copies
-                       if c.broker == broker], [])
+                place(
+                    [c for e in self.partitions.values() for c in e.copies if c.broker == broker],
+                    [],
+                )
 
     def _take_promises(self) -> None:
         if not self.only:
@@ -278,7 +304,8 @@ class _Joiner:
             if self.collection.acknowledgements:
                 self.collection.notes.append(
                     "acknowledgement logs name no cluster: with evidence of several clusters they "
-                    "were not used")
+                    "were not used"
+                )
             return
         for a in self.collection.acknowledgements:
             self._promised(a).acknowledgements.append(a)
@@ -289,30 +316,34 @@ class _Joiner:
             evidence.has_consumption_log = self.collection.consumption_logs > 0
 
     def _promised(self, a: Acknowledgement) -> PartitionEvidence:
-        return self._partition(a.topic, a.topic_id or self._incarnation(a.topic, a.ts),
-                               a.partition)
+        return self._partition(a.topic, a.topic_id or self._incarnation(a.topic, a.ts), a.partition)
 
     def _promised_read(self, c: Consumption) -> PartitionEvidence:
-        return self._partition(c.topic, c.topic_id or self._incarnation(c.topic, c.ts),
-                               c.partition)
+        return self._partition(c.topic, c.topic_id or self._incarnation(c.topic, c.ts), c.partition)
 
     def _finish(self, evidence: PartitionEvidence) -> None:
         """Describes the partition, orders its copies and tells their contents apart."""
         described = self._described(evidence)
         if not evidence.recorded:
-            facts = [replace(f, broker=f.broker if f.broker is not None else b)
-                     for b, lines in evidence.lines.items() for f in lines if f.topic is not None]
+            facts = [
+                replace(f, broker=f.broker if f.broker is not None else b)
+                for b, lines in evidence.lines.items()
+                for f in lines
+                if f.topic is not None
+            ]
             evidence.recorded = from_lines(facts, described.assigned_replicas)
             if described.assigned_replicas is None:
-                named = [r.fact.assigned_replicas for r in evidence.recorded
-                         if r.fact.assigned_replicas]
+                named = [
+                    r.fact.assigned_replicas for r in evidence.recorded if r.fact.assigned_replicas
+                ]
                 if named:
                     described = replace(described, assigned_replicas=named[-1])
         evidence.described = described
         evidence.truncates_by = _truncates_by(described)
         evidence.copies.sort(key=lambda c: (-c.slot, c.broker, c.path))
         payloads = any(a.payload_id for a in evidence.acknowledgements) or any(
-            c.payload_id for c in evidence.consumptions)
+            c.payload_id for c in evidence.consumptions
+        )
         evidence.contents = identify_contents(evidence.copies, with_payloads=payloads)
 
     def _described(self, evidence: PartitionEvidence) -> ev.PartitionDescribed:
@@ -331,13 +362,14 @@ class _Joiner:
             if isinstance(item, TopicDescription):
                 if not item.topic_id or item.topic_id == evidence.topic_id:
                     values.update({k: v for k, v in item.configs.items() if k in SETTING_NAMES})
-            elif isinstance(item, PartitionDescription) and assigned is None:
-                if item.partition == evidence.partition:
-                    assigned = item.replicas
+            elif assigned is None and item.partition == evidence.partition:
+                assigned = item.replicas
         minimum = values.get("min.insync.replicas", "")
         unclean = values.get("unclean.leader.election.enable")
-        deleted = any(i == evidence.topic_id and gone is not None
-                      for i, _, gone in self.incarnations.get(evidence.topic, []))
+        deleted = any(
+            i == evidence.topic_id and gone is not None
+            for i, _, gone in self.incarnations.get(evidence.topic, [])
+        )
         return ev.PartitionDescribed(
             assigned_replicas=assigned,
             min_insync_replicas=int(minimum) if minimum.isdigit() else None,
@@ -351,8 +383,10 @@ class _Joiner:
 
     def _topic_settings(self, evidence: PartitionEvidence, values: dict[str, str]) -> None:
         if self.history is not None:
-            for configs in (self.history.cluster_configs.get("", ()),
-                            self.history.topic_configs.get(evidence.topic, ())):
+            for configs in (
+                self.history.cluster_configs.get("", ()),
+                self.history.topic_configs.get(evidence.topic, ()),
+            ):
                 for change in configs:
                     if change.key in SETTING_NAMES and change.value is not None:
                         values[change.key] = change.value

@@ -103,8 +103,16 @@ def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
     clock = 0.0
     for index, recorded in enumerate(evidence.recorded):
         clock = max(clock, float(recorded.at or 0))
-        yield _Entry(clock, RANKS["leadership_recorded"], -1, index, recorded.fact,
-                     recorded.source, "forensic", recorded.at)
+        yield _Entry(
+            clock,
+            RANKS["leadership_recorded"],
+            -1,
+            index,
+            recorded.fact,
+            recorded.source,
+            "forensic",
+            recorded.at,
+        )
     for broker in sorted(_hosts(evidence)):
         yield from _broker_entries(evidence, broker)
     yield from _promises(evidence)
@@ -118,8 +126,9 @@ def _hosts(evidence: PartitionEvidence) -> set[int]:
     copied = {c.broker for c in evidence.copies}
     if not assigned:
         own = ("log_loaded", "became_leader", "became_follower", "leader_and_isr_received")
-        return copied | {b for b, lines in evidence.lines.items()
-                         if any(f.kind in own for f in lines)}
+        return copied | {
+            b for b, lines in evidence.lines.items() if any(f.kind in own for f in lines)
+        }
     return copied | (assigned & set(evidence.lines))
 
 
@@ -128,7 +137,6 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     steps = list(_line_facts(evidence, broker))
     copies = sorted((c for c in evidence.copies if c.broker == broker), key=lambda c: c.slot)
     starts = [i for i, (kind, *_) in enumerate(steps) if kind == "life"]
-    newest = latest(copies).get(broker)
     placed: dict[int, list[Copy]] = {}
     for copy in copies:
         life = int(copy.slot)
@@ -139,8 +147,9 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     clock = 0.0
     end = float("inf")
 
-    def add(fact: ev.Fact, at: int | None, source: ev.Source | None, grade: str,
-            moment: float) -> None:
+    def add(
+        fact: ev.Fact, at: int | None, source: ev.Source | None, grade: str, moment: float
+    ) -> None:
         rank = RANKS.get(fact.kind, LAST)
         if result and result[-1].at == moment:
             rank = max(rank, result[-1].rank)
@@ -152,19 +161,19 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
             moment = end if position == len(steps) else clock
             if position < len(steps) and steps[position][2] is not None:
                 moment = max(clock, float(steps[position][2] or 0))
-            fact = _observed(copy, copy is newest)
-            add(fact, copy.latest_timestamp, ev.Source(copy.path), "forensic", moment)
+            source = ev.Source(copy.path)
+            add(_observed(copy), copy.latest_timestamp, source, "forensic", moment)
         if position == len(steps):
             break
-        kind, fact, at, source = steps[position]
+        kind, fact, at, line = steps[position]
         clock = max(clock, float(at or 0))
         if kind != "life" and fact is not None:
             grade = "traced" if kind in TRACE_KINDS else "forensic"
-            add(fact, at, source, grade, clock)
+            add(fact, at, line, grade, clock)
     return result
 
 
-def _observed(copy: Copy, newest: bool) -> ev.ReplicaLogObserved:
+def _observed(copy: Copy) -> ev.ReplicaLogObserved:
     directory = copy.directory
     start = directory.log_start_offset or 0
     end = directory.log_end_offset if directory.log_end_offset is not None else start
@@ -191,15 +200,25 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
     lines = evidence.lines.get(broker, [])
     prints_leadership = any(f.kind == "became_leader" for f in lines)
     prints_following = any(f.kind == "became_follower" for f in lines)
-    role: dict[str, Any] = {"leads": False, "reason": None, "epoch": None, "clean": None,
-                            "stopped": None, "high_watermark": None,
-                            "cuts_to": evidence.truncates_by}
+    role: dict[str, Any] = {
+        "leads": False,
+        "reason": None,
+        "epoch": None,
+        "clean": None,
+        "stopped": None,
+        "high_watermark": None,
+        "cuts_to": evidence.truncates_by,
+    }
     for fact in lines:
         source = ev.Source(fact.path, fact.line)
         if fact.kind == "process_started":
             if role["epoch"] is not None or role["stopped"]:
-                yield "stop", ev.ReplicaStopped(broker, role["stopped"] or "process_crash"), (
-                    fact.at), source
+                yield (
+                    "stop",
+                    ev.ReplicaStopped(broker, role["stopped"] or "process_crash"),
+                    (fact.at),
+                    source,
+                )
             role.update(leads=False, clean=None, stopped=None)
             yield "life", None, fact.at, source
             continue
@@ -236,39 +255,50 @@ def _by_request(
     role["leads"] = False
     if follower_lines:
         return None
-    return ev.BecameFollower(broker, f["leader_epoch"], f["leader"],
-                             partition_epoch=f.get("partition_epoch"))
+    return ev.BecameFollower(
+        broker, f["leader_epoch"], f["leader"], partition_epoch=f.get("partition_epoch")
+    )
 
 
 def _log_loaded(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
-    return ev.ReplicaStarted(broker, f.get("log_start_offset"), f.get("log_end_offset"), None,
-                             role["clean"])
+    return ev.ReplicaStarted(
+        broker, f.get("log_start_offset"), f.get("log_end_offset"), None, role["clean"]
+    )
 
 
 def _log_created(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     return ev.ReplicaStarted(broker, 0, 0, None, None)
 
 
-def _high_watermark_loaded(
-    broker: int, fact: LogLineFact, role: dict[str, Any]
-) -> ev.Fact | None:
+def _high_watermark_loaded(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
     value = fact.fields.get("high_watermark")
     return ev.CheckpointObserved(broker, value) if value else None
 
 
 def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
-    role.update(leads=True, epoch=f["leader_epoch"])
-    return ev.BecameLeader(broker, f["leader_epoch"], f.get("log_end_offset"),
-                           f.get("high_watermark"), f.get("partition_epoch"))
+    role.update(leads=True, leader_epoch=f["leader_epoch"])
+    return ev.BecameLeader(
+        broker,
+        f["leader_epoch"],
+        f.get("log_end_offset"),
+        f.get("high_watermark"),
+        f.get("partition_epoch"),
+    )
 
 
 def _became_follower(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
-    role.update(leads=False, epoch=f["leader_epoch"])
-    return ev.BecameFollower(broker, f["leader_epoch"], f.get("leader"), f.get("log_end_offset"),
-                             f.get("high_watermark"), f.get("partition_epoch"))
+    role.update(leads=False, leader_epoch=f["leader_epoch"])
+    return ev.BecameFollower(
+        broker,
+        f["leader_epoch"],
+        f.get("leader"),
+        f.get("log_end_offset"),
+        f.get("high_watermark"),
+        f.get("partition_epoch"),
+    )
 
 
 def _truncation_reason(broker: int, fact: LogLineFact, role: dict[str, Any]) -> None:
@@ -278,8 +308,10 @@ def _truncation_reason(broker: int, fact: LogLineFact, role: dict[str, Any]) -> 
 def _fetch_offset_reset(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
     role["reason"] = (fact.at, "out_of_range")
     f = fact.fields
-    if f.get("to") == "start" and f.get("to_offset") is not None and (
-        f.get("from_offset") is not None and f["from_offset"] < f["to_offset"]
+    if (
+        f.get("to") == "start"
+        and f.get("to_offset") is not None
+        and (f.get("from_offset") is not None and f["from_offset"] < f["to_offset"])
     ):
         return ev.Truncated(broker, f["to_offset"], f["from_offset"], "full")
     return None
@@ -291,8 +323,11 @@ def _truncated(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact 
     if role["reason"] is not None:
         at, named = role["reason"]
         if at is None or fact.at is None or abs(fact.at - at) <= 1_000:
-            reason = named if named in ("high_watermark", "leader_epoch", "diverging_epoch",
-                                        "out_of_range") else "leader_epoch"
+            reason = (
+                named
+                if named in ("high_watermark", "leader_epoch", "diverging_epoch", "out_of_range")
+                else "leader_epoch"
+            )
         role["reason"] = None
     return ev.Truncated(broker, f["to_offset"], f.get("log_end_offset"), reason)
 
@@ -313,9 +348,7 @@ def _log_appended(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fa
     return ev.FollowerAppended(broker, first, end)
 
 
-def _leader_high_watermark(
-    broker: int, fact: LogLineFact, role: dict[str, Any]
-) -> ev.Fact | None:
+def _leader_high_watermark(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:
     value = fact.fields.get("to_high_watermark")
     if value is None:
         return None
@@ -386,23 +419,24 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
     if repeated:
         evidence.notes.append(
             f"{evidence.topic}-{evidence.partition}: {len(repeated)} payload ids were acknowledged "
-            "at several offsets; they are not unique and are ignored")
+            "at several offsets; they are not unique and are ignored"
+        )
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else a.payload_id
         place = _place(evidence.contents, leader, a.offset, payload)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
-    for index, (first, end, acks, epoch, content, at, source) in enumerate(_runs(rows)):
-        ack = ev.RecordsAcknowledged(first, end, acks, epoch, content)
+    for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
+        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content)
         yield _Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
     seen = []
     for c in evidence.consumptions:
         place = _place(evidence.contents, leader, c.offset, c.payload_id)
         if place is not None:
             seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line)))
-    for index, (first, end, _, epoch, content, at, source) in enumerate(_runs(seen)):
-        consumed = ev.RecordsConsumed(first, end, epoch, content)
+    for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
+        consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield _Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
 
 
@@ -447,17 +481,19 @@ _Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source]
 
 def _runs(rows: list[_Row]) -> list[_Run]:
     """Rows of single offsets as runs of neighbours with equal identity; the first row's source."""
-    ordered = sorted(set(rows), key=lambda r: (r[0], r[1], r[2] or -1, r[3] or -1, r[4] or 0,
-                                               r[5].path, r[5].line or 0))
+    ordered = sorted(
+        set(rows),
+        key=lambda r: (r[0], r[1], r[2] or -1, r[3] or -1, r[4] or 0, r[5].path, r[5].line or 0),
+    )
     result: list[_Run] = []
     open_runs: dict[tuple[str, int | None, int | None], int] = {}
-    for offset, acks, epoch, content, at, source in ordered:
-        key = (acks, epoch, content)
+    for offset, acks, leader_epoch, content, at, source in ordered:
+        key = (acks, leader_epoch, content)
         index = open_runs.get(key)
         if index is not None and result[index][1] >= offset:
             first, end, *rest = result[index]
             result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
             continue
         open_runs[key] = len(result)
-        result.append((offset, offset + 1, acks, epoch, content, at, source))
+        result.append((offset, offset + 1, acks, leader_epoch, content, at, source))
     return result

@@ -39,9 +39,9 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
                 continue
             lives.append(Life(started_at=fact.at))
         life = lives[-1]
-        epoch = fact.fields.get("leader_epoch")
-        if isinstance(epoch, int) and fact.topic is not None:
-            life.leader_epochs.add(epoch)
+        leader_epoch = fact.fields.get("leader_epoch")
+        if isinstance(leader_epoch, int) and fact.topic is not None:
+            life.leader_epochs.add(leader_epoch)
         if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
             life.began_clean = fact.kind == "clean_shutdown_found"
             if len(lives) > 1:

@@ -76,9 +76,11 @@ def from_lines(facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None) -
     result: list[Recorded] = []
     before: Registration | None = None
     last_leader_epoch: int | None = None
-    for epoch in sorted(known):
-        now = known[epoch]
-        adjacent = before if before is not None and before.partition_epoch == epoch - 1 else None
+    for partition_epoch in sorted(known):
+        now = known[partition_epoch]
+        adjacent = (
+            before if before is not None and before.partition_epoch == partition_epoch - 1 else None
+        )
         election = None
         if now.leader is not None and now.leader_epoch != last_leader_epoch:
             election = now.election or _kind(now, adjacent, now.replicas or replicas)
@@ -100,9 +102,7 @@ def from_lines(facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None) -
     return result
 
 
-def _kind(
-    now: Registration, before: Registration | None, replicas: tuple[int, ...] | None
-) -> str:
+def _kind(now: Registration, before: Registration | None, replicas: tuple[int, ...] | None) -> str:
     """The kind of an election by the state just before it, in the words of the contract."""
     if now.partition_epoch == 0 and now.leader_epoch == 0:
         return "initial"
@@ -145,9 +145,11 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
         elif fact.kind in PROPOSED_KINDS:
             _add_proposed(known, fact)
     for fact in selected:
-        for epoch, registration in known.items():
-            if registration.leader == fact.fields.get("leader") and _close(registration.at, fact.at):
-                known[epoch] = replace(registration, unclean=True)
+        for partition_epoch, registration in known.items():
+            if registration.leader == fact.fields.get("leader") and _close(
+                registration.at, fact.at
+            ):
+                known[partition_epoch] = replace(registration, unclean=True)
     return known
 
 
@@ -202,36 +204,54 @@ def _add(known: dict[int, Registration], new: Registration) -> None:
         isr=old.isr if old.isr is not None else new.isr,
         replicas=old.replicas or new.replicas,
         elr=old.elr if old.elr is not None else new.elr,
-        last_known_elr=old.last_known_elr if old.last_known_elr is not None else (
-            new.last_known_elr),
+        last_known_elr=old.last_known_elr
+        if old.last_known_elr is not None
+        else (new.last_known_elr),
     )
 
 
 def _add_isr(
-    known: dict[int, Registration], fact: LogLineFact, epoch: int, isr: tuple[int, ...]
+    known: dict[int, Registration], fact: LogLineFact, partition_epoch: int, isr: tuple[int, ...]
 ) -> None:
     """A change of the ISR alone: leader and leader epoch are those of the state before."""
-    if epoch in known:
+    if partition_epoch in known:
         return
-    before = known.get(epoch - 1) or known.get(max((e for e in known if e < epoch), default=-1))
+    before = known.get(partition_epoch - 1) or known.get(
+        max((e for e in known if e < partition_epoch), default=-1)
+    )
     if before is None or before.leader is None:
         return
-    known[epoch] = replace(before, partition_epoch=epoch, isr=isr, at=fact.at,
-                           source=_source(fact), election=None, unclean=None)
+    known[partition_epoch] = replace(
+        before,
+        partition_epoch=partition_epoch,
+        isr=isr,
+        at=fact.at,
+        source=_source(fact),
+        election=None,
+        unclean=None,
+    )
 
 
 def _add_proposed(known: dict[int, Registration], fact: LogLineFact) -> None:
     """A leader's own ISR line without a partition epoch: the gap it fits into, if there is one."""
     before_isr = set(fact.fields.get("from_isr") or ())
-    for epoch in sorted(known):
-        state = known[epoch]
-        if epoch + 1 in known or state.isr is None or set(state.isr) != before_isr:
+    for partition_epoch in sorted(known):
+        state = known[partition_epoch]
+        if partition_epoch + 1 in known or state.isr is None or set(state.isr) != before_isr:
             continue
-        if state.leader != fact.broker or not any(e > epoch for e in known):
+        if state.leader != fact.broker or not any(e > partition_epoch for e in known):
             continue
-        later = min(e for e in known if e > epoch)
-        if known[later].at is not None and fact.at is not None and fact.at > known[later].at:
+        later = min(e for e in known if e > partition_epoch)
+        later_at = known[later].at
+        if later_at is not None and fact.at is not None and fact.at > later_at:
             continue
-        known[epoch + 1] = replace(state, partition_epoch=epoch + 1, isr=fact.fields["to_isr"],
-                                   at=fact.at, source=_source(fact), election=None, unclean=None)
+        known[partition_epoch + 1] = replace(
+            state,
+            partition_epoch=partition_epoch + 1,
+            isr=fact.fields["to_isr"],
+            at=fact.at,
+            source=_source(fact),
+            election=None,
+            unclean=None,
+        )
         return

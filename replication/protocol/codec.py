@@ -102,7 +102,9 @@ def _built(plain: Any, hint: Any) -> Any:
         hints = _HINTS.get(hint)
         if hints is None:
             hints = _HINTS[hint] = get_type_hints(hint)
-        values = {f.name: _built(v, hints[f.name]) for f, v in zip(fields(hint), plain, strict=False)}
+        values = {
+            f.name: _built(v, hints[f.name]) for f, v in zip(fields(hint), plain, strict=False)
+        }
         assert isinstance(hint, type)
         return hint(**values)
     return plain

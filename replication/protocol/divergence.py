@@ -64,8 +64,11 @@ def _between(a: Replica, b: Replica, ref: Reference, flags: Behaviour | None) ->
         mismatch = same is None and left.content is not None and left.content == right.content
         if same is True or (same is None and not mismatch):
             continue
-        parts = [(first, end, "header_mismatch")] if mismatch else [
-            (first, min(end, kept), "settled"), (max(first, kept), end, "pending")]
+        parts = (
+            [(first, end, "header_mismatch")]
+            if mismatch
+            else [(first, min(end, kept), "settled"), (max(first, kept), end, "pending")]
+        )
         for x, y, status in parts:
             if x < y:
                 _add(result, Divergence(a.replica, b.replica, x, y, status))

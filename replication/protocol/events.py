@@ -1,4 +1,4 @@
-"""One frozen dataclass per observable fact: what a replica, the controller or a client was seen doing.
+"""One frozen dataclass per observable fact: what a replica, a controller or a client did.
 
 An event is an observation of one step. Fields that nobody observed are None: then the fold uses
 the value that the declared Kafka version's rule gives and marks it inferred. Offsets that end
@@ -154,7 +154,7 @@ class FetchRequested:
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswered:
-    """A follower received a fetch response. high_watermark: the leader's, from before that fetch."""
+    """A follower received a fetch response. high_watermark: the leader's, before that fetch."""
 
     kind: ClassVar[str] = "fetch_answered"
     replica: int

@@ -51,7 +51,7 @@ def apply(state: State, event: ev.Event) -> None:
 
 
 def apply_steady(
-    state: State, kind: str, replica: int, first: int, end: int, epoch: int | None
+    state: State, kind: str, replica: int, first: int, end: int, leader_epoch: int | None
 ) -> bool:
     """The fast path for uneventful appends: True when the event was folded, False to use apply().
 
@@ -65,9 +65,9 @@ def apply_steady(
     if not spans or known.log.log_end_offset != first or spans[-1].end_offset != first:
         return False
     last = spans[-1]
-    if last.content is not None or epoch is None or last.leader_epoch != epoch:
+    if last.content is not None or leader_epoch is None or last.leader_epoch != leader_epoch:
         return False
-    spans[-1] = Span(last.first_offset, end, epoch, None)
+    spans[-1] = Span(last.first_offset, end, leader_epoch, None)
     known.log.log_end_offset = end
     state.applied += 1
     return True
@@ -82,8 +82,10 @@ def _check(state: State, fact: ev.Fact) -> None:
         and not isinstance(fact, (ev.ReplicaLogObserved, ev.CoverageDeclared))
     ):
         assigned = ",".join(str(r) for r in sorted(state.ever_assigned))
-        raise Rejected(f"replica {replica} is not assigned to {state.topic}-{state.partition} "
-                       f"(assigned: {assigned})")
+        raise Rejected(
+            f"replica {replica} is not assigned to {state.topic}-{state.partition} "
+            f"(assigned: {assigned})"
+        )
     first = getattr(fact, "first_offset", None)
     end = getattr(fact, "end_offset", None)
     if first is not None and end is not None and not 0 <= first < end:
@@ -136,9 +138,14 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
         and registration.partition_epoch is not None
         and fact.leader_epoch < registration.leader_epoch
     ):
-        _refute(state, "leader_epochs_monotonic", event,
-                f"leader epoch fell from {registration.leader_epoch} to {fact.leader_epoch}",
-                registration.event_id, "the earlier registration")
+        _refute(
+            state,
+            "leader_epochs_monotonic",
+            event,
+            f"leader epoch fell from {registration.leader_epoch} to {fact.leader_epoch}",
+            registration.event_id,
+            "the earlier registration",
+        )
     registration.leader = fact.leader
     registration.leader_epoch = fact.leader_epoch
     registration.partition_epoch = fact.partition_epoch
@@ -162,17 +169,29 @@ def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
 def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
     outsiders = sorted(set(fact.isr or ()) - set(fact.assigned_replicas or ()))
     if outsiders:
-        _refute(state, "isr_within_assignment", event,
-                f"ISR {list(fact.isr or ())} names {outsiders}, outside the assignment "
-                f"{list(fact.assigned_replicas or ())}")
+        _refute(
+            state,
+            "isr_within_assignment",
+            event,
+            f"ISR {list(fact.isr or ())} names {outsiders}, outside the assignment "
+            f"{list(fact.assigned_replicas or ())}",
+        )
     if fact.leader is not None and fact.leader not in (fact.isr or ()):
-        _refute(state, "leader_in_isr", event,
-                f"leader {fact.leader} is not in its ISR {list(fact.isr or ())}")
+        _refute(
+            state,
+            "leader_in_isr",
+            event,
+            f"leader {fact.leader} is not in its ISR {list(fact.isr or ())}",
+        )
 
 
 def _refute(
-    state: State, invariant: str, event: ev.Event, summary: str,
-    earlier: str = "", earlier_because: str = "",
+    state: State,
+    invariant: str,
+    event: ev.Event,
+    summary: str,
+    earlier: str = "",
+    earlier_because: str = "",
 ) -> None:
     witness = [(earlier, earlier_because)] if earlier else []
     witness.append((_witness(state, event), summary))
@@ -209,8 +228,14 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
     had = replica.known_log_end_offset
     if had is not None and end < had:
         state.history.storage_losses.append(
-            StorageLoss(replica.replica, had, end, _witness(state, event),
-                        state.registration.isr, replica.leader_epoch)
+            StorageLoss(
+                replica.replica,
+                had,
+                end,
+                _witness(state, event),
+                state.registration.isr,
+                replica.leader_epoch,
+            )
         )
     if end < replica.log.log_end_offset:
         _set_aside(state, replica, clipped(replica.log.spans, end, replica.log.log_end_offset))
@@ -250,8 +275,14 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     if fact.high_watermark is not None:
         replica.high_watermark = fact.high_watermark
         before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
-        _promise_committed(state, replica, fact.high_watermark, event, "start_line",
-                           by_term=(before, ANY_OCCURRENCE))
+        _promise_committed(
+            state,
+            replica,
+            fact.high_watermark,
+            event,
+            "start_line",
+            by_term=(before, ANY_OCCURRENCE),
+        )
     replica.role = "leader"
     replica.leader = fact.replica
     replica.leader_epoch = fact.leader_epoch
@@ -280,10 +311,15 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
 def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     for term in state.history.terms:
         if term.leader_epoch == fact.leader_epoch and term.leader != fact.replica:
-            _refute(state, "single_leader_per_epoch", event,
-                    f"broker {fact.replica} leads epoch {fact.leader_epoch}, "
-                    f"which broker {term.leader} leads",
-                    term.event_id or term.start_event_id, f"broker {term.leader} leads it")
+            _refute(
+                state,
+                "single_leader_per_epoch",
+                event,
+                f"broker {fact.replica} leads epoch {fact.leader_epoch}, "
+                f"which broker {term.leader} leads",
+                term.event_id or term.start_event_id,
+                f"broker {term.leader} leads it",
+            )
             return
 
 
@@ -311,8 +347,14 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
         # It was reached under the epoch known before this line, or, where none was, possibly
         # under this very epoch in an earlier life of the process.
         before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
-        _promise_committed(state, replica, fact.high_watermark, event, "start_line",
-                           by_term=(before, ANY_OCCURRENCE))
+        _promise_committed(
+            state,
+            replica,
+            fact.high_watermark,
+            event,
+            "start_line",
+            by_term=(before, ANY_OCCURRENCE),
+        )
     replica.role = "follower"
     replica.just_started = False
     replica.leader = fact.leader
@@ -344,36 +386,49 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     replica.known_log_end_offset = target
     replica.epoch_entries = [e for e in replica.epoch_entries if e.start_offset < target]
     state.history.truncations.append(
-        Truncation(fact.replica, end, target, fact.reason, _witness(state, event),
-                   event.observed_at, dropped, replica.leader_epoch, inferred)
+        Truncation(
+            fact.replica,
+            end,
+            target,
+            fact.reason,
+            _witness(state, event),
+            event.observed_at,
+            dropped,
+            replica.leader_epoch,
+            inferred,
+        )
     )
     if replica.high_watermark is not None:
         replica.high_watermark = min(replica.high_watermark, target)
     if replica.role == "leader" and event.grade == "traced":
-        _refute(state, "version_conformance", event,
-                f"broker {fact.replica} truncated to {target} while it led; a leader never does")
+        _refute(
+            state,
+            "version_conformance",
+            event,
+            f"broker {fact.replica} truncated to {target} while it led; a leader never does",
+        )
 
 
 def _leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> None:
     replica = _replica(state, fact.replica)
-    epoch = fact.leader_epoch if fact.leader_epoch is not None else replica.leader_epoch
-    _append(replica, fact.first_offset, fact.end_offset, epoch, fact.content)
+    leader_epoch = fact.leader_epoch if fact.leader_epoch is not None else replica.leader_epoch
+    _append(replica, fact.first_offset, fact.end_offset, leader_epoch, fact.content)
 
 
 def _append(
-    replica: Replica, first: int, end: int, epoch: int | None, content: int | None
+    replica: Replica, first: int, end: int, leader_epoch: int | None, content: int | None
 ) -> None:
     log = replica.log
     if first < log.log_end_offset:
         log.truncate_to(first)
     elif not log.spans and not log.log_end_offset:
         log.log_start_offset = first
-    log.append(first, end, epoch, content)
+    log.append(first, end, leader_epoch, content)
     replica.known_log_end_offset = end
-    if epoch is not None:
+    if leader_epoch is not None:
         entries = replica.epoch_entries
-        if not entries or entries[-1].leader_epoch < epoch:
-            entries.append(EpochEntry(epoch, first))
+        if not entries or entries[-1].leader_epoch < leader_epoch:
+            entries.append(EpochEntry(leader_epoch, first))
 
 
 def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
@@ -384,8 +439,9 @@ def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended)
     leader = state.replicas.get(replica.leader) if replica.leader is not None else None
     source = leader.log.spans if leader is not None else []
     copied = clipped(source, fact.first_offset, fact.end_offset)
-    holes = [Span(a, b, None, None) for a, b in
-             uncovered(fact.first_offset, fact.end_offset, copied)]
+    holes = [
+        Span(a, b, None, None) for a, b in uncovered(fact.first_offset, fact.end_offset, copied)
+    ]
     for span in normalized(copied + holes):
         _append(replica, span.first_offset, span.end_offset, span.leader_epoch, span.content)
 
@@ -405,30 +461,40 @@ def _fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> No
         replica.log.advance_log_start(fact.log_start_offset)
 
 
-def _high_watermark_advanced(
-    state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced
-) -> None:
+def _high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced) -> None:
     replica = _replica(state, fact.replica)
     before = replica.high_watermark
     if replica.role == "leader":
         if before is not None and fact.high_watermark < before and event.grade == "traced":
-            _refute(state, "leader_high_watermark_monotonic", event,
-                    f"leader {fact.replica}'s high watermark fell from {before} to "
-                    f"{fact.high_watermark} in epoch {replica.leader_epoch}")
+            _refute(
+                state,
+                "leader_high_watermark_monotonic",
+                event,
+                f"leader {fact.replica}'s high watermark fell from {before} to "
+                f"{fact.high_watermark} in epoch {replica.leader_epoch}",
+            )
         if (
             replica.tail_known
             and event.grade == "traced"
             and fact.high_watermark > replica.log.log_end_offset
         ):
-            _refute(state, "high_watermark_within_log", event,
-                    f"leader {fact.replica}'s high watermark {fact.high_watermark} is above its "
-                    f"log end {replica.log.log_end_offset}")
+            _refute(
+                state,
+                "high_watermark_within_log",
+                event,
+                f"leader {fact.replica}'s high watermark {fact.high_watermark} is above its "
+                f"log end {replica.log.log_end_offset}",
+            )
     replica.high_watermark = fact.high_watermark
     _promise_committed(state, replica, fact.high_watermark, event, "high_watermark")
 
 
 def _promise_committed(
-    state: State, replica: Replica, high_watermark: int, event: ev.Event, how: str,
+    state: State,
+    replica: Replica,
+    high_watermark: int,
+    event: ev.Event,
+    how: str,
     by_term: tuple[int, int] | None = None,
 ) -> None:
     """Notes that everything below high_watermark in this replica's log was committed.
@@ -437,11 +503,14 @@ def _promise_committed(
     the epoch last known to the replica bounds from above when the promise was made. A zombie
     leader's high watermark (its epoch is superseded by then) promises nothing new.
     """
-    if event.grade == "traced" and _is_traced(state):
+    if (
+        event.grade == "traced"
+        and _is_traced(state)
+        and (replica.role != "leader" or _is_superseded(state, replica.leader_epoch))
+    ):
         # Every leader's own steps are here: a follower's value adds nothing, and may lie over
         # records that it is about to cut (KAFKA-14704). A deposed leader commits nothing.
-        if replica.role != "leader" or _is_superseded(state, replica.leader_epoch):
-            return
+        return
     if by_term is None and replica.leader_epoch is not None:
         occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
         by_term = (replica.leader_epoch, occurrence)
@@ -460,8 +529,10 @@ def _promise_committed(
     for span in held:
         if not _already_promised(state, span, by_term):
             event_id = event_id or _witness(state, event)
-            _add_promise(state.history.commitments,
-                         Promise(span, by_term, how, event_id, replica.replica, event.observed_at))
+            _add_promise(
+                state.history.commitments,
+                Promise(span, by_term, how, event_id, replica.replica, event.observed_at),
+            )
 
 
 def _is_superseded(state: State, leader_epoch: int | None) -> bool:
@@ -520,17 +591,17 @@ def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowl
         how = "acks_1"  # A deposed leader promises no more than itself.
     _add_promise(
         state.history.acknowledgements,
-        Promise(span, by_term, how,
-                _witness(state, event), None, event.observed_at),
+        Promise(span, by_term, how, _witness(state, event), None, event.observed_at),
     )
 
 
 def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -> None:
     by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
-    _add_promise(state.history.consumptions,
-                 Promise(span, by_term, "consumed", _witness(state, event), None,
-                         event.observed_at))
+    _add_promise(
+        state.history.consumptions,
+        Promise(span, by_term, "consumed", _witness(state, event), None, event.observed_at),
+    )
 
 
 def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
@@ -562,8 +633,14 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
         return
     if fact.high_watermark > fact.log_end_offset:
         state.history.storage_losses.append(
-            StorageLoss(fact.replica, fact.high_watermark, fact.log_end_offset, event_id,
-                        state.registration.isr, max(epochs, default=None))
+            StorageLoss(
+                fact.replica,
+                fact.high_watermark,
+                fact.log_end_offset,
+                event_id,
+                state.registration.isr,
+                max(epochs, default=None),
+            )
         )
     replica.high_watermark = min(fact.high_watermark, fact.log_end_offset)
     by_term = (max(epochs), ANY_OCCURRENCE) if epochs else None

@@ -52,7 +52,7 @@ class PartitionAnswer:
 
 
 def answer(state: State) -> PartitionAnswer:
-    """Judges every invariant and writes down what was lost, where replicas differ, and the proofs."""
+    """Judges every invariant: what was lost, where replicas differ, and the proofs."""
     view = view_of(state)
     identity = (state.cluster_id, state.topic, state.topic_id, state.partition)
     verdicts = [module.judge(view) for module in INVARIANTS]
@@ -68,8 +68,10 @@ def answer(state: State) -> PartitionAnswer:
         [_verdict(state, view, identity, v) for v in verdicts],
         [_loss(state, identity, x) for x in view.losses],
         _divergences(state, view, identity, verdicts),
-        [_finding(state, k, f) for k, f in sorted(
-            named.items(), key=lambda kv: (kv[1].invariant, kv[0]))],
+        [
+            _finding(state, k, f)
+            for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
+        ],
     )
 
 

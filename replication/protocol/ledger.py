@@ -5,6 +5,7 @@ the status, the earliest step without which the record survives is the cause.
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from replication.protocol.loss_cause import cause_of, contract_of
 from replication.protocol.model import Span, clipped, same_record
@@ -69,8 +70,9 @@ def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
     for first, end, record, tier, parts in _segments(absences):
         loss = Loss(first, end, record, tier, parts)
         _decide_status(state, ref, loss)
-        loss.cause, loss.contributing = cause_of(state, loss.first_offset, loss.end_offset,
-                                                 loss.term, tier, parts)
+        loss.cause, loss.contributing = cause_of(
+            state, loss.first_offset, loss.end_offset, loss.term, tier, parts
+        )
         loss.contract = contract_of(state, loss.cause, loss.contributing, tier)
         rows.append(loss)
     joined = _joined(rows)
@@ -117,8 +119,11 @@ def _lend(
 ) -> list[tuple[int, int]]:
     """Adds the absence to the one better known record it can mean; the offsets left over."""
     candidates = {
-        other: [p for p in parts
-                if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset]
+        other: [
+            p
+            for p in parts
+            if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset
+        ]
         for other, parts in known.items()
         if _compatible(identity, other) and _specific(other) > _specific(identity)
     }
@@ -157,7 +162,7 @@ def _cut(
 ) -> list[tuple[int, int, Span, str, list[Absence]]]:
     borders = sorted({p.first_offset for p in parts} | {p.end_offset for p in parts})
     result = []
-    for first, end in zip(borders, borders[1:], strict=False):
+    for first, end in pairwise(borders):
         here = [p for p in parts if p.first_offset <= first and p.end_offset >= end]
         if here:
             here.sort(key=lambda p: TIERS.index(_tier(p)))
@@ -170,12 +175,15 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
         loss.status = "recovered"
         return
     for number, replica in sorted(state.replicas.items()):
-        if number != ref.leader and _holds(replica.log.spans, loss) and _still_counts(
-            state, number
+        if (
+            number != ref.leader
+            and _holds(replica.log.spans, loss)
+            and _still_counts(state, number)
         ):
             loss.copies.append(
-                SurvivingCopy(number, "replica", replica.as_of or "",
-                              _destroyed_when(state, number))
+                SurvivingCopy(
+                    number, "replica", replica.as_of or "", _destroyed_when(state, number)
+                )
             )
     for copy in state.history.copies:
         if _holds(copy.spans, loss):
@@ -240,7 +248,9 @@ def _finding(loss: Loss) -> Finding:
     committed = loss.tier != "acknowledged_by_leader"
     invariant = "committed_records_survive" if committed else "acknowledged_records_survive"
     last = loss.end_offset - 1
-    where = f"offset {last}" if last == loss.first_offset else f"offsets {loss.first_offset}..{last}"
+    where = (
+        f"offset {last}" if last == loss.first_offset else f"offsets {loss.first_offset}..{last}"
+    )
     words = {
         "consumed": "given to a consumer",
         "acknowledged_by_isr": "acknowledged with acks=all",
@@ -260,7 +270,13 @@ def _finding(loss: Loss) -> Finding:
         invariant,
         "critical" if committed and loss.status != "recovered" else "warning",
         f"{where}, {words}: {ending} ({loss.cause})",
-        ("loss", loss.first_offset, loss.end_offset, loss.record.leader_epoch,
-         loss.record.content, loss.tier),
+        (
+            "loss",
+            loss.first_offset,
+            loss.end_offset,
+            loss.record.leader_epoch,
+            loss.record.content,
+            loss.tier,
+        ),
         steps[:12],
     )

@@ -71,10 +71,7 @@ def _last_one_standing(state: State, leader: int, term: Term | None) -> bool:
     needed = state.settings.min_insync_replicas
     if needed is None or needed < 2 or term is None:
         return False
-    for isr in (term.isr_before, term.isr):
-        if isr is not None and len(isr) < needed:
-            return True
-    return False
+    return any(i is not None and len(i) < needed for i in (term.isr_before, term.isr))
 
 
 def _cut_by(state: State, leader: int | None, first: int, term: Term | None) -> str | None:

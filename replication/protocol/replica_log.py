@@ -1,4 +1,4 @@
-"""The records one replica holds, run-length encoded: the state that append and truncation change."""
+"""The records one replica holds, run-length encoded: what append and truncation change."""
 
 from dataclasses import dataclass, field
 

@@ -145,8 +145,11 @@ def _against_reference(
         if term is not None:
             return [_absence(state, ref, promise, first, end, term, back=False, final=None)]
         who = "the current leader" if ref.leader is None else f"leader {ref.leader}"
-        what = f"the log directory of broker {ref.leader}" if ref.leader is not None else (
-            "the controller's history (metadata log or state-change.log)")
+        what = (
+            f"the log directory of broker {ref.leader}"
+            if ref.leader is not None
+            else ("the controller's history (metadata log or state-change.log)")
+        )
         return [Doubt(first, end, promise, f"the log of {who} was not handed over", what)]
     result: list[Absence | Doubt | None] = []
     log = replica.log
@@ -164,7 +167,12 @@ def _against_reference(
 
 
 def _compare(
-    state: State, ref: Reference, promise: Promise, first: int, end: int, held: Span,
+    state: State,
+    ref: Reference,
+    promise: Promise,
+    first: int,
+    end: int,
+    held: Span,
     term: Term | None,
 ) -> Absence | Doubt | None:
     same = same_record(promise.span, held)
@@ -177,12 +185,20 @@ def _compare(
     if same is False:
         return _absence(state, ref, promise, first, end, term, back=False, final=True, held=held)
     if promise.span.content is not None:
-        return Doubt(first, end, promise,
-                     "the same content stands there under another leader epoch",
-                     "the segments' payloads")
-    return Doubt(first, end, promise,
-                 "known by offset alone, and a truncation or epoch start at or below it may have "
-                 "followed", "an acknowledgement log with payload ids")
+        return Doubt(
+            first,
+            end,
+            promise,
+            "the same content stands there under another leader epoch",
+            "the segments' payloads",
+        )
+    return Doubt(
+        first,
+        end,
+        promise,
+        "known by offset alone, and a truncation or epoch start at or below it may have followed",
+        "an acknowledgement log with payload ids",
+    )
 
 
 def _by_position(
@@ -214,8 +230,15 @@ def _in_hole(
         return [None]
     if term is not None:
         return [_absence(state, ref, promise, first, end, term, back=False, final=None)]
-    return [Doubt(first, end, promise, f"nobody saw what broker {ref.leader} holds there",
-                  f"the log directory of broker {ref.leader}")]
+    return [
+        Doubt(
+            first,
+            end,
+            promise,
+            f"nobody saw what broker {ref.leader} holds there",
+            f"the log directory of broker {ref.leader}",
+        )
+    ]
 
 
 def _beyond_end(
@@ -226,7 +249,9 @@ def _beyond_end(
     if term is not None or replica.tail_known:
         return _absence(state, ref, promise, first, end, term, back=False, final=True)
     return Doubt(
-        first, end, promise,
+        first,
+        end,
+        promise,
         f"leader {ref.leader}'s copy ends at {replica.log.log_end_offset} but is not of a cleanly "
         "stopped broker: a short tail proves nothing",
         f"the log directory of broker {ref.leader}, copied after a clean stop",
@@ -234,23 +259,35 @@ def _beyond_end(
 
 
 def _absence(
-    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None,
-    *, back: bool, final: bool | None, held: Span | None = None,
+    state: State,
+    ref: Reference,
+    promise: Promise,
+    first: int,
+    end: int,
+    term: Term | None,
+    *,
+    back: bool,
+    final: bool | None,
+    held: Span | None = None,
 ) -> Absence:
     steps = [Step(promise.event_id, _promised(promise, first, end))]
     if term is not None:
         start = term_start(state, term)
         steps.append(
-            Step(term.start_event_id or term.event_id,
-                 f"broker {term.leader} leads epoch {term.leader_epoch} from offset {start}: "
-                 f"its log ended below {end}")
+            Step(
+                term.start_event_id or term.event_id,
+                f"broker {term.leader} leads epoch {term.leader_epoch} from offset {start}: "
+                f"its log ended below {end}",
+            )
         )
     replica = ref.replica
     if final and replica is not None:
         because = f"leader {ref.leader}'s log ends at {replica.log.log_end_offset}"
         if held is not None:
-            epoch = "" if held.leader_epoch is None else f" of epoch {held.leader_epoch}"
-            because = f"leader {ref.leader} holds another record{epoch} at {_range(first, end)}"
+            leader_epoch = "" if held.leader_epoch is None else f" of epoch {held.leader_epoch}"
+            because = (
+                f"leader {ref.leader} holds another record{leader_epoch} at {_range(first, end)}"
+            )
         steps.append(Step(replica.as_of or promise.event_id, because))
     return Absence(first, end, promise, term, back, final, steps)
 

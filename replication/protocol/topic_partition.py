@@ -13,7 +13,7 @@ from replication.protocol.replica_log import ReplicaLog
 
 @dataclass(slots=True)
 class Replica:
-    """One replica as far as events tell. leader: whom it follows; role: leader, follower or None."""
+    """One replica as far as events tell. leader: whom it follows; role: leader or follower."""
 
     replica: int
     log: ReplicaLog = field(default_factory=ReplicaLog)

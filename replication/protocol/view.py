@@ -10,7 +10,7 @@ from replication.protocol.topic_partition import Promise, State
 
 @dataclass(slots=True)
 class View:
-    """The state of one topic partition with the questions that several invariants share answered."""
+    """One topic partition's state, with the questions that invariants share answered."""
 
     state: State
     ref: Reference

@@ -32,8 +32,11 @@ def _field_types(kind: str) -> dict[str, tuple[str, bool]]:
     """Column name -> (type word, required) for one kind, from the dataclass's annotations."""
     result = {}
     fact_type = ev.FACT_TYPES[kind]
-    defaults = {f.name for f in fact_type.__dataclass_fields__.values()
-                if f.default is not f.default_factory}
+    defaults = {
+        f.name
+        for f in fact_type.__dataclass_fields__.values()
+        if f.default is not f.default_factory
+    }
     for name, hint in get_type_hints(fact_type).items():
         if name == "kind":
             continue
@@ -86,7 +89,7 @@ def to_row(event: ev.Event) -> dict[str, Any]:
 
 
 def content_id(row: Mapping[str, Any]) -> str:
-    """The content-derived identity of a row: everything but event_id itself, null or absent alike."""
+    """The content-derived identity of a row: all but event_id, null or absent alike."""
     body = {k: v for k, v in row.items() if k != "event_id" and v is not None}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -115,11 +118,15 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     fact = _fact(kind, row)
     source = None
     if row.get("source_path") is not None:
-        source = ev.Source(_text(row, "source_path"), _number(row, "source_line", False),
-                           _number(row, "source_byte_offset", False))
+        source = ev.Source(
+            _text(row, "source_path"),
+            _number(row, "source_line", False),
+            _number(row, "source_byte_offset", False),
+        )
     sequence = _number(row, "sequence", True)
     partition = _number(row, "partition", True)
-    assert sequence is not None and partition is not None
+    assert sequence is not None
+    assert partition is not None
     grade = row.get("grade") or "forensic"
     if grade not in ("traced", "forensic"):
         raise Misfit(f"grade {grade!r} is neither traced nor forensic")
@@ -140,7 +147,7 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
 
 
 def _fact(kind: str, row: Mapping[str, Any]) -> ev.Fact:
-    values = {}
+    values: dict[str, Any] = {}
     types = FIELD_TYPES[kind]
     for name in FACT_COLUMNS:
         value = row.get(name)
@@ -170,8 +177,10 @@ def _converted(name: str, word: str, value: Any) -> Any:
         return tuple(_span(name, v) for v in _list(name, value))
     if word == "epoch_entries":
         return tuple(
-            EpochEntry(_whole(name, _item(name, v, "leader_epoch")),
-                       _whole(name, _item(name, v, "start_offset")))
+            EpochEntry(
+                _whole(name, _item(name, v, "leader_epoch")),
+                _whole(name, _item(name, v, "start_offset")),
+            )
             for v in _list(name, value)
         )
     if word == "bool":
@@ -184,14 +193,18 @@ def _converted(name: str, word: str, value: Any) -> Any:
 
 
 def _span(name: str, value: Any) -> Span:
-    epoch = _item(name, value, "leader_epoch", None)
+    leader_epoch = _item(name, value, "leader_epoch", None)
     content = _item(name, value, "content", None)
     first = _whole(name, _item(name, value, "first_offset"))
     end = _whole(name, _item(name, value, "end_offset"))
     if end <= first:
         raise Misfit(f"{name} holds an empty span [{first}, {end})")
-    return Span(first, end, None if epoch is None else _whole(name, epoch),
-                None if content is None else _whole(name, content))
+    return Span(
+        first,
+        end,
+        None if leader_epoch is None else _whole(name, leader_epoch),
+        None if content is None else _whole(name, content),
+    )
 
 
 def _item(name: str, value: Any, key: str, *default: Any) -> Any:

@@ -86,9 +86,12 @@ def headline(answer: dict[str, Any]) -> str:
     partitions = len(answer["partitions"])
     where = f"{partitions} partition" + ("" if partitions == 1 else "s")
     if not violated:
-        undecided = {(v["topic"], v["partition"]) for v in answer["verdicts"]
-                     if v["verdict"] == "UNKNOWN" and v["invariant"] in (
-                         "committed_records_survive", "log_matching")}
+        undecided = {
+            (v["topic"], v["partition"])
+            for v in answer["verdicts"]
+            if v["verdict"] == "UNKNOWN"
+            and v["invariant"] in ("committed_records_survive", "log_matching")
+        }
         if undecided:
             return f"Nothing is shown to be wrong in {where}; {len(undecided)} not fully decided."
         return f"Nothing lost, nothing diverged in {where}."
@@ -134,18 +137,27 @@ def _badness(loss: dict[str, Any]) -> tuple[int, int, str, int, int]:
     return (
         tier.index(loss["tier"]) if loss["tier"] in tier else 9,
         status.index(loss["status"]),
-        loss["topic"], loss["partition"], loss["first_offset"],
+        loss["topic"],
+        loss["partition"],
+        loss["first_offset"],
     )
 
 
 def _other_violations(answer: dict[str, Any]) -> list[str]:
-    told = {"committed_records_survive", "acknowledged_records_survive",
-            "consumed_records_survive", "log_matching"}
+    told = {
+        "committed_records_survive",
+        "acknowledged_records_survive",
+        "consumed_records_survive",
+        "log_matching",
+    }
     lines = []
     for v in answer["verdicts"]:
         if v["verdict"] == "VIOLATED" and v["invariant"] not in told:
-            lines += [f"BROKEN  {name(v)}  {v['invariant']}: {v['reason']}",
-                      f"  proof: replication-analyzer explain {v['finding_ids'][0]} PATH", ""]
+            lines += [
+                f"BROKEN  {name(v)}  {v['invariant']}: {v['reason']}",
+                f"  proof: replication-analyzer explain {v['finding_ids'][0]} PATH",
+                "",
+            ]
     return lines
 
 
@@ -162,8 +174,10 @@ def _table(answer: dict[str, Any]) -> list[str]:
     body = sorted(rows[1:], key=lambda r: min(order.get(c, 3) for c in r[1:]))
     limit = 40
     widths = [max(len(r[i]) for r in [rows[0], *body[:limit]]) for i in range(len(rows[0]))]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip()
-             for r in [rows[0], *body[:limit]]]
+    lines = [
+        "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip()
+        for r in [rows[0], *body[:limit]]
+    ]
     if len(body) > limit:
         lines.append(f"... and {len(body) - limit} more partitions, none of them worse")
     return [*lines, ""]
@@ -185,9 +199,11 @@ def _unknowns(answer: dict[str, Any]) -> list[str]:
 
 def _input(answer: dict[str, Any]) -> list[str]:
     counts = answer["input"]
-    lines = [f"Read {counts['files']} files; {counts['events']} events: {counts['applied']} "
-             f"applied, {counts['duplicates']} duplicates, {counts['quarantined']} quarantined, "
-             f"{counts['held']} held."]
+    lines = [
+        f"Read {counts['files']} files; {counts['events']} events: {counts['applied']} "
+        f"applied, {counts['duplicates']} duplicates, {counts['quarantined']} quarantined, "
+        f"{counts['held']} held."
+    ]
     unreadable = counts["unreadable"]
     if unreadable:
         lines.append(f"{len(unreadable)} places could not be read:")
@@ -203,8 +219,11 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
     """
-    lines = [f"{finding['invariant']} is violated for {name(finding)}",
-             f"  {finding['summary']}", ""]
+    lines = [
+        f"{finding['invariant']} is violated for {name(finding)}",
+        f"  {finding['summary']}",
+        "",
+    ]
     for number, step in enumerate(finding["witness"], start=1):
         lines.append(f"{number}. {step['because']}")
         event = events.get(step["event_id"])
@@ -225,8 +244,10 @@ def draw(state: Any, at: int | None) -> str:
     registration = state.registration
     when = "at the end" if at is None else f"after event {at}"
     isr = ",".join(str(r) for r in registration.isr or ())
-    lines = [f"{state.topic}-{state.partition} {when}: leader {registration.leader}, leader epoch "
-             f"{registration.leader_epoch}, ISR {isr}"]
+    lines = [
+        f"{state.topic}-{state.partition} {when}: leader {registration.leader}, leader epoch "
+        f"{registration.leader_epoch}, ISR {isr}"
+    ]
     for number, replica in sorted(state.replicas.items()):
         cells = " ".join(
             f"[{'-' if s.leader_epoch is None else 'e' + str(s.leader_epoch)}"
@@ -235,6 +256,8 @@ def draw(state: Any, at: int | None) -> str:
         )
         mark = "*" if number == registration.leader else " "
         high = "" if replica.high_watermark is None else f"  | {replica.high_watermark}"
-        lines.append(f"  {number}{mark} start {replica.log.log_start_offset}  {cells}  end "
-                     f"{replica.log.log_end_offset}{high}")
+        lines.append(
+            f"  {number}{mark} start {replica.log.log_start_offset}  {cells}  end "
+            f"{replica.log.log_end_offset}{high}"
+        )
     return "\n".join(lines)

@@ -19,20 +19,29 @@ def judge(view: View) -> Verdict:
     if findings:
         return violated(NAME, findings)
     if not view.supplied("acknowledgements"):
-        return unknown(NAME, "no acknowledgement log was handed over",
-                       ["an acknowledgement log of the producers"], missing=True)
+        return unknown(
+            NAME,
+            "no acknowledgement log was handed over",
+            ["an acknowledgement log of the producers"],
+            missing=True,
+        )
     doubts = view.doubts_of("acks_all", "acks_1")
     if doubts:
         first = doubts[0]
         return unknown(
-            NAME, f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
+            NAME,
+            f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
     if view.ref.replica is None and view.state.history.acknowledgements:
-        return unknown(NAME, "the leader's log was not handed over",
-                       ["the log directories of the brokers"])
+        return unknown(
+            NAME, "the leader's log was not handed over", ["the log directories of the brokers"]
+        )
     number = sum(
         p.span.end_offset - p.span.first_offset for p in view.state.history.acknowledgements
     )
-    return holds(NAME, f"leader {view.ref.leader}'s log holds all {number} acknowledged records "
-                       "that retention left")
+    return holds(
+        NAME,
+        f"leader {view.ref.leader}'s log holds all {number} acknowledged records "
+        "that retention left",
+    )

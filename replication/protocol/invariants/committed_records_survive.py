@@ -23,20 +23,29 @@ def judge(view: View) -> Verdict:
     if doubts:
         first = doubts[0]
         return unknown(
-            NAME, f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
+            NAME,
+            f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
     if view.ref.replica is None:
-        who = "no leader is known" if view.ref.leader is None else (
-            f"the log of leader {view.ref.leader} was not handed over")
-        wanted = "the log directories of the brokers" if view.ref.leader is None else (
-            f"the log directory of broker {view.ref.leader}")
+        who = (
+            "no leader is known"
+            if view.ref.leader is None
+            else (f"the log of leader {view.ref.leader} was not handed over")
+        )
+        wanted = (
+            "the log directories of the brokers"
+            if view.ref.leader is None
+            else (f"the log directory of broker {view.ref.leader}")
+        )
         return unknown(NAME, who, [wanted])
     history = view.state.history
     if not history.commitments and not view.supplied("acknowledgements") and view.ref.spans:
         return unknown(
-            NAME, "nothing says what was committed: no acknowledgements and no high watermarks",
-            ["an acknowledgement log", "replication-offset-checkpoint"], missing=True,
+            NAME,
+            "nothing says what was committed: no acknowledgements and no high watermarks",
+            ["an acknowledgement log", "replication-offset-checkpoint"],
+            missing=True,
         )
     count = sum(1 for p in history.acknowledgements if p.how == "acks_all")
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"

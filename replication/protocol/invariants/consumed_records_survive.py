@@ -18,13 +18,18 @@ def judge(view: View) -> Verdict:
     if findings:
         return violated(NAME, findings)
     if not view.supplied("consumptions"):
-        return unknown(NAME, "no consumption log was handed over",
-                       ["a consumption log of the consumers"], missing=True)
+        return unknown(
+            NAME,
+            "no consumption log was handed over",
+            ["a consumption log of the consumers"],
+            missing=True,
+        )
     doubts = view.doubts_of("consumed")
     if doubts:
         first = doubts[0]
         return unknown(
-            NAME, f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
+            NAME,
+            f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
     return holds(NAME, f"leader {view.ref.leader}'s log holds every consumed record")

@@ -13,9 +13,16 @@ def judge(view: View) -> Verdict:
     if broken:
         return violated(NAME, broken)
     known = [r for r in view.state.replicas.values() if r.captured]
-    if known and all(r.tail_known and r.high_watermark is not None for r in known):
-        if all((r.high_watermark or 0) <= r.log.log_end_offset for r in known):
-            return holds(NAME, "every cleanly stopped replica's checkpointed high watermark is "
-                               "within its log")
-    return judge_by_trace(view, NAME, "no high watermark passed its log's end",
-                          "log directories of cleanly stopped brokers")
+    if known and all(
+        r.tail_known and r.high_watermark is not None and r.high_watermark <= r.log.log_end_offset
+        for r in known
+    ):
+        return holds(
+            NAME, "every cleanly stopped replica's checkpointed high watermark is within its log"
+        )
+    return judge_by_trace(
+        view,
+        NAME,
+        "no high watermark passed its log's end",
+        "log directories of cleanly stopped brokers",
+    )

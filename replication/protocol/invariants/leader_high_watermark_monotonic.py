@@ -9,5 +9,9 @@ NAME = "leader_high_watermark_monotonic"
 
 def judge(view: View) -> Verdict:
     """VIOLATED when a leader's high watermark fell; a follower's may lawfully fall."""
-    return judge_by_trace(view, NAME, "no leader's high watermark fell",
-                          "broker logs with kafka.cluster.Partition at DEBUG")
+    return judge_by_trace(
+        view,
+        NAME,
+        "no leader's high watermark fell",
+        "broker logs with kafka.cluster.Partition at DEBUG",
+    )

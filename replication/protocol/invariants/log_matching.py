@@ -25,14 +25,21 @@ def judge(view: View) -> Verdict:
             ["the segments of both replicas, read again: the epoch is outside the CRC"],
         )
     missing = uncaptured(view.state)
-    known = [r for r in view.state.replicas.values() if r.captured or view.covered(
-        "replica_trace", r.replica)]
+    known = [
+        r
+        for r in view.state.replicas.values()
+        if r.captured or view.covered("replica_trace", r.replica)
+    ]
     if view.state.settings.deleted and (missing or not known):
         return holds(NAME, "the topic was deleted: no replica is left to differ")
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
-        return unknown(NAME, "not every assigned replica's log was handed over",
-                       names or ["the log directories of the brokers"], missing=not known)
+        return unknown(
+            NAME,
+            "not every assigned replica's log was handed over",
+            names or ["the log directories of the brokers"],
+            missing=not known,
+        )
     pending = [d for d in view.divergences if d.status == "pending"]
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
@@ -47,15 +54,17 @@ def finding(view: View, d: Divergence) -> Finding:
     steps = []
     for number in (d.a, d.b):
         replica = state.replicas[number]
-        held = [s for s in replica.log.spans
-                if s.first_offset <= d.first_offset < s.end_offset][0]
-        epoch = "no epoch" if held.leader_epoch is None else f"epoch {held.leader_epoch}"
+        held = next(s for s in replica.log.spans if s.first_offset <= d.first_offset < s.end_offset)
+        leader_epoch = "no epoch" if held.leader_epoch is None else f"epoch {held.leader_epoch}"
         content = "" if held.content is None else f", content {held.content}"
-        steps.append(Step(replica.as_of or "", f"replica {number} holds {epoch}{content} at "
-                                               f"{where}"))
+        steps.append(
+            Step(replica.as_of or "", f"replica {number} holds {leader_epoch}{content} at {where}")
+        )
     return Finding(
-        NAME, "critical",
+        NAME,
+        "critical",
         f"replicas {d.a} and {d.b} hold different records at {where}, and no truncation will "
         "mend it",
-        ("divergence", d.a, d.b, d.first_offset, d.end_offset), steps,
+        ("divergence", d.a, d.b, d.first_offset, d.end_offset),
+        steps,
     )

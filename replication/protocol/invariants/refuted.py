@@ -7,8 +7,13 @@ from replication.protocol.view import View
 def findings(view: View, name: str) -> list[Finding]:
     """The refutations of one invariant as findings."""
     return [
-        Finding(name, "critical", r.summary, ("step", r.witness),
-                [Step(event_id, because) for event_id, because in r.witness])
+        Finding(
+            name,
+            "critical",
+            r.summary,
+            ("step", r.witness),
+            [Step(event_id, because) for event_id, because in r.witness],
+        )
         for r in view.state.history.refutations
         if r.invariant == name
     ]
@@ -20,10 +25,17 @@ def judge_by_controller(view: View, name: str, reason: str) -> Verdict:
     if broken:
         return violated(name, broken)
     if not view.state.history.terms:
-        return unknown(name, "no election and no leader was observed",
-                       ["the metadata log (KRaft) or state-change.log (ZooKeeper)"], missing=True)
-    how = "the controller's whole history" if view.covered("controller_history") else (
-        f"{len(view.state.history.terms)} observed terms of leadership")
+        return unknown(
+            name,
+            "no election and no leader was observed",
+            ["the metadata log (KRaft) or state-change.log (ZooKeeper)"],
+            missing=True,
+        )
+    how = (
+        "the controller's whole history"
+        if view.covered("controller_history")
+        else (f"{len(view.state.history.terms)} observed terms of leadership")
+    )
     return holds(name, f"{reason} (in {how})")
 
 
@@ -36,6 +48,7 @@ def judge_by_trace(view: View, name: str, reason: str, loggers: str) -> Verdict:
     untraced = [b for b in sorted(leaders) if not view.covered("replica_trace", b)]
     if untraced or not leaders:
         names = ", ".join(str(b) for b in untraced) or "the leaders"
-        return unknown(name, f"the steps of broker {names} were not traced", [loggers],
-                       missing=True)
+        return unknown(
+            name, f"the steps of broker {names} were not traced", [loggers], missing=True
+        )
     return holds(name, reason)

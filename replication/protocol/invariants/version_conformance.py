@@ -15,12 +15,21 @@ def judge(view: View) -> Verdict:
         return violated(NAME, broken)
     if declared_behaviour(view.state) is None:
         version = view.state.settings.kafka_version
-        why = "the Kafka version is not known" if version is None else (
-            f"{version} is no Apache Kafka version whose rules are known")
-        return unknown(NAME, why, ["broker logs from a start (they print the version)",
-                                   "--kafka VERSION"], missing=version is None)
+        why = (
+            "the Kafka version is not known"
+            if version is None
+            else (f"{version} is no Apache Kafka version whose rules are known")
+        )
+        return unknown(
+            NAME,
+            why,
+            ["broker logs from a start (they print the version)", "--kafka VERSION"],
+            missing=version is None,
+        )
     return judge_by_trace(
-        view, NAME, f"every traced step follows the rules of {view.state.settings.kafka_version}",
+        view,
+        NAME,
+        f"every traced step follows the rules of {view.state.settings.kafka_version}",
         "broker logs with kafka.cluster.Partition, kafka.server.ReplicaFetcherThread and the log "
         "class at TRACE",
     )
