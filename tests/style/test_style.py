@@ -103,9 +103,10 @@ def test_no_dead_file() -> None:
 
 
 def test_committed_files_name_no_machine_and_no_registry() -> None:
+    # Incidents are what brokers wrote on their own machines, byte for byte.
     pattern = "|".join(house_rules.NOT_IN_COMMITTED_FILES)
     found = subprocess.run(
-        ["git", "grep", "-nIE", "--untracked", pattern],
+        ["git", "grep", "-nIE", "--untracked", pattern, "--", ".", ":!tests/incidents"],
         cwd=ROOT,
         capture_output=True,
         text=True,
