@@ -47,7 +47,7 @@ class LogLineFact:
 
 
 def is_broker_log(path: Path) -> bool:
-    """Whether the file's content is a broker's or controller's text log, in any layout, packed or not."""
+    """Whether the content is a broker's or controller's text log, in any layout, packed or not."""
     return looks_like_broker_log(path)
 
 

@@ -1,8 +1,9 @@
 """The layouts broker logs come in, and the way from a file's bytes to the few lines worth reading.
 
 A log file may hold gigabytes of which little matters, so whole blocks are searched for the loggers
-that line families know; only lines of those loggers are taken apart. Layouts that carry the logger
-elsewhere than in brackets are read line by line, and wrappers (docker, journald) are taken off first.
+that line families know; of their lines those are taken apart that begin as a family's do. Layouts
+that carry the logger elsewhere than in brackets are read line by line, and wrappers (docker,
+journald) are taken off first.
 """
 
 import bz2
@@ -14,18 +15,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from replication.evidence.line_families import (
     LOGGER_IN_BRACKETS,
     LOGGERS,
+    RARE_WORDINGS,
     START,
     short_logger,
 )
 
 _BLOCK = 1 << 20
-# A line (or a settings dump) beyond this is no log line; what is read of it is given up.
+# A line beyond this is no log line; what is read of it is given up.
 LONGEST_LINE = 8 << 20
+# A settings dump is 10 to 40 kB; one that a block's end cuts is carried over up to this size.
+_LONGEST_DUMP = 1 << 18
 _SAMPLE = 1 << 18
 _SAMPLE_LINES = 600
 
@@ -58,6 +62,7 @@ _JSON_MESSAGE = re.compile(
     + rb" +)?"
     + START.encode()
 )
+_RARE_WORDINGS = tuple(wording.encode() for wording in RARE_WORDINGS)
 _DUMP_TITLE = b"KafkaConfig values:"
 
 _BROKER_LOGGER = re.compile(
@@ -67,8 +72,7 @@ _BROKER_LOGGER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(NamedTuple):
     """A line of a logger that families know. `at` in ms since the epoch, None without a date."""
 
     number: int
@@ -77,8 +81,7 @@ class LogLine:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A place that could not be read as lines: `reason` says why."""
 
     number: int
@@ -96,9 +99,7 @@ class Clock:
 
     def at(self, header: re.Match[bytes]) -> int | None:
         """None where the layout prints no date, or an impossible one."""
-        date, minute, second, fraction, zone = header.group(
-            "date", "minute", "second", "fraction", "zone"
-        )
+        date, minute, second, fraction, zone = header.groups()
         if date is None:
             return None
         if self._minute != (date, minute, zone):
@@ -106,8 +107,11 @@ class Clock:
             self._base = self._milliseconds(date, minute, zone)
         if self._base is None:
             return None
-        milliseconds = int((fraction or b"0").ljust(3, b"0")[:3])
-        return self._base + int(second) * 1000 + milliseconds
+        if fraction is None:
+            fraction = b"000"
+        elif len(fraction) != 3:
+            fraction = fraction.ljust(3, b"0")[:3]
+        return self._base + int(second) * 1000 + int(fraction)
 
     def _milliseconds(self, date: bytes, minute: bytes, zone: bytes | None) -> int | None:
         try:
@@ -404,7 +408,7 @@ class LineReader:
         self._year = year
         # The number of the first line of the block in hand.
         self._number = 1
-        # Up to where its lines are counted, and the number of the line there.
+        # Up to where in the block lines are counted, and the number of the line there.
         self._counted_to, self._counted = 0, 1
 
     def lines(self) -> Iterator[LogLine | Skipped]:
@@ -436,9 +440,11 @@ class LineReader:
             carried = self._unfinished_dump(text) if layout.form == "brackets" else b""
             if carried:
                 text = text[: -len(carried)]
+            self._counted_to, self._counted = 0, self._number
             yield from scan(text)
-            self._number += text.count(b"\n")
+            self._number = self._line_at(text, len(text))
         if carried:
+            self._counted_to, self._counted = 0, self._number
             yield from scan(carried)
 
     def _blocks(self, stream: BinaryIO, sample: bytes) -> Iterator[bytes | Skipped]:
@@ -476,59 +482,53 @@ class LineReader:
     @staticmethod
     def _unfinished_dump(text: bytes) -> bytes:
         """The settings dump that the block ends in, from its first line on, or nothing."""
-        title = text.rfind(_DUMP_TITLE)
+        title = text.rfind(_DUMP_TITLE, max(0, len(text) - _LONGEST_DUMP))
         if title < 0:
             return b""
         start = text.rfind(b"\n", 0, title) + 1
-        if len(text) - start > LONGEST_LINE or _end_of_dump(text, title) < len(text):
+        if _end_of_dump(text, title) < len(text):
             return b""
         return text[start:]
 
     def _scan_brackets(self, block: bytes) -> Iterator[LogLine]:
         """`[time] LEVEL message (logger)`, perhaps with a thread behind the logger."""
-        self._counted_to, self._counted = 0, self._number
-        line_end = 0
-        title = block.find(_DUMP_TITLE)
-        known = _KNOWN.match
-        for match in _IN_BRACKETS.finditer(block):
-            place = match.start()
-            start = block.rfind(b"\n", 0, place) + 1
-            if known(block, start) is None or place < line_end:
-                continue
-            while 0 <= title < start:
-                yield from self._dump(block, title)
-                title = block.find(_DUMP_TITLE, title + 1)
-            line_end = block.find(b"\n", place)
+        for start in self._known_lines(block):
             header = _HEADER.match(block, start)
             if header is None:
                 continue
-            line = block[header.end() : line_end]
-            trailing = _TRAILING_LOGGER.search(line)
-            logger = None
-            if trailing:
-                logger = short_logger(trailing["logger"].decode())
-                line = line[: trailing.start()]
+            begin = header.end()
+            if block.startswith(_DUMP_TITLE, begin):
+                # One message of many lines; the logger stands behind the last.
+                line, logger = block[begin : _end_of_dump(block, begin)], "KafkaConfig"
+            else:
+                line, logger = _without_logger(block[begin : block.find(b"\n", begin)])
             message = line.decode("utf-8", "replace")
             yield LogLine(self._line_at(block, start), self._clock.at(header), logger, message)
-        while title >= 0:
-            yield from self._dump(block, title)
-            title = block.find(_DUMP_TITLE, title + 1)
+
+    @staticmethod
+    def _known_lines(block: bytes) -> Iterator[int]:
+        """Where lines begin that families may know, in order."""
+        rare = [
+            block.rfind(b"\n", 0, place) + 1
+            for wording in _RARE_WORDINGS
+            for place in _places_of(wording, block)
+        ]
+        known, last = _KNOWN.match, -1
+        starts = []
+        for match in _IN_BRACKETS.finditer(block):
+            start = block.rfind(b"\n", 0, match.start()) + 1
+            if known(block, start) and start != last:
+                starts.append(start)
+                last = start
+        if not rare:
+            return iter(starts)
+        return iter(sorted({*starts, *(start for start in rare if known(block, start))}))
 
     def _line_at(self, block: bytes, place: int) -> int:
         """The number of the line at that place of the block; places only grow."""
         self._counted += block.count(b"\n", self._counted_to, place)
         self._counted_to = place
         return self._counted
-
-    def _dump(self, block: bytes, title: int) -> Iterator[LogLine]:
-        """A settings dump as one message; its logger would stand behind the last line."""
-        start = block.rfind(b"\n", 0, title) + 1
-        header = _HEADER.match(block, start)
-        if header is None or header.end() != title:
-            return
-        message = block[title : _end_of_dump(block, title)].decode("utf-8", "replace")
-        at = self._clock.at(header)
-        yield LogLine(self._line_at(block, start), at, "KafkaConfig", message)
 
     def _scan_each_line(self, block: bytes) -> Iterator[LogLine]:
         """`time LEVEL [thread] logger - message` and messages without a logger."""
@@ -551,7 +551,6 @@ class LineReader:
                     yield LogLine(number, self._clock.at(header), logger, message)
 
     def _scan_json(self, block: bytes) -> Iterator[LogLine]:
-        self._counted_to, self._counted = 0, self._number
         line_end = -1
         for match in _JSON_MESSAGE.finditer(block):
             if match.start() < line_end:
@@ -577,6 +576,21 @@ class LineReader:
         text = inner[header.end() : trailing.start()].decode("utf-8", "replace")
         name = short_logger(trailing["logger"].decode())
         return [LogLine(number, self._clock.at(header), name, text)]
+
+
+def _places_of(wording: bytes, block: bytes) -> Iterator[int]:
+    place = block.find(wording)
+    while place >= 0:
+        yield place
+        place = block.find(wording, place + 1)
+
+
+def _without_logger(line: bytes) -> tuple[bytes, str | None]:
+    """The message, and the logger that stands behind it in brackets."""
+    trailing = _TRAILING_LOGGER.search(line)
+    if trailing is None:
+        return line, None
+    return line[: trailing.start()], short_logger(trailing["logger"].decode())
 
 
 def _end_of_dump(block: bytes, title: int) -> int:

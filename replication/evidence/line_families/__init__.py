@@ -58,13 +58,12 @@ class FamilyIndex:
     """Families by the first word of their text; those of any word are tried for every message."""
 
     def __init__(self, families: Iterable[LineFamily]) -> None:
-        self._by_word: dict[str, list[LineFamily]] = {}
-        self._of_any_word: list[LineFamily] = []
-        for family in families:
-            for word in family.words:
-                self._by_word.setdefault(word, []).append(family)
-            if not family.words:
-                self._of_any_word.append(family)
+        families = tuple(families)
+        self._of_any_word = [family for family in families if not family.words]
+        words = {word for family in families for word in family.words}
+        self._by_word = {
+            word: [f for f in families if word in f.words] + self._of_any_word for word in words
+        }
 
     def read(
         self, message: str, logger: str | None
@@ -74,9 +73,9 @@ class FamilyIndex:
         A family with None: the line begins as that family's lines do, but the wording is unknown.
         """
         text = text_behind_prefix(message)
-        word = text.partition(" ")[0]
+        families = self._by_word.get(text.partition(" ")[0], self._of_any_word)
         claimed: LineFamily | None = None
-        for family in (*self._by_word.get(word, ()), *self._of_any_word):
+        for family in families:
             if logger is not None and logger not in family.loggers:
                 continue
             if family.trigger not in text:
@@ -121,7 +120,11 @@ def start_pattern(families: Iterable[LineFamily]) -> str:
     literal, later = _beginnings(families)
     return (
         r"(?:\[[^\]\n]*+\][,: ]++|Partition \[[^\]\n]*+\] on broker \d++: |Broker \d++ "
-        r"|Controller \d++ epoch \d++ )?+(?:" + _one_of(literal) + r"|[^\s]++" + _one_of(later) + ")"
+        r"|Controller \d++ epoch \d++ )?+(?:"
+        + _one_of(literal)
+        + r"|[^\s]++"
+        + _one_of(later)
+        + ")"
     )
 
 
@@ -138,7 +141,13 @@ def logger_pattern(loggers: Iterable[str]) -> str:
     )
 
 
+# Loggers that write much and little that matters: their few families are looked for by wording.
+_CHATTY = frozenset(("LogSegment", "LocalLog", "KafkaConfig", "AbstractConfig"))
+
 INDEX = FamilyIndex(FAMILIES)
 START = start_pattern(FAMILIES)
 LOGGERS: frozenset[str] = frozenset(logger for family in FAMILIES for logger in family.loggers)
-LOGGER_IN_BRACKETS = r"\(" + logger_pattern(LOGGERS)
+LOGGER_IN_BRACKETS = r"\(" + logger_pattern(LOGGERS - _CHATTY)
+RARE_WORDINGS: tuple[str, ...] = tuple(
+    sorted({family.trigger for family in FAMILIES if _CHATTY.intersection(family.loggers)})
+)

@@ -148,6 +148,60 @@ _SENT = LineFamily(
     ),
 )  # fmt: skip
 
+# To whom is left out: every live broker.
+_METADATA_SENT = LineFamily(
+    kind="update_metadata_sent",
+    versions="0.10 - 3.9 (ZooKeeper) TRACE",
+    loggers=_STATE_CHANGE,
+    words=("sending", "Sending"),
+    trigger="ending UpdateMetadata request ",
+    pattern=CONTROLLER_PREFIX + r"[Ss]ending UpdateMetadata request (?P<state>[\w.$]*\(.*\)) to brokers "
+    r"\w+\([\d, ]*\) for partition " + TP + r"$",
+    convert=_with_state,
+    examples=(
+        example(
+            "Controller 1 epoch 1 sending UpdateMetadata request (Leader:2,ISR:2,1,LeaderEpoch:0,"
+            "ControllerEpoch:1) to brokers Set(1, 2) for partition t-0",
+            node=1, topic="t", partition=0, controller_epoch=1, leader=2, isr=(2, 1),
+            leader_epoch=0,
+        ),
+        example(
+            "[Controller id=2 epoch=2] Sending UpdateMetadata request PartitionState("
+            "controllerEpoch=1, leader=2, leaderEpoch=2, isr=[2], zkVersion=3, replicas=[1, 2], "
+            "offlineReplicas=[1]) to brokers Set(2) for partition t-0",
+            node=2, topic="t", partition=0, controller_epoch=2, leader=2, leader_epoch=2, isr=(2,),
+            partition_epoch=3, replicas=(1, 2),
+        ),
+    ),
+)  # fmt: skip
+
+_METADATA_SENT_TO_MANY = ignored(
+    "2.6 - 3.9 (ZooKeeper): counts partitions, names none",
+    _STATE_CHANGE,
+    ("Sending",),
+    "ending UpdateMetadata request to brokers ",
+    r"Sending UpdateMetadata request to brokers \w+\([\d, ]*\) for \d+ partitions$",
+    "[Controller id=1 epoch=1] Sending UpdateMetadata request to brokers HashSet(1) for 0 partitions",
+)
+
+_CHANGE_FAILED = LineFamily(
+    kind="partition_state_change_failed",
+    versions="1.1 - 3.9 (ZooKeeper): most often, nobody could be elected",
+    loggers=_STATE_CHANGE,
+    words=("Controller",),
+    trigger=" failed to change state for partition ",
+    pattern=CONTROLLER_PREFIX + r"Controller \d+ epoch \d+ failed to change state for partition " + TP
+    + r" from (?P<from_state>\w+) to (?P<to_state>\w+)$",
+    examples=(
+        example(
+            "[Controller id=1 epoch=1] Controller 1 epoch 1 failed to change state for partition t-1 "
+            "from OfflinePartition to OnlinePartition",
+            node=1, topic="t", partition=1, controller_epoch=1, from_state="OfflinePartition",
+            to_state="OnlinePartition",
+        ),
+    ),
+)  # fmt: skip
+
 _SENDING_MANY = ignored(
     "2.6 - 3.9 (ZooKeeper): counts partitions, names none",
     _STATE_CHANGE,
@@ -421,7 +475,8 @@ _BROKERS = LineFamily(
 )  # fmt: skip
 
 _ASSIGNMENT = re.compile(
-    r"([^\s,(]+-\d+) -> (?:ReplicaAssignment\(replicas=([\d,]*)|\w+\(([\d, ]*)\))"
+    r"(\[[^\],\s]+,\d+\]|[^\s,(]+-\d+) -> "
+    r"(?:ReplicaAssignment\(replicas=([\d,]*)|\w+\(([\d, ]*)\))"
 )
 _TOPIC_IDS = re.compile(r"TopicIdReplicaAssignment\(([^,]+),(Some\([^)]*\)|None),")
 
@@ -431,7 +486,7 @@ def _assigned(match: re.Match[str]) -> list[Found]:
     ids = {topic: read_field("topic_id", text) for topic, text in _TOPIC_IDS.findall(rest)}
     found = []
     for name, replicas, others in _ASSIGNMENT.findall(rest):
-        topic, partition = topic_partition(name.removeprefix("Map("))
+        topic, partition = topic_partition(name)
         fields = {"replicas": read_field("replicas", replicas or others)}
         if topic in ids:
             fields["topic_id"] = ids[topic]
@@ -441,13 +496,19 @@ def _assigned(match: re.Match[str]) -> list[Found]:
 
 _NEW_TOPICS = LineFamily(
     kind="partition_assigned",
-    versions="1.0 - 3.9 (ZooKeeper)",
-    loggers=_ZK,
+    versions="0.10 - 3.9 (ZooKeeper)",
+    loggers=("KafkaController", "TopicChangeListener"),
     words=("New",),
     trigger="new partition replica assignment [",
-    pattern=ZK_CONTROLLER_PREFIX + r"New topics: .*new partition replica assignment \[(?P<rest>.*)\]$",
+    pattern=r"^\[(?:Controller id=|TopicChangeListener on Controller )(?P<node>\d+)\]:? New topics: "
+    r".*new partition replica assignment \[(?P<rest>.*)\]$",
     convert=_assigned,
     examples=(
+        example(
+            "[TopicChangeListener on Controller 1]: New topics: [Set(t)], deleted topics: [Set()], "
+            "new partition replica assignment [Map([t,0] -> List(2, 1))]",
+            node=1, topic="t", partition=0, replicas=(2, 1),
+        ),
         example(
             "[Controller id=1] New topics: [Set(t)], deleted topics: [HashSet()], new partition "
             "replica assignment [Set(TopicIdReplicaAssignment(t,Some(V7n8wVQPSoW6uf_6mz8VJQ),Map("
@@ -974,6 +1035,9 @@ FAMILIES: tuple[LineFamily, ...] = (
     _CHANGED_STATE,
     _SENT,
     _SENDING_MANY,
+    _METADATA_SENT,
+    _METADATA_SENT_TO_MANY,
+    _CHANGE_FAILED,
     _REMOVED_FROM_ISR,
     _REMOVING_FROM_ISR,
     _LEADER_MADE_ISR,

@@ -7,13 +7,12 @@ Groups are named like the fields they fill, and the field's name alone decides h
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Fields = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What a message says about one topic partition (or about none): a fact without place and time.
 
     `node` is the broker or controller that the message itself names as its writer.
@@ -153,30 +152,26 @@ def optional_leader(text: str) -> int | None:
     return None if bare in ("None", "-1") else int(bare)
 
 
+_REPLICA_LISTS = (
+    "isr replicas adding removing elr last_known_elr live from_isr to_isr new deleted bounced "
+    "all_live isr_before isr_after elr_before elr_after last_known_elr_before last_known_elr_after"
+)
+_NUMBERS = (
+    "leader_epoch previous_leader_epoch controller_epoch partition_epoch broker_epoch "
+    "current_leader_epoch leader_epoch_before leader_epoch_after partition_epoch_before "
+    "partition_epoch_after last_fetched_epoch requested_epoch log_start_offset log_end_offset "
+    "high_watermark to_offset from_offset end_offset start_offset first_offset fetch_offset "
+    "reset_to offset leader_log_end_offset leader_high_watermark from_high_watermark "
+    "to_high_watermark candidate_high_watermark replica follower broker bytes segment byte_offset "
+    "partitions logs cleanup_records segments required_offset"
+)
+_LEADERS = "leader previous_leader leader_before leader_after"
 _READERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(
-        ("isr", "replicas", "adding", "removing", "elr", "last_known_elr", "live", "from_isr")
-        + ("to_isr", "new", "deleted", "bounced", "all_live", "isr_before", "isr_after")
-        + ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after"),
-        replica_list,
-    ),
-    **dict.fromkeys(("topic_id",), topic_id),
+    **dict.fromkeys(_REPLICA_LISTS.split(), replica_list),
+    **dict.fromkeys(_NUMBERS.split(), whole_number),
+    **dict.fromkeys(_LEADERS.split(), optional_leader),
     **dict.fromkeys(("is_new", "completed"), yes_or_no),
-    **dict.fromkeys(
-        ("leader", "previous_leader", "leader_before", "leader_after"), optional_leader
-    ),
-    **dict.fromkeys(
-        ("leader_epoch", "previous_leader_epoch", "controller_epoch", "partition_epoch")
-        + ("broker_epoch", "current_leader_epoch", "leader_epoch_before", "leader_epoch_after")
-        + ("partition_epoch_before", "partition_epoch_after", "last_fetched_epoch")
-        + ("log_start_offset", "log_end_offset", "high_watermark", "to_offset", "from_offset")
-        + ("end_offset", "start_offset", "first_offset", "fetch_offset", "reset_to", "offset")
-        + ("leader_log_end_offset", "leader_high_watermark", "from_high_watermark")
-        + ("to_high_watermark", "candidate_high_watermark", "high_watermark_lower_bound")
-        + ("replica", "follower", "broker", "bytes", "segment", "byte_offset", "partitions", "logs")
-        + ("cleanup_records", "segments", "required_offset"),
-        whole_number,
-    ),
+    "topic_id": topic_id,
     # An empty log's last offset is -1 by arithmetic, not by absence.
     "last_offset": int,
 }
@@ -188,16 +183,31 @@ def read_field(name: str, text: str) -> Any:
     return text if reader is None else reader(text)
 
 
+def _plan(pattern: re.Pattern[str]) -> tuple[tuple[int, str, Callable[[str], Any] | None], ...]:
+    """For each named group its number, the field it fills, and how the field is read."""
+    return tuple(
+        (number, group.partition("__")[0], _READERS.get(group.partition("__")[0]))
+        for group, number in pattern.groupindex.items()
+    )
+
+
+_PLANS: dict[int, tuple[tuple[int, str, Callable[[str], Any] | None], ...]] = {}
+
+
 def found_by_groups(match: re.Match[str]) -> Found:
     """Named groups to fields. `tp`, `topic` and `partition` say where, `node` who writes;
     `name__2` is a second place where the pattern may find `name`.
     """
+    # Patterns live as long as the tables they stand in, so their identity is a key.
+    plan = _PLANS.get(id(match.re))
+    if plan is None:
+        plan = _PLANS[id(match.re)] = _plan(match.re)
     node = topic = partition = None
     fields: Fields = {}
-    for group, text in match.groupdict().items():
+    for number, name, reader in plan:
+        text = match[number]
         if text is None:
             continue
-        name = group.partition("__")[0]
         if name == "tp":
             topic, partition = topic_partition(text)
         elif name == "topic":
@@ -207,7 +217,7 @@ def found_by_groups(match: re.Match[str]) -> Found:
         elif name == "node":
             node = int(text)
         else:
-            fields[name] = read_field(name, text)
+            fields[name] = text if reader is None else reader(text)
     return Found(fields, node, topic, partition)
 
 

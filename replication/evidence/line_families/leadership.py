@@ -290,6 +290,26 @@ def _without_reason(found: Found) -> Found:
     return found
 
 
+_NOT_A_FOLLOWER = LineFamily(
+    kind="become_follower_failed",
+    versions="0.10 - 3.9 (ZooKeeper)",
+    loggers=_STATE_CHANGE,
+    words=("Received", "received"),
+    trigger="but cannot become follower since the new leader ",
+    pattern=BROKER_PREFIX
+    + r"[Rr]eceived LeaderAndIsrRequest with correlation id \d+ from controller \d+ epoch "
+    r"(?P<controller_epoch>\d+) for partition " + TP + r"(?: \(last update controller epoch \d+\))? "
+    r"but cannot become follower since the new leader (?P<leader>-?\d+) is unavailable\.$",
+    examples=(
+        example(
+            "[Broker id=3] Received LeaderAndIsrRequest with correlation id 1 from controller 3 "
+            "epoch 2 for partition t-0 (last update controller epoch 1) but cannot become follower "
+            "since the new leader 1 is unavailable.",
+            node=3, topic="t", partition=0, controller_epoch=2, leader=1,
+        ),
+    ),
+)  # fmt: skip
+
 _CACHED = LineFamily(
     kind="leadership_cached",
     versions="0.10 - 3.9 (ZooKeeper)",
@@ -412,6 +432,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _SKIPPED_ZOOKEEPER,
     _RECEIVED,
     _IGNORED_REQUEST,
+    _NOT_A_FOLLOWER,
     _CACHED,
     _STARTED,
     _COMPLETED,

@@ -14,7 +14,7 @@ from replication.evidence.line_families.family import (
 )
 from replication.evidence.line_families.settings import pairs
 
-_LOG = ("Log", "UnifiedLog", "LocalLog", "LogLoader")
+_LOG = ("Log", "UnifiedLog", "LogLoader")
 _MANAGER = ("LogManager",)
 _EPOCHS = ("LeaderEpochFileCache",)
 _D = "/var/lib/kafka/b1"
@@ -472,9 +472,9 @@ _SEGMENTS_DELETED = LineFamily(
 _SEGMENTS_CUT_OFF = LineFamily(
     kind="segments_deleted",
     versions="2.4 - 4.3",
-    loggers=_LOG,
+    loggers=(*_LOG, "LocalLog"),
     words=("Deleting",),
-    trigger=" as part of log truncation",
+    trigger="Deleting segments as part of log truncation",
     pattern=LOG_PREFIX + r"Deleting segments (?P<rest>as part of log truncation.*)$",
     convert=_segments_deleted,
     examples=(

@@ -536,9 +536,7 @@ _FOLLOWER_HIGH_WATERMARK = LineFamily(
     ),
 )  # fmt: skip
 
-_END_OFFSET = re.compile(
-    r"(?P<tp>[^\s{(,=]+-\d+)(?: -> |=)EpochEndOffset[{(](?P<rest>[^)}]*)[)}]"
-)
+_END_OFFSET = re.compile(r"(?P<tp>[^\s{(,=]+-\d+)(?: -> |=)EpochEndOffset[{(](?P<rest>[^)}]*)[)}]")
 _END_OFFSET_FIELDS = (
     ("leader_epoch", re.compile(r"\bleaderEpoch=(-?\d+)")),
     ("end_offset", re.compile(r"\bendOffset=(-?\d+)")),
@@ -632,7 +630,6 @@ _EPOCH_LOOKED_UP = LineFamily(
     r"(?P<requested_epoch>-?\d+) and returning epoch (?P<leader_epoch>-?\d+) with end offset "
     r"(?P<end_offset>-?\d+)|offset for epoch request for partition (?P<tp__2>\S+) epoch:"
     r"(?P<requested_epoch__2>-?\d+) and returning offset (?P<end_offset__2>-?\d+)) from epoch ",
-    convert=lambda match: [_looked_up(found_by_groups(match))],
     examples=(
         example(
             "Processed offset for epoch request for partition t-0 epoch:-1 and returning offset -1 "
@@ -646,11 +643,6 @@ _EPOCH_LOOKED_UP = LineFamily(
         ),
     ),
 )  # fmt: skip
-
-
-def _looked_up(found: Found) -> Found:
-    found.fields["requested_epoch"] = whole_number(found.fields["requested_epoch"])
-    return found
 
 
 _ACKS_SATISFIED = ignored(

@@ -17,7 +17,7 @@ from replication.evidence.line_families.family import (
     whole_number,
 )
 
-_LOG = ("Log", "UnifiedLog", "LocalLog")
+_LOG = ("Log", "UnifiedLog")
 _FETCHER = ("ReplicaFetcherThread",)
 
 # 0.10 prints this on every become-follower, also where nothing is cut: compare with the log's end.
