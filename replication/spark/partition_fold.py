@@ -47,7 +47,8 @@ def identity_of(topic_partition_id: str) -> tuple[str, str, str, int]:
 @dataclass(slots=True)
 class PartitionFold:
     """One topic partition. ingest: the newest micro-batch of the ingest that was seen; folded: the
-    newest one that a refold has covered, whose events count for nothing when they come by."""
+    newest one that a refold has covered, whose events count for nothing when they come by.
+    refold_again: a refold came that did not cover all that had been seen."""
 
     topic_partition_id: str
     sequencer: Sequencer = field(default_factory=Sequencer)
@@ -60,6 +61,7 @@ class PartitionFold:
     leadership: list[dict[str, Any]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
     late: list[dict[str, Any]] = field(default_factory=list)
+    refold_again: bool = False
 
     def counts(self) -> dict[str, int]:
         """The sequencer's counts and the number of findings."""
@@ -190,7 +192,8 @@ class PartitionFold:
         h = json.loads(text)
         trace = None if h[0] is None else (h[0][0], h[0][1])
         held = {row["sequence"]: wire.from_row(row) for row in h[10]}
-        sequencer = Sequencer(trace, *h[1:10], held, dict(h[11]), h[12])
+        values = [trace, *h[1:10], held, dict(h[11]), h[12]]
+        sequencer = Sequencer(*values)
         return cls(
             topic_partition_id, sequencer, codec.decode(state) if state else None,
             h[13], h[14], h[15], h[16],

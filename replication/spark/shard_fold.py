@@ -115,11 +115,16 @@ class ShardFold:
         for _ in range(refused):
             part.sequencer.reject()
 
-    def adopt(self, name: str, data: bytes) -> None:
-        """Takes over what a refold made of a partition, unless newer events have come by since."""
+    def adopt(self, name: str, data: bytes, ingest: int) -> None:
+        """Takes over what a refold made of a partition's events up to a micro-batch of the ingest.
+
+        Where newer events have come by since, the refold is asked for again.
+        """
         part = self.partition(name)
         again = PartitionFold.decode(name, data)
-        if part.ingest > again.folded:
+        again.folded = ingest
+        if part.ingest > ingest:
+            part.refold_again = True
             return
         again.digests, again.findings, again.ingest = part.digests, part.findings, part.ingest
         self.live[name] = again
@@ -130,8 +135,10 @@ class ShardFold:
         for name, part in self.live.items():
             part.answer()
             sequencer = part.sequencer
-            if sequencer.wants_refold:
-                yield Out(REFOLD, name, [{"next_sequence": sequencer.next_sequence}])
+            if sequencer.wants_refold or part.refold_again:
+                next_sequence = sequencer.next_sequence if sequencer.stalled else ABSENT
+                yield Out(REFOLD, name, [{"next_sequence": next_sequence}])
+                part.refold_again = False
             yield from part.take_out()
             after, before = part.counts(), self.before[name]
             for key in COUNTS:

@@ -1,0 +1,8 @@
+"""spark-submit jobs/stream.py: follows a folder of event files or a Kafka topic; `--help` tells all."""
+
+import sys
+
+from replication.spark.stream import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,228 @@
+"""The second query: `replica_events` -> the answer tables, one state per shard of topic partitions.
+
+The stream holds what waits behind a gap, drops duplicates and keeps the order of each trace. What
+it cannot settle from its state alone (an event for a slot already folded: duplicate or conflict?
+a gap that closes after too much had to be let go) is settled from `replica_events`: those
+partitions are folded again as a batch, and the result comes back into the stream through the table
+`_refolds`, its second source.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from replication.spark import answer_tables, contracts
+from replication.spark.answer_tables import LATE, Outcome
+from replication.spark.fold_batch import fold_events
+from replication.spark.ingest import marked, query_id, triggered
+from replication.spark.progress import Progress
+from replication.spark.runs import Run
+from replication.spark.settings import Settings
+from replication.spark.shard_fold import OUT_DDL, STATE, ShardFold, out_frame
+from replication.spark.tables import Store, Writer
+from replication.spark.transport import narrow, topic_partition_id
+
+QUERY = "fold"
+REFOLDS = "_refolds"
+LEADERSHIP = "isr_and_leadership"
+STATE_DDL = "shard binary"
+
+
+def _shard(shards: int) -> Any:
+    """The fold's key. Spark's hash is a fixed function of the text: the same in every run."""
+    return F.pmod(F.xxhash64("topic_partition_id"), F.lit(shards)).alias("state_shard")
+
+
+@dataclass
+class Fold:
+    """The fold query of one run, over the events of one run of the ingest."""
+
+    spark: SparkSession
+    store: Store
+    run: Run
+    ingest_run: str
+    settings: Settings
+    progress: Progress
+    refolds: int = 0
+
+    def start(self) -> StreamingQuery:
+        """Starts the query."""
+        limit = self.settings.held_limit
+
+        def fold_shard(
+            key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState
+        ) -> Iterator[pd.DataFrame]:
+            return folded_shard(frames, state, limit)
+
+        folded = (
+            self._events()
+            .groupBy("state_shard")
+            .applyInPandasWithState(
+                fold_shard, OUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
+            )
+        )
+        writer = folded.writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
+        writer = writer.option("checkpointLocation", self.run.spark_location)
+        return triggered(writer, self.settings).start()
+
+    def _events(self) -> DataFrame:
+        files = str(self.settings.fold_max_files_per_trigger)
+        reader = self.spark.readStream.format("delta").option("maxFilesPerTrigger", files)
+        events = reader.load(self.store.path("replica_events"))
+        events = events.filter(F.col("run") == self.ingest_run)
+        shards = self.settings.state_shards
+        columns = narrow(events).select(
+            "*", F.lit(None).cast("binary").alias("refolded"), _shard(shards)
+        )
+        again = self.spark.readStream.format("delta").load(self.store.path(REFOLDS))
+        again = again.filter(F.col("run") == self.run.name)
+        given = {
+            name: F.lit(-1).cast(kind) if kind == "bigint" else F.lit(None).cast(kind)
+            for name, kind in columns.dtypes
+        }
+        given |= {
+            "topic_partition_id": F.col("topic_partition_id"),
+            "ingest": F.col("ingest_micro_batch_id"),
+            "refolded": F.col("state"),
+            "state_shard": _shard(shards),
+        }
+        return columns.unionByName(again.select(*[c.alias(n) for n, c in given.items()]))
+
+    def take(self, frame: DataFrame, micro_batch_id: int) -> None:
+        """Writes one micro-batch: refolds, changed tables, then its row of `_batches`."""
+        started = time.monotonic()
+        writer = self.run.writer(query_id(frame.sparkSession))
+        frame.persist()
+        try:
+            # The whole frame runs here, once: Spark checks that every state store has committed.
+            outcome = answer_tables.outcome_of(frame)
+            self._refold(outcome, writer, micro_batch_id)
+            threads = self.settings.write_threads
+            afresh = micro_batch_id == 0 and self.run.number > 0
+            answer_tables.write(self.store, outcome, writer, micro_batch_id, threads, afresh)
+        finally:
+            frame.unpersist()
+        figures = outcome.figures
+        figures["milliseconds"] = int((time.monotonic() - started) * 1000)
+        self.store.finish(writer, micro_batch_id, figures)
+        self.progress.report(QUERY, micro_batch_id, figures)
+
+    def _refold(self, outcome: Outcome, writer: Writer, micro_batch_id: int) -> None:
+        """Folds again what the stream cannot settle, and hands it over through `_refolds`."""
+        asked = answer_tables.refolds_asked(outcome)
+        if outcome.has(LATE):
+            for name in self._late_conflicts(outcome):
+                asked.setdefault(name, -1)
+        if not asked:
+            return
+        self.refolds += len(asked)
+        self.progress.say(f"folding {len(asked)} topic partitions again from replica_events")
+        # Only finished micro-batches of the ingest: of one that is still being written, a part of
+        # the rows could be missing here and then be taken for known when it comes by.
+        newest = self.store.newest_batches()["ingest"]["micro_batch_id"]
+        events = self._stored().filter(F.col("micro_batch_id") <= newest)
+        session = self.spark
+        keys = session.createDataFrame(
+            list(asked.items()), "topic_partition_id string, next bigint"
+        )
+        chosen = events.withColumn("topic_partition_id", topic_partition_id()).join(
+            F.broadcast(keys.select("topic_partition_id")), "topic_partition_id", "left_semi"
+        )
+        again = fold_events(chosen, self.settings.held_limit, with_states=True).persist()
+        try:
+            self._write_refolds(again, newest, keys, writer, micro_batch_id)
+        finally:
+            again.unpersist()
+
+    def _stored(self) -> DataFrame:
+        return self.store.newest("replica_events").filter(F.col("run") == self.ingest_run)
+
+    def _late_conflicts(self, outcome: Outcome) -> list[str]:
+        """Topic partitions in which an event came for a slot that holds another content."""
+        slots = "array<struct<sequence:bigint,event_id:string>>"
+        late = (
+            outcome.frame.filter(F.col("out_table") == LATE)
+            .select("topic_partition_id", F.explode(F.from_json("rows", slots)).alias("slot"))
+            .select("topic_partition_id", "slot.sequence", "slot.event_id")
+        )
+        stored = self._stored().select(
+            topic_partition_id().alias("topic_partition_id"), "sequence",
+            F.col("event_id").alias("stored_id"), "trace_generation", "trace_id",
+        )  # fmt: skip
+        own = stored.withColumnRenamed("stored_id", "event_id")
+        keys = ["topic_partition_id", "sequence"]
+        slot = [*keys, "trace_generation", "trace_id"]
+        placed = late.join(own, [*keys, "event_id"]).select(*slot, "event_id").distinct()
+        other = placed.join(stored, slot).filter(F.col("stored_id") != F.col("event_id"))
+        found = other.select("topic_partition_id").distinct().collect()
+        return sorted(row["topic_partition_id"] for row in found)
+
+    def _write_refolds(
+        self,
+        again: DataFrame,
+        newest: int,
+        keys: DataFrame,
+        writer: Writer,
+        micro_batch_id: int,
+    ) -> None:
+        outcome = answer_tables.outcome_of(again)
+        states = again.filter(F.col("out_table") == STATE).select(
+            "topic_partition_id",
+            _shard(self.settings.state_shards),
+            F.lit(newest).cast("bigint").alias("ingest_micro_batch_id"),
+            "state",
+        )
+        rows = marked(states, self.run, micro_batch_id)
+        ordered = rows.select(*[c.name for c in contracts.tables()[REFOLDS].columns])
+        self.store.append(REFOLDS, ordered.coalesce(1), writer, micro_batch_id)
+        if outcome.has("quarantine"):
+            refused = answer_tables.rows_of(again, "quarantine", writer, micro_batch_id)
+            known = self.store.newest("quarantine").filter(F.col("run") == self.run.name)
+            known = known.select("event_id", "reason_code")
+            fresh = refused.join(known, ["event_id", "reason_code"], "left_anti")
+            names = [c.name for c in contracts.tables()["quarantine"].columns]
+            self.store.append(
+                "quarantine", fresh.select(*names).coalesce(1), writer, micro_batch_id, "refold"
+            )
+
+        if outcome.has(LEADERSHIP):
+            # A partition that had stalled: what the stream let go has not been written yet.
+            rows = answer_tables.rows_of(again, LEADERSHIP, writer, micro_batch_id)
+            new = rows.join(F.broadcast(keys), "topic_partition_id").filter(
+                "next BETWEEN 0 AND sequence"
+            )
+            names = [c.name for c in contracts.tables()[LEADERSHIP].columns]
+            self.store.append(
+                LEADERSHIP, new.select(*names).coalesce(1), writer, micro_batch_id, "refold"
+            )
+
+
+def folded_shard(
+    frames: Iterator[pd.DataFrame], state: GroupState, limit: int
+) -> Iterator[pd.DataFrame]:
+    """Folds one shard's events of a micro-batch; its state goes from bytes to bytes."""
+    shard = ShardFold.decode(state.get[0], limit) if state.exists else ShardFold(limit)
+    parts = list(frames)
+    frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    again = frame["refolded"].notna()
+    if again.any():
+        for row in frame[again].sort_values("ingest").itertuples():
+            shard.adopt(str(row.topic_partition_id), bytes(row.refolded), int(row.ingest))
+        frame = frame[~again].reset_index(drop=True)
+    if len(frame):
+        shard.take(frame)
+    yield out_frame(shard.outcome())
+    state.update((shard.encode(),))
+
+
+def pending(store: Store, run: Run) -> int:
+    """How many refolds have been written for this run."""
+    rows = store.newest(REFOLDS).filter(F.col("run") == run.name)
+    return rows.count()

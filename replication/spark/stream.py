@@ -1,0 +1,232 @@
+"""What jobs/stream.py does: two queries in one application, until all is read or for ever."""
+
+import argparse
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from replication.spark import fold_stream, ingest, runs, session, settings
+from replication.spark.event_files import Admission, SourceError, event_files
+from replication.spark.fold_stream import Fold
+from replication.spark.ingest import Ingest, KafkaSource
+from replication.spark.progress import Progress
+from replication.spark.settings import Settings, SettingsError
+from replication.spark.tables import Store, TablesError
+
+FLAGS = (
+    "trigger", "max_files_per_trigger", "max_offsets_per_trigger", "fold_max_files_per_trigger",
+    "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
+    "starting_offsets", "fail_on_data_loss",
+)  # fmt: skip
+EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of jobs/stream.py."""
+    made = argparse.ArgumentParser(
+        prog="stream.py",
+        description="Follows a folder of event files or a Kafka topic: events in, verdicts out, "
+        "in Delta tables.",
+        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this tool.",
+    )
+    made.add_argument(
+        "--source", required=True, metavar="DIR|kafka",
+        help="a folder of JSON Lines (.gz too) or Parquet event files, or the word kafka",
+    )  # fmt: skip
+    made.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="with --source kafka")
+    made.add_argument("--topic", help="with --source kafka: the topic of events as JSON")
+    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--checkpoint-dir", required=True, type=Path, metavar="DIR",
+        help="where the stream keeps its place and its state; a local folder",
+    )  # fmt: skip
+    made.add_argument(
+        "--new-run", metavar="NAME",
+        help="start anew over tables that another run has written, under this name",
+    )  # fmt: skip
+    settings.add_flags(made, FLAGS)
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Runs the job; returns the exit status."""
+    flags = parser().parse_args(argv)
+    progress = Progress()
+    try:
+        chosen = settings.load(vars(flags))
+        source = _source(flags)
+        spark = session.start("replication-analyzer stream")
+    except (SettingsError, SourceError, session.SessionError) as error:
+        progress.say(f"stream.py: {error}")
+        return EXIT_UNUSABLE
+    stop = Stop()
+    signal.signal(signal.SIGTERM, stop.asked_by)
+    signal.signal(signal.SIGINT, stop.asked_by)
+    try:
+        job = StreamJob(
+            spark, flags.tables.absolute(), flags.checkpoint_dir.absolute(), chosen, progress, stop
+        )
+        job.run(source, flags.new_run)
+        return EXIT_OK
+    except (SourceError, TablesError) as error:
+        progress.say(f"stream.py: {error}")
+        return EXIT_UNUSABLE
+    except PySparkException as error:
+        progress.say(f"stream.py: {_first_cause(error)}")
+        return EXIT_DEFECT
+    finally:
+        spark.stop()
+
+
+def _source(flags: argparse.Namespace) -> KafkaSource | Path:
+    kafka = (flags.bootstrap_servers, flags.topic)
+    if flags.source == "kafka":
+        if not all(kafka):
+            raise SourceError("--source kafka needs --bootstrap-servers and --topic")
+        return KafkaSource(*kafka)
+    if any(kafka):
+        raise SourceError("--bootstrap-servers and --topic go with --source kafka only")
+    folder = Path(flags.source).absolute()
+    event_files(folder)
+    return folder
+
+
+def _first_cause(error: Exception) -> str:
+    """The line of a query's failure that names its cause; the whole trace says no more to a user."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [x for x in lines if "FoldDefectError:" in x or x.startswith(("Caused by:", "[STREAM"))]
+    return told[-1] if told else lines[0] if lines else repr(error)
+
+
+@dataclass
+class Stop:
+    """Whether the job was asked to end: then the running micro-batches end first."""
+
+    asked: bool = False
+
+    def asked_by(self, number: int, frame: FrameType | None) -> None:
+        """The handler of SIGTERM and SIGINT."""
+        self.asked = True
+
+
+@dataclass
+class StreamJob:
+    """Both queries over one source, one folder of tables and one checkpoint directory."""
+
+    spark: SparkSession
+    tables: Path
+    checkpoint_dir: Path
+    settings: Settings
+    progress: Progress
+    stop: Stop
+
+    def run(self, source: KafkaSource | Path, new_run: str | None) -> None:
+        """Until all that is there has been folded, or until asked to stop.
+
+        Raises SourceError, TablesError.
+        """
+        store = Store(self.spark, self.tables)
+        store.create()
+        ingest_run, fold_run = self._enter(store, new_run)
+        admission = None
+        notes: KafkaSource | str
+        if isinstance(source, Path):
+            notes = str(ingest_run.folder / "admitted")
+            admission = Admission(source, Path(notes), self.settings.settle_seconds)
+            found = admission.admit()
+            if not event_files(source):
+                self.progress.say(f"no event files in {source} yet")
+            elif not found:
+                self.progress.say(f"nothing new in {source}")
+        else:
+            notes = source
+        reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
+        folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
+        if self.settings.interval_seconds is None:
+            self._all_there_is(reading, folding, notes)
+        else:
+            self._follow(reading, folding, notes, admission)
+        self._finish(store, admission, ingest_run, fold_run)
+
+    def _enter(self, store: Store, new_run: str | None) -> tuple[runs.Run, runs.Run]:
+        reading = runs.enter(store, self.checkpoint_dir, ingest.QUERY, new_run)
+        folding = runs.enter(store, self.checkpoint_dir, fold_stream.QUERY, new_run)
+        if new_run is not None and new_run not in (reading.name, folding.name):
+            raise TablesError(
+                f"--new-run {new_run!r}: {self.checkpoint_dir} goes on with run {folding.name!r}. "
+                f"Delete {folding.folder} to fold the stored events anew, and {reading.folder} "
+                "to read the source anew too"
+            )
+        return reading, folding
+
+    def _all_there_is(self, reading: Ingest, folding: Fold, source: KafkaSource | str) -> None:
+        self._wait(reading.start(source))
+        refolds = -1
+        while refolds != folding.refolds and not self.stop.asked:
+            # What was folded again comes back through a table that the query reads: once more then.
+            refolds = folding.refolds
+            self._wait(folding.start())
+
+    def _wait(self, query: StreamingQuery) -> None:
+        while query.isActive:
+            if self.stop.asked:
+                query.stop()
+                return
+            query.awaitTermination(1)
+        failure = query.exception()
+        if failure is not None:
+            raise failure
+
+    def _follow(
+        self,
+        reading: Ingest,
+        folding: Fold,
+        source: KafkaSource | str,
+        admission: Admission | None,
+    ) -> None:
+        queries = [reading.start(source), folding.start()]
+        self.progress.say(f"following; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
+        while not self.stop.asked and all(query.isActive for query in queries):
+            time.sleep(self.settings.poll_seconds)
+            if admission is not None:
+                admission.admit()
+        for query in queries:
+            if query.isActive:
+                query.stop()
+            failure = query.exception()
+            if failure is not None:
+                raise failure
+
+    def _finish(
+        self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run
+    ) -> None:
+        if admission is not None:
+            for text in admission.waiting():
+                self.progress.say(f"left for later, as it may still grow: {text}")
+        for line in totals(store, reading, folding):
+            self.progress.say(line)
+        self.progress.say(f"tables: {self.tables}")
+
+
+def totals(store: Store, reading: runs.Run, folding: runs.Run) -> list[str]:
+    """The sums of both runs, from `_batches`, and how they add up."""
+    sums = {q: store.sums(run, q) for q, run in (("ingest", reading.name), ("fold", folding.name))}
+    first, second = sums["ingest"], sums["fold"]
+    quarantined = first["quarantined"] + second["quarantined"]
+    parts = {name: second[name] for name in ("applied", "duplicates")}
+    parts |= {"quarantined": quarantined, "held": second["held"]}
+    if second["superseded"]:
+        parts["superseded"] = second["superseded"]
+    words = " + ".join(f"{count} {name}" for name, count in parts.items())
+    lines = [f"in all: {first['rows_in']} rows = {words}; {second['findings']} findings"]
+    left = first["rows_in"] - sum(parts.values())
+    if left:
+        lines.append(f"{left} rows are ingested and wait to be folded")
+    return lines
