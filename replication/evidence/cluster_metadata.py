@@ -415,7 +415,10 @@ class _Replay:
             self.unreadable.append(Unreadable(path, f"byte {batch.position}", reason))
             self.forget_partitions()
         broken: list[Unreadable] = []
-        entries = list(self._decoded(batch, path, broken))
+        if batch.payload == records.NO_OP_PAYLOAD and not batch.is_control:
+            entries = []
+        else:
+            entries = list(self._decoded(batch, path, broken))
         self.unreadable.extend(broken)
         if (
             not self.epoch_runs
@@ -620,8 +623,8 @@ class _Replay:
         for partitions in self.partitions.values():
             for before in list(partitions.values()):
                 if (before.elr or before.last_known_elr) and name in ("", before.topic):
-                    epoch = before.partition_epoch + 1
-                    after = replace(before, elr=(), last_known_elr=(), partition_epoch=epoch)
+                    following = before.partition_epoch + 1
+                    after = replace(before, elr=(), last_known_elr=(), partition_epoch=following)
                     self._changed(before, after, entry, None)
 
     def _changed(
@@ -677,9 +680,9 @@ class _Replay:
 
     def _register_broker(self, entry: PlacedRecord) -> None:
         values = entry.record.values
-        broker, epoch = values["broker_id"], values["broker_epoch"]
+        broker = values["broker_id"]
         standing = _Broker(
-            broker_epoch=epoch,
+            broker_epoch=values["broker_epoch"],
             incarnation=values["incarnation_id"],
             fenced=values["fenced"],
             in_controlled_shutdown=values.get("in_controlled_shutdown", False),

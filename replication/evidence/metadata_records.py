@@ -263,12 +263,16 @@ class _Reader:
 
     def unsigned_varint(self) -> int:
         value = shift = 0
-        while shift <= 28:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
+        try:
+            while shift <= 28:
+                byte = self.data[self.position]
+                self.position += 1
+                value |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    return value
+                shift += 7
+        except IndexError:
+            raise MetadataRecordError(f"the record ends at byte {self.position}") from None
         raise MetadataRecordError(f"a varint before byte {self.position} is longer than 5 bytes")
 
     def value(self, kind: "str | tuple[Field, ...]", version: int, nullable: bool) -> Any:
@@ -403,6 +407,8 @@ def decode_control_record(key: bytes, value: bytes) -> MetadataRecord | None:
     return MetadataRecord(control_type, version, layout.name, values)
 
 
+# The records of a batch that is one NoOpRecord: an idle controller writes two of them a second.
+NO_OP_PAYLOAD = bytes((20, 0, 0, 0, 1, 8, FRAME_VERSION, NO_OP, 0, 0, 0))
 _BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
 _AFTER_LENGTH = 12  # batchLength counts the bytes after itself
 _CRC_FROM = 21
@@ -514,10 +520,14 @@ def batch_records(payload: bytes, count: int) -> Iterator[tuple[int, int, bytes 
 def _varint(reader: _Reader) -> int:
     """A zigzag varint of up to 64 bits, as the records of a batch use."""
     value = shift = 0
-    while shift <= 63:
-        byte = reader.take(1)[0]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1)
-        shift += 7
+    try:
+        while shift <= 63:
+            byte = reader.data[reader.position]
+            reader.position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+            shift += 7
+    except IndexError:
+        raise MetadataRecordError(f"the record ends at byte {reader.position}") from None
     raise MetadataRecordError("a varint is longer than 10 bytes")

@@ -3,7 +3,7 @@
 The bytes themselves say more than kafka-dump-log does (before 2.4 its record lines leave out the
 leader epoch), so its text stands in only for a segment that was not handed over. kafka-log-dirs
 gives sizes, no offsets. kafka-metadata-quorum gives the committed end of the metadata log.
-`kafka-topics --describe` has a reader of its own.
+`kafka-topics --describe` and a decoded metadata log have readers of their own.
 """
 
 import json
@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from replication.evidence.metadata_dump import is_metadata_dump
 from replication.evidence.segments import RecordBatch
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
 
-DUMP_LOG, LOG_DIRS, METADATA_QUORUM = "dump_log", "log_dirs", "metadata_quorum"
+DUMP_LOG, METADATA_DUMP = "dump_log", "metadata_dump"
+LOG_DIRS, METADATA_QUORUM = "log_dirs", "metadata_quorum"
 _LINES_TO_KNOW_A_FILE_BY = 40
 _LARGEST_JSON = 64 << 20
 _LONGEST_DUMP_LINE = 64 << 20  # a printed payload is as long as the record
@@ -121,7 +123,16 @@ class _BadLine(ValueError):
 
 
 def tool_output_kind(path: Path) -> str | None:
-    """ "dump_log", "log_dirs", "metadata_quorum", or None if the first lines are none of these."""
+    """Which tool printed the file, by its first lines; None if none of these did.
+
+    "dump_log" (read_dump_log), "metadata_dump" (metadata_dump.read_metadata_dump), "log_dirs"
+    (read_log_dirs), "metadata_quorum" (read_metadata_quorum).
+    """
+    kind = _kind(path)
+    return METADATA_DUMP if kind == DUMP_LOG and is_metadata_dump(path) else kind
+
+
+def _kind(path: Path) -> str | None:
     for number, line in text_lines(path, _LONGEST_DUMP_LINE):
         if isinstance(line, Unreadable) or number > _LINES_TO_KNOW_A_FILE_BY:
             return None

@@ -341,7 +341,7 @@ def test_the_dumped_metadata_log_tells_the_same_history_as_its_bytes() -> None:
     from_bytes = read_cluster_metadata(
         HERE.parent / "cluster_metadata/last_replica_standing__4.1.1__elr_on"
     )
-    assert is_metadata_dump(METADATA_DUMP)
+    assert tool_output_kind(METADATA_DUMP) == "metadata_dump"
     assert len(from_text.changes) > 10
     assert replace(from_text, path="") == replace(from_bytes, path="")
 
