@@ -757,7 +757,7 @@ class _Replay:
             leader_epoch = seen.most_common(1)[0][0]
             starts.setdefault(leader_epoch, start)
             if len(seen) > 1:
-                others = ", ".join(str(epoch) for epoch in sorted(seen) if epoch != leader_epoch)
+                others = ", ".join(str(one) for one in sorted(seen) if one != leader_epoch)
                 reason = (
                     f"after metadata offset {start}, in leader epoch {leader_epoch}, batches carry"
                     f" leader epoch {others}: not believed"
@@ -876,7 +876,7 @@ def _epoch_at(copy: MetadataHistory, offset: int) -> int | None:
     """The leader epoch under which the record at `offset` was written; None outside this log."""
     if offset >= copy.end_offset:
         return None
-    below = [epoch for epoch, start in copy.epoch_starts if start <= offset]
+    below = [leader_epoch for leader_epoch, start in copy.epoch_starts if start <= offset]
     return below[-1] if below else None
 
 
