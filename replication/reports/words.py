@@ -59,7 +59,7 @@ def name(row: dict[str, Any]) -> str:
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
     lines = [headline(answer), ""]
-    for loss in sorted(answer["losses"], key=_badness):
+    for loss in sorted(answer["losses"], key=badness):
         lines += loss_words(loss)
     for d in answer["divergences"]:
         if d["status"] == "settled":
@@ -131,7 +131,8 @@ def loss_words(loss: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _badness(loss: dict[str, Any]) -> tuple[int, int, str, int, int]:
+def badness(loss: dict[str, Any]) -> tuple[int, int, str, int, int]:
+    """Sort key of the loss ledger's rows: the strongest promise first, then the worst status."""
     status = ("lost", "undetermined", "recoverable", "at_risk", "recovered")
     tier = ("consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader")
     return (

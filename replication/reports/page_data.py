@@ -1,0 +1,411 @@
+"""What the incident page shows, as plain data within a size: partitions by damage, and their stories.
+
+The worst partitions are told event by event, the others by the state they ended in, and where even
+that is too much by their row in the overview; what was left out is said in words.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from replication.protocol.bounded import Identity
+from replication.protocol.events import Event
+from replication.reports import moments
+from replication.reports.safe_text import plain
+
+Place = tuple[str, int]
+Quotes = Callable[[set[Place]], Mapping[Place, str]]
+
+# Bytes of JSON; together with words and drawing code they keep a page below 20 MB.
+STORIES_LIMIT = 9_000_000
+STATES_LIMIT = 5_000_000
+ROWS_LIMIT = 3_000_000
+QUOTES_LIMIT = 1_500_000
+# Moments of one partition, and of all together.
+MOST_MOMENTS = 4_000
+MOST_MOMENTS_IN_ALL = 120_000
+
+# Overview classes, worst first.
+CLASSES = (
+    "lost", "diverged", "recoverable", "at_risk", "broken", "recovered", "undecided", "fine",
+)  # fmt: skip
+DECIDING = ("committed_records_survive", "log_matching")
+SHOWN_VERDICTS = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
+STATUS_CLASS = {
+    "lost": "lost",
+    "undetermined": "lost",
+    "recoverable": "recoverable",
+    "at_risk": "at_risk",
+    "recovered": "recovered",
+}
+
+
+@dataclass(slots=True)
+class Partition:
+    """Everything the answer says about one topic partition. index: its place in the answer."""
+
+    index: int
+    state: dict[str, Any]
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
+    losses: list[dict[str, Any]] = field(default_factory=list)
+    divergences: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    label: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        """As the core has it: absent ids are empty."""
+        return identity_of(self.state)
+
+    def records(self, *statuses: str) -> int:
+        """How many records the loss ledger has under those statuses."""
+        return sum(x["records"] for x in self.losses if x["status"] in statuses)
+
+    @property
+    def damage(self) -> str:
+        """The worst of CLASSES that applies."""
+        found = {STATUS_CLASS[x["status"]] for x in self.losses}
+        if any(d["status"] == "settled" for d in self.divergences):
+            found.add("diverged")
+        for verdict in self.verdicts:
+            if verdict["verdict"] == "VIOLATED":
+                found.add("broken")
+            elif verdict["verdict"] == "UNKNOWN" and verdict["invariant"] in DECIDING:
+                found.add("undecided")
+        return next((c for c in CLASSES if c in found), "fine")
+
+
+@dataclass(slots=True)
+class PageData:
+    """JSON texts to embed, and in words what they lack.
+
+    overview: one object. states: {index: end state}. stories: {index: moments}. places: event_id
+    of a proof's step -> where it was read. span: first and last ms of all events' clocks.
+    """
+
+    ranked: list[Partition]
+    overview: str
+    states: str
+    stories: dict[int, str]
+    places: dict[str, str]
+    left_out: list[str]
+    span: tuple[int, int] | None
+
+
+def identity_of(row: Mapping[str, Any]) -> Identity:
+    """(cluster id, topic, topic id, partition) of any row of the answer, absent ids empty."""
+    return (row["cluster_id"] or "", row["topic"], row["topic_id"] or "", row["partition"])
+
+
+def partitions(answer: dict[str, Any]) -> list[Partition]:
+    """The answer by topic partition, the most damaged first."""
+    found = {identity_of(p): Partition(i, p) for i, p in enumerate(answer["partitions"])}
+    for name in ("verdicts", "losses", "divergences", "findings"):
+        for row in answer[name]:
+            partition = found.get(identity_of(row))
+            if partition is not None:
+                getattr(partition, name).append(row)
+    _label(found.values())
+    return sorted(found.values(), key=_rank)
+
+
+def _label(found: Iterable[Partition]) -> None:
+    """The name Kafka prints, with the topic id or cluster where the name alone is not unique."""
+    by_name: dict[str, list[Partition]] = {}
+    for partition in found:
+        name = f"{partition.state['topic']}-{partition.state['partition']}"
+        by_name.setdefault(name, []).append(partition)
+    for name, same in by_name.items():
+        clusters = {p.state["cluster_id"] for p in same}
+        for partition in same:
+            extra = []
+            if len(same) > 1 and partition.state["topic_id"]:
+                extra.append(f"topic id {partition.state['topic_id']}")
+            if len(clusters) > 1:
+                extra.append(f"cluster {partition.state['cluster_id'] or 'unknown'}")
+            partition.label = plain(f"{name} ({', '.join(extra)})" if extra else name)
+
+
+def _rank(partition: Partition) -> tuple[Any, ...]:
+    return (
+        CLASSES.index(partition.damage),
+        -partition.records("lost", "undetermined"),
+        -partition.records("recoverable"),
+        -partition.records("at_risk"),
+        -len(partition.divergences),
+        partition.state["topic"],
+        partition.state["partition"],
+        partition.index,
+    )
+
+
+def damage_words(partition: Partition) -> str:
+    """What is wrong with a partition, in a few words for a row of the overview."""
+    parts = []
+    for statuses, words in (
+        (("lost", "undetermined"), "lost"),
+        (("recoverable",), "recoverable"),
+        (("at_risk",), "at risk"),
+        (("recovered",), "missing for a while, back now"),
+    ):
+        count = partition.records(*statuses)
+        if count:
+            parts.append(f"{count:,} {words}")
+    settled = sum(d["status"] == "settled" for d in partition.divergences)
+    if settled:
+        parts.append(f"replicas diverged in {settled} place{'' if settled == 1 else 's'}")
+    if not parts:
+        broken = [v["invariant"] for v in partition.verdicts if v["verdict"] == "VIOLATED"]
+        parts = [f"{name} broken" for name in broken]
+    if not parts:
+        return "not fully decided" if partition.damage == "undecided" else "nothing wrong"
+    return "; ".join(parts)
+
+
+def build(
+    answer: dict[str, Any],
+    events: Mapping[Identity, Sequence[Event]],
+    quotes: Quotes | None = None,
+) -> PageData:
+    """Everything that goes into the page but its words.
+
+    events: of every partition, or of as many as the caller could get, worst first.
+    quotes: gives the text of lines of evidence, where they can still be read.
+    """
+    ranked = partitions(answer)
+    texts, places, left_out = _stories(ranked, events, quotes)
+    states = _states(ranked, left_out)
+    overview = _overview(ranked, answer, set(texts), left_out)
+    times = [e.observed_at for own in events.values() for e in own if e.observed_at is not None]
+    span = (min(times), max(times)) if times else None
+    return PageData(ranked, overview, states, texts, places, left_out, span)
+
+
+def to_text(value: Any) -> str:
+    """JSON that is safe inside a script element: no character of it can end the element."""
+    text = json.dumps(value, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _stories(
+    ranked: list[Partition], events: Mapping[Identity, Sequence[Event]], quotes: Quotes | None
+) -> tuple[dict[int, str], dict[str, str], list[str]]:
+    told: dict[int, dict[str, Any]] = {}
+    places: dict[str, str] = {}
+    size = shown = total = 0
+    missing = 0
+    for partition in ranked:
+        own = events.get(partition.identity)
+        room = min(MOST_MOMENTS, MOST_MOMENTS_IN_ALL - shown)
+        if not own or room < 1 or size > STORIES_LIMIT:
+            missing += 1
+            continue
+        story, length = _fitting(partition, own, room, STORIES_LIMIT - size)
+        if story is None:
+            missing += 1
+            continue
+        told[partition.index] = story
+        places |= {i: _place_words(story, s) for i, s in story["events"].items()}
+        size += length
+        shown += len(story["moments"])
+        total += story["total"]
+    if quotes is not None:
+        _add_quotes(told, quotes)
+    left_out = []
+    if missing and told:
+        left_out.append(
+            f"Event by event, {len(told):,} of {len(ranked):,} partitions are told, the most "
+            f"damaged ones; of the other {missing:,} the page has the answer only."
+        )
+    if missing and not told:
+        left_out.append("No partition is told event by event: the events were not at hand.")
+    if total > shown:
+        left_out.append(
+            f"Of the {total:,} events of those partitions, {shown:,} are shown one by one; the "
+            "others, routine copying where possible, are merged into the event that follows them."
+        )
+    return {i: to_text(story) for i, story in told.items()}, places, left_out
+
+
+def _fitting(
+    partition: Partition, events: Sequence[Event], most: int, limit: int
+) -> tuple[dict[str, Any] | None, int]:
+    """The partition's story, with fewer moments where it would not fit; None if nothing fits."""
+    witnesses = {s["event_id"] for f in partition.findings for s in f["witness"]}
+    witnesses |= {c["as_of"] for x in partition.losses for c in x["surviving_copies"]}
+    while most >= 1:
+        told = _written(moments.story(partition.identity, events, witnesses, most), witnesses)
+        length = len(to_text(told))
+        # One partition does not take the room of all others.
+        if length <= min(limit, STORIES_LIMIT // 3):
+            return told, length
+        most //= 4
+    return None, 0
+
+
+def _written(story: moments.Story, witnesses: set[str]) -> dict[str, Any]:
+    """A story as arrays: time, words, events merged, sequence, grade, mark, broker, rule,
+    file, line, byte, change."""
+    times = [m.event.observed_at for m in story.moments if m.event.observed_at is not None]
+    base = min(times, default=0)
+    tables: dict[str, list[str]] = {"rules": [], "files": []}
+    known: dict[str, dict[str, int]] = {"rules": {}, "files": {}}
+
+    def code(table: str, text: str | None) -> int | None:
+        if text is None:
+            return None
+        if text not in known[table]:
+            known[table][text] = len(tables[table])
+            tables[table].append(plain(text))
+        return known[table][text]
+
+    rows = []
+    for m in story.moments:
+        at, source = m.event.observed_at, m.event.source
+        rows.append([
+            None if at is None else at - base,
+            plain(m.words),
+            m.merged,
+            m.event.sequence,
+            1 if m.event.grade == "traced" else 0,
+            m.mark,
+            getattr(m.event.fact, "replica", None),
+            code("rules", m.rule),
+            None if source is None else code("files", source.path),
+            None if source is None else source.line,
+            None if source is None else source.byte_offset,
+            m.change,
+        ])
+    return {
+        "base": base,
+        "total": story.total,
+        **tables,
+        "moments": rows,
+        "events": {
+            m.event.event_id: i for i, m in enumerate(story.moments)
+            if m.event.event_id in witnesses
+        },
+    }
+
+
+def _place_words(story: dict[str, Any], step: int) -> str:
+    _, _, _, _, _, _, _, _, file, line, byte_offset, _ = story["moments"][step]
+    if file is None:
+        return ""
+    place: str = story["files"][file]
+    if line is not None:
+        place += f", line {line}"
+    elif byte_offset is not None:
+        place += f", byte {byte_offset}"
+    return place
+
+
+def _add_quotes(told: dict[int, dict[str, Any]], quotes: Quotes) -> None:
+    """Puts the very lines of evidence beside the moments that rest on them, while there is room."""
+    wanted = {
+        (story["files"][row[8]], row[9])
+        for story in told.values()
+        for row in story["moments"]
+        if row[8] is not None and row[9] is not None
+    }
+    lines = quotes(wanted)
+    room = QUOTES_LIMIT
+    for story in told.values():
+        quoted = {}
+        for step, row in enumerate(story["moments"]):
+            line = lines.get((story["files"][row[8]], row[9])) if row[8] is not None else None
+            if line is not None and room > 0:
+                quoted[step] = plain(line)
+                room -= len(to_text(line)) + 8
+        story["quotes"] = quoted
+
+
+def _states(ranked: list[Partition], left_out: list[str]) -> str:
+    """End states of as many partitions as fit, reasons and the like written once."""
+    strings: dict[str, int] = {}
+    states: dict[int, Any] = {}
+    size = 0
+    for position, partition in enumerate(ranked):
+        state = _end_state(partition, strings)
+        size += len(to_text(state)) + 12
+        if size + sum(map(len, strings)) > STATES_LIMIT:
+            rest = len(ranked) - position
+            left_out.append(
+                f"Of {rest:,} partitions, the least damaged ones, the page has the row in the "
+                "overview only, without logs and verdicts."
+            )
+            break
+        states[partition.index] = state
+    return to_text({"strings": list(strings), "states": states})
+
+
+def _end_state(partition: Partition, strings: dict[str, int]) -> dict[str, Any]:
+    def code(text: str) -> int:
+        return strings.setdefault(plain(text), len(strings))
+
+    state = partition.state
+    result: dict[str, Any] = {
+        "assigned": state["assigned_replicas"],
+        "min": state["min_insync_replicas"],
+        "registration": [state["leader"], state["leader_epoch"], state["isr"]],
+        "replicas": [
+            [r["replica"], r["log_start_offset"], r["log_end_offset"], r["high_watermark"],
+             r["spans"], r["stopped"]]
+            for r in state["replicas"]
+        ],
+        "verdicts": [
+            [code(v["invariant"]), v["verdict"][0], code(v["reason"]),
+             [code(s) for s in v["settled_by"]], 1 if v["not_supplied"] else 0]
+            for v in partition.verdicts
+        ],
+    }
+    if partition.losses:
+        result["losses"] = [
+            [x["first_offset"], x["end_offset"], x["status"], x["finding_id"]]
+            for x in partition.losses
+        ]
+    if partition.divergences:
+        result["divergences"] = [
+            [d["first_offset"], d["end_offset"], d["status"], d["replicas"], d["finding_id"]]
+            for d in partition.divergences
+        ]
+    if partition.findings:
+        result["findings"] = [
+            [f["finding_id"], plain(f["summary"]),
+             [[s["event_id"], plain(s["because"])] for s in f["witness"]]]
+            for f in partition.findings
+        ]
+    return result
+
+
+def _overview(
+    ranked: list[Partition], answer: dict[str, Any], told: set[int], left_out: list[str]
+) -> str:
+    """A row per partition, worst first: index, label, damage, words, verdicts, leader, ISR, story."""
+    rows: list[list[Any]] = []
+    size = 0
+    for partition in ranked:
+        verdicts = {v["invariant"]: v["verdict"][0] for v in partition.verdicts}
+        row = [
+            partition.index,
+            partition.label,
+            partition.damage,
+            damage_words(partition),
+            "".join(verdicts.get(name, "-") for name in SHOWN_VERDICTS),
+            partition.state["leader"],
+            partition.state["isr"],
+            1 if partition.index in told else 0,
+        ]
+        size += len(to_text(row)) + 1
+        if size > ROWS_LIMIT:
+            rest = len(ranked) - len(rows)
+            left_out.append(f"The overview lacks the {rest:,} least damaged partitions.")
+            break
+        rows.append(row)
+    return to_text({
+        "format_version": answer["format_version"],
+        "total": len(ranked),
+        "rows": rows,
+    })
+

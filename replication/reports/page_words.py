@@ -1,0 +1,338 @@
+"""The words of the incident page: what happened, why, what survives, what is not known; as HTML.
+
+All of it can be read, quoted and printed without running the page's script.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from replication.protocol.judge import moment
+from replication.reports import words
+from replication.reports.event_words import brokers, offset_range
+from replication.reports.page_data import DECIDING, Partition
+from replication.reports.safe_text import escaped
+
+MOST_ARTICLES = 25
+MOST_UNREADABLE = 50
+
+STATUS_TITLES = {
+    "lost": "lost",
+    "undetermined": "gone from the leader",
+    "recoverable": "recoverable",
+    "at_risk": "at risk",
+    "recovered": "missing for a while, back now",
+}
+STATUS_SENTENCES = {
+    "lost": "No replica holds {them} any more.",
+    "undetermined": "The leader does not have {them}; whether another replica still does is not "
+    "known.",
+    "recoverable": "The leader does not have {them}, but a copy survives.",
+    "at_risk": "Every log that leads holds {them}, but a replica without {them} could still be "
+    "elected.",
+    "recovered": "Under an earlier leader {they_were} missing; now {they_are} back.",
+}
+TIER_SENTENCES = {
+    "consumed": "had already been given to a consumer",
+    "acknowledged_by_isr": "had been acknowledged to {their} producer with acks=all",
+    "committed": "had been committed; whether a producer was told is not known",
+    "acknowledged_by_leader": "had been acknowledged to {their} producer with acks=1 only",
+    "never_acknowledged": "had never been acknowledged to anybody",
+    "undetermined": "may have been promised to somebody; the evidence does not say",
+}
+INVARIANT_SENTENCES = {
+    "committed_records_survive": "Committed records survive",
+    "acknowledged_records_survive": "Acknowledged records survive",
+    "log_matching": "Replicas agree on every record",
+    "consumed_records_survive": "Consumed records survive",
+    "single_leader_per_epoch": "One leader per leader epoch",
+    "leader_epochs_monotonic": "Leader epochs only rise",
+    "leader_high_watermark_monotonic": "A leader's high watermark only rises",
+    "high_watermark_within_log": "The high watermark stays within the log",
+    "isr_within_assignment": "Only assigned replicas are in the ISR",
+    "leader_in_isr": "The leader is in the ISR",
+    "version_conformance": "Replicas act by the rules of their Kafka version",
+}
+TOLD_BY_LOSSES = frozenset({
+    "committed_records_survive", "acknowledged_records_survive", "consumed_records_survive",
+    "log_matching",
+})  # fmt: skip
+TONES = {
+    "lost": "bad", "undetermined": "bad", "diverged": "bad", "broken": "bad",
+    "recoverable": "warn", "at_risk": "warn", "recovered": "calm",
+}  # fmt: skip
+
+
+def _agreement(count: int) -> dict[str, str]:
+    if count == 1:
+        return {"them": "it", "their": "its", "they_were": "it was", "they_are": "it is"}
+    return {"them": "them", "their": "their", "they_were": "they were", "they_are": "they are"}
+
+
+def _records(count: int, bound: str = "exact") -> str:
+    least = "at least " if bound == "at_least" else ""
+    return f"{least}{count:,} record{'' if count == 1 else 's'}"
+
+
+def header(answer: dict[str, Any], title: str) -> str:
+    """The headline and what was looked at."""
+    facts = []
+    for cluster in answer["clusters"]:
+        versions = ", ".join(cluster["kafka_versions"]) or "of unknown version"
+        control = {"kraft": "KRaft", "zookeeper": "ZooKeeper"}.get(cluster["controller"] or "", "")
+        parts = [f"Kafka {versions}", control, f"brokers {brokers(cluster['brokers'])}",
+                 f"cluster {cluster['cluster_id'] or 'of unknown id'}"]
+        facts.append(", ".join(p for p in parts if p))
+    lines = "".join(f"<p class=facts>{escaped(f)}</p>" for f in facts[:5])
+    more = len(facts) - 5
+    lines += f"<p class=facts>and {more} more clusters</p>" if more > 0 else ""
+    return (f"<header><p class=kicker>Kafka replication incident</p>"
+            f"<h1>{escaped(title)}</h1>{lines}</header>")
+
+
+def figures(answer: dict[str, Any]) -> str:
+    """The few numbers that sum up the answer."""
+    def total(*statuses: str) -> int:
+        return sum(x["records"] for x in answer["losses"] if x["status"] in statuses)
+
+    settled = sum(d["status"] == "settled" for d in answer["divergences"])
+    undecided = len({
+        (v["cluster_id"], v["topic"], v["topic_id"], v["partition"])
+        for v in answer["verdicts"] if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
+    })
+    cells = [
+        ("lost", total("lost", "undetermined"), "records lost", "bad"),
+        ("recoverable", total("recoverable"), "records recoverable", "warn"),
+        ("at-risk", total("at_risk"), "records at risk", "warn"),
+        ("diverged", settled, "place diverged" if settled == 1 else "places diverged", "bad"),
+        ("undecided", undecided, "partition undecided" if undecided == 1
+         else "partitions undecided", "calm"),
+    ]
+    items = "".join(
+        f'<li id="figure-{key}" class="{tone if number else "none"}"><b>{number:,}</b> '
+        f"<span>{name}</span></li>"
+        for key, number, name, tone in cells
+    )
+    return f'<ul class=figures aria-label="The numbers">{items}</ul>'
+
+
+def keep_safe(ranked: list[Partition]) -> str:
+    """What must not be done now: whatever would destroy the copies that survive."""
+    items = []
+    for partition in ranked:
+        for loss in partition.losses:
+            if loss["status"] == "recovered":
+                continue
+            for copy in loss["surviving_copies"]:
+                if copy["destroyed_when"]:
+                    what = offset_range(loss["first_offset"], loss["end_offset"])
+                    items.append(
+                        f"The copy of {partition.label}, {what}, on broker {copy['replica']} is "
+                        f"destroyed when {copy['destroyed_when']}.")
+    if not items:
+        return ""
+    unique = list(dict.fromkeys(items))
+    rows = "".join(f"<li>{escaped(i)}</li>" for i in unique[:MOST_ARTICLES])
+    if len(unique) > MOST_ARTICLES:
+        rows += f"<li>and {len(unique) - MOST_ARTICLES:,} more, in their partitions.</li>"
+    return f'<aside class=safe><h2>Before you restart anything</h2><ul>{rows}</ul></aside>'
+
+
+def what_happened(ranked: list[Partition], places: Mapping[str, str]) -> str:
+    """An article per loss, divergence and other broken promise, the most damaged partition first."""
+    articles: list[str] = []
+    left = 0
+    for partition in ranked:
+        if partition.damage in ("undecided", "fine"):
+            break
+        own = _articles(partition, places, MOST_ARTICLES - len(articles))
+        articles += own
+        left += _article_count(partition) - len(own)
+    if not articles:
+        return ""
+    more = ""
+    if left:
+        more = (f"<p class=more>{left:,} more findings are told in their partitions below, none "
+                "in a partition with more damage than these.</p>")
+    return f'<section id=happened><h2>What happened</h2>{"".join(articles)}{more}</section>'
+
+
+def _others(partition: Partition) -> list[dict[str, Any]]:
+    return [v for v in partition.verdicts
+            if v["verdict"] == "VIOLATED" and v["invariant"] not in TOLD_BY_LOSSES]
+
+
+def _settled(partition: Partition) -> list[dict[str, Any]]:
+    return [d for d in partition.divergences if d["status"] == "settled"]
+
+
+def _article_count(partition: Partition) -> int:
+    return len(partition.losses) + len(_settled(partition)) + len(_others(partition))
+
+
+def _articles(partition: Partition, places: Mapping[str, str], most: int) -> list[str]:
+    rows = [
+        *(_loss(partition, x, places) for x in sorted(partition.losses, key=words.badness)[:most]),
+        *(_divergence(partition, d, places) for d in _settled(partition)[:most]),
+        *(_violation(partition, v, places) for v in _others(partition)[:most]),
+    ]
+    return rows[:most]
+
+
+def _article(tone: str, title: str, tags: list[str], body: str) -> str:
+    pills = "".join(f"<li>{escaped(t)}</li>" for t in tags)
+    return (f'<article class="{tone}"><h3>{escaped(title)}</h3>'
+            f"<ul class=tags>{pills}</ul>{body}</article>")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _loss(partition: Partition, loss: dict[str, Any], places: Mapping[str, str]) -> str:
+    count, bound = loss["records"], loss["end_offset_bound"]
+    forms = _agreement(count)
+    where = offset_range(loss["first_offset"], loss["end_offset"])
+    onward = " and possibly more above" if bound == "at_least" else ""
+    tier = TIER_SENTENCES[loss["tier"]].format(**forms)
+    status = STATUS_SENTENCES[loss["status"]].format(**forms)
+    facts = [
+        f"<p>{escaped(_capital(where))} of <b>{escaped(partition.label)}</b> "
+        f"({_records(count, bound)}{onward}) {escaped(tier)}. {escaped(status)}</p>",
+        f"<p>Why: {escaped(words.CAUSE_WORDS[loss['cause']])}.",
+    ]
+    for extra in loss["contributing"]:
+        facts.append(f" It contributed that {escaped(words.CAUSE_WORDS[extra])}.")
+    facts.append(f" {escaped(words.CONTRACT_WORDS[loss['contract']])}</p>")
+    facts.append(_copies(loss, places, forms))
+    facts.append(_proof(partition, loss["finding_id"], places))
+    title = f"{partition.label}, {where}: {_records(count, bound)} {STATUS_TITLES[loss['status']]}"
+    tags = [STATUS_TITLES[loss["status"]], words.TIER_WORDS[loss["tier"]],
+            "cause: " + loss["cause"].replace("_", " ")]
+    return _article(TONES[loss["status"]], title, tags, "".join(facts))
+
+
+def _copies(loss: dict[str, Any], places: Mapping[str, str], forms: dict[str, str]) -> str:
+    if not loss["surviving_copies"]:
+        if loss["status"] in ("lost", "undetermined"):
+            return "<p>No copy is among the evidence.</p>"
+        return ""
+    items = []
+    for copy in loss["surviving_copies"]:
+        place = places.get(copy["as_of"] or "")
+        if copy["kind"] == "replica":
+            text = f"Broker {copy['replica']}: in its log"
+        else:
+            text = f"Broker {copy['replica']}: in an older copy among the evidence"
+        item = escaped(text) + (f" (<span class=place>{escaped(place)}</span>)" if place else "")
+        if copy["destroyed_when"]:
+            item += f". Destroyed when {escaped(copy['destroyed_when'])}"
+        items.append(f"<li>{item}.</li>")
+    return (f"<p class=lead>Where a copy of {forms['them']} survives</p>"
+            f"<ul class=copies>{''.join(items)}</ul>")
+
+
+def _proof(partition: Partition, finding_id: str | None, places: Mapping[str, str]) -> str:
+    """The steps of a proof, each with its line of evidence and a way to its moment."""
+    finding = next((f for f in partition.findings if f["finding_id"] == finding_id), None)
+    if finding is None:
+        return ""
+    steps = []
+    told = [s for s in finding["witness"] if s["event_id"] in places]
+    for step in finding["witness"]:
+        place = places.get(step["event_id"])
+        item = escaped(_capital(step["because"])) + "."
+        if place is not None:
+            label = place or "the moment in the log"
+            item += (f' <button type=button class=go data-partition="{partition.index}" '
+                     f'data-event="{escaped(step["event_id"])}" '
+                     f'title="Show this moment"><span class=place>{escaped(label)}</span></button>')
+        steps.append(f"<li>{item}</li>")
+    button = ""
+    if told:
+        button = (f'<p class=actions><button type=button class="go primary" '
+                  f'data-partition="{partition.index}" '
+                  f'data-event="{escaped(told[-1]["event_id"])}">Show the moment</button> '
+                  f"<span class=id>finding {escaped(finding_id)}</span></p>")
+    return f"<p class=lead>Proof</p><ol class=proof>{''.join(steps)}</ol>{button}"
+
+
+def _divergence(partition: Partition, row: dict[str, Any], places: Mapping[str, str]) -> str:
+    a, b = row["replicas"]
+    where = offset_range(row["first_offset"], row["end_offset"])
+    count = row["end_offset"] - row["first_offset"]
+    body = (
+        f"<p>Replicas {a} and {b} of <b>{escaped(partition.label)}</b> hold different records at "
+        f"{where} ({_records(count)}). Both keep their own: no truncation that Kafka will make "
+        "by itself mends it, and which records a consumer sees depends on who leads. Compare the "
+        "two copies before either is deleted.</p>"
+    )
+    title = f"{partition.label}, {where}: replicas {a} and {b} diverged"
+    return _article("bad", title, ["diverged", "settled"],
+                    body + _proof(partition, row["finding_id"], places))
+
+
+def _violation(partition: Partition, verdict: dict[str, Any], places: Mapping[str, str]) -> str:
+    name = INVARIANT_SENTENCES.get(verdict["invariant"], verdict["invariant"])
+    body = f"<p>In <b>{escaped(partition.label)}</b>: {escaped(verdict['reason'])}.</p>"
+    for finding_id in verdict["finding_ids"][:3]:
+        body += _proof(partition, finding_id, places)
+    return _article("bad", f"{partition.label}: “{name}” is broken", ["broken promise"], body)
+
+
+def not_known(answer: dict[str, Any]) -> str:
+    """Which promises could not be decided, for how many partitions, and what would decide them."""
+    groups: dict[tuple[str, tuple[str, ...]], list[dict[str, Any]]] = {}
+    for verdict in answer["verdicts"]:
+        if verdict["verdict"] == "UNKNOWN":
+            key = (verdict["invariant"], tuple(verdict["settled_by"]))
+            groups.setdefault(key, []).append(verdict)
+    if not groups:
+        return ("<section id=unknown><h2>What is not known</h2><p>Nothing: every promise was "
+                "decided for every partition.</p></section>")
+    order = list(INVARIANT_SENTENCES)
+    rows = []
+    for (invariant, settled_by), same in sorted(
+        groups.items(), key=lambda kv: (order.index(kv[0][0]) if kv[0][0] in order else 99,
+                                        -len(kv[1]), kv[0][1])
+    )[:40]:
+        first = same[0]
+        count = len(same)
+        some = f"{first['topic']}-{first['partition']}" if count == 1 else f"{count:,} partitions"
+        settle = "; ".join(settled_by) or "nothing that can still be collected"
+        rows.append(
+            f"<li><h3>{escaped(INVARIANT_SENTENCES.get(invariant, invariant))}? "
+            f"<span class=where>{escaped(some)}</span></h3>"
+            f"<p>Not decided: {escaped(first['reason'])}"
+            f"{' (in the first of them)' if count > 1 else ''}.<br>"
+            f"<span class=settle>Would settle it: {escaped(settle)}.</span></p></li>")
+    return (f"<section id=unknown><h2>What is not known</h2><ul class=unknowns>{''.join(rows)}</ul>"
+            "</section>")
+
+
+def read_from(answer: dict[str, Any], left_out: list[str], span: tuple[int, int] | None) -> str:
+    """What was read, what could not be, and what this page leaves out."""
+    counts = answer["input"]
+    sentences = [
+        f"{counts['files']:,} files were read and gave {counts['events']:,} events: "
+        f"{counts['applied']:,} counted, {counts['duplicates']:,} were duplicates, "
+        f"{counts['quarantined']:,} quarantined, {counts['held']:,} held back behind a gap."
+    ]
+    if span is not None:
+        sentences.append(f"The first is of {moment(span[0])}, the last of {moment(span[1])}, by "
+                         "the clocks of those who wrote them down.")
+    parts = [f"<p>{escaped(' '.join(sentences))}</p>"]
+    unreadable = counts["unreadable"]
+    if unreadable:
+        rows = "".join(
+            f"<li><span class=place>{escaped(u['path'])}</span> ({escaped(u['where'])}): "
+            f"{escaped(u['reason'])}</li>" for u in unreadable[:MOST_UNREADABLE])
+        more = len(unreadable) - MOST_UNREADABLE
+        rows += f"<li>and {more:,} more</li>" if more > 0 else ""
+        parts.append(f"<p class=lead>Could not be read</p><ul>{rows}</ul>")
+    if left_out:
+        rows = "".join(f"<li>{escaped(t)}</li>" for t in left_out)
+        parts.append("<p class=lead>What this page leaves out</p>"
+                     f"<ul id=left-out>{rows}</ul><p>The whole answer: "
+                     "<code>replication-analyzer diagnose PATH --format json</code>. One topic "
+                     "in full: <code>--topic NAME --report FILE.html</code>.</p>")
+    return f"<section id=evidence><h2>The evidence</h2>{''.join(parts)}</section>"
