@@ -1,4 +1,4 @@
-"""Writes what came out of the fold into the answer tables, in one order, only where rows changed."""
+"""Writes what came out of the fold into the answer tables, only where rows changed."""
 
 import json
 from collections.abc import Callable

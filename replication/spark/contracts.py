@@ -1,4 +1,4 @@
-"""Reads schemas/: the columns of each table and of the event contract, as data for DDL and checks."""
+"""Reads schemas/: the columns of each table and of the event contract, for DDL and checks."""
 
 import json
 from dataclasses import dataclass

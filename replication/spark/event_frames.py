@@ -140,7 +140,7 @@ def _parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
 
 
 def fits() -> Column:
-    """Whether a delivered row is an event of the contract; never null. See the module's docstring."""
+    """Whether a delivered row is an event of the contract; never null."""
     e = {c.name: F.col(f"event.{c.name}") for c in contracts.event_columns()}
     facts = [c for c in contracts.event_columns() if c.required_for or c.optional_for]
     bit = {c.name: 1 << place for place, c in enumerate(facts)}
@@ -221,6 +221,15 @@ def events(delivered: DataFrame) -> DataFrame:
             value = F.coalesce(value, filled[column.name])
         columns.append(value.alias(column.name))
     return delivered.filter(fits()).select(*columns)
+
+
+def counters() -> list[Column]:
+    """What is counted of delivered rows in the pass that writes or folds them."""
+    return [
+        F.count(F.lit(1)).alias("rows_in"),
+        F.count_if(~fits()).alias("quarantined"),
+        F.max("event.observed_at").alias("newest_event_time"),
+    ]
 
 
 def refused(delivered: DataFrame, slices: Sequence[Slice]) -> DataFrame:

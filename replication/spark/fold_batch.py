@@ -1,4 +1,4 @@
-"""The fold without a state store: sorted, in one pass. For replays, and to fold partitions again."""
+"""The fold without a state store: sorted, in one pass; for replays and for folding again."""
 
 from collections.abc import Iterator
 

@@ -179,7 +179,7 @@ class Fold:
             F.lit(newest).cast("bigint").alias("ingest_micro_batch_id"),
             "state",
         )
-        rows = marked(states, self.run, micro_batch_id)
+        rows = marked(states, writer, micro_batch_id)
         ordered = rows.select(*[c.name for c in contracts.tables()[REFOLDS].columns])
         self.store.append(REFOLDS, ordered.coalesce(1), writer, micro_batch_id)
         if outcome.has("quarantine"):

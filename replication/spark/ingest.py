@@ -1,7 +1,6 @@
 """The first query: delivered rows -> `replica_events`, and what does not fit -> `quarantine`."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +8,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from replication.spark import contracts, event_frames
-from replication.spark.event_files import REFUSED, SLICE_DDL, Slice
+from replication.spark import event_frames, quarantine
+from replication.spark.event_files import SLICE_DDL, Slice
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
@@ -73,18 +72,20 @@ class Ingest:
         else:
             slices = [Slice(**row.asDict()) for row in frame.collect()]
             delivered = event_frames.of_slices(session, slices)
-        figures: dict[str, Any] = {"rows_in": 0, "quarantined": 0}
+        figures: dict[str, Any] = {"rows_in": 0, "quarantined": 0, "applied": 0}
         if delivered is not None:
             figures |= self._write_events(delivered, writer, micro_batch_id)
-        whole = [s for s in slices if s.format == REFUSED]
-        figures["rows_in"] += sum(s.rows for s in whole)
-        refused = int(figures["quarantined"])
-        if refused or whole:
-            rescued = self._write_refused(
-                delivered if refused else None, slices, writer, micro_batch_id
-            )
-            figures["applied"] = figures.get("applied", 0) + rescued
-            figures["quarantined"] += sum(s.rows for s in whole) - rescued
+        refusals = quarantine.of(delivered, slices, int(figures["quarantined"]))
+        try:
+            if refusals.rescued:
+                rescued = marked(refusals.events(), writer, micro_batch_id)
+                self.store.append("replica_events", rescued, writer, micro_batch_id, "rescued")
+            quarantine.write(session, self.store, refusals, writer, micro_batch_id)
+        finally:
+            refusals.release()
+        figures["rows_in"] += sum(s.rows for s in refusals.files)
+        figures["quarantined"] = refusals.rows
+        figures["applied"] = figures["rows_in"] - refusals.rows
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         self.store.finish(writer, micro_batch_id, figures)
         self._may_be_repeated = False
@@ -94,11 +95,7 @@ class Ingest:
         self, delivered: DataFrame, writer: Writer, micro_batch_id: int
     ) -> dict[str, Any]:
         """Writes the rows that fit and counts all in the same pass."""
-        counters = [
-            F.count(F.lit(1)).alias("rows_in"),
-            F.count_if(~event_frames.fits()).alias("quarantined"),
-            F.max("event.observed_at").alias("newest_event_time"),
-        ]
+        counters = event_frames.counters()
         repeated = self._may_be_repeated and self.store.is_written(
             "replica_events", writer, micro_batch_id
         )
@@ -108,77 +105,16 @@ class Ingest:
         else:
             seen = Observation()
             rows = marked(
-                event_frames.events(delivered.observe(seen, *counters)), self.run, micro_batch_id
+                event_frames.events(delivered.observe(seen, *counters)), writer, micro_batch_id
             )
             self.store.append("replica_events", rows, writer, micro_batch_id)
             figures = dict(seen.get)
-        figures["applied"] = figures["rows_in"] - figures["quarantined"]
         return figures
 
-    def _write_refused(
-        self,
-        delivered: DataFrame | None,
-        slices: Sequence[Slice],
-        writer: Writer,
-        micro_batch_id: int,
-    ) -> int:
-        """Writes the quarantine; returns how many of the refused rows are events after all."""
-        session = delivered.sparkSession if delivered is not None else self.spark
-        whole = [
-            (s.reason_code, s.reason, None, s.rows, s.path, None, None)
-            for s in slices
-            if s.format == REFUSED
-        ]
-        names = "reason_code, reason, raw, rows, origin, origin_line, origin_offset"
-        types = {c.name: c.type for c in contracts.tables()["quarantine"].columns}
-        ddl = ", ".join(f"{n} {types[n]}" for n in names.split(", "))
-        quarantine = session.createDataFrame(whole, ddl)
-        rescued = 0
-        if delivered is not None:
-            lines = event_frames.refused(delivered, slices).persist()
-            try:
-                rescued = lines.filter("event_row IS NOT NULL").count()
-                if rescued:
-                    self._write_rescued(lines, writer, micro_batch_id)
-                refused = lines.filter("event_row IS NULL").withColumns(
-                    {"reason_code": F.lit("not_an_event"), "rows": F.lit(1).cast("bigint")}
-                )
-                quarantine = quarantine.unionByName(refused.select(*quarantine.columns))
-                self._append_quarantine(quarantine, writer, micro_batch_id)
-            finally:
-                lines.unpersist()
-            return rescued
-        self._append_quarantine(quarantine, writer, micro_batch_id)
-        return rescued
 
-    def _write_rescued(self, lines: DataFrame, writer: Writer, micro_batch_id: int) -> None:
-        parsed = lines.filter("event_row IS NOT NULL").select(
-            F.from_json("event_row", contracts.event_ddl()).alias("e")
-        )
-        filled: dict[str, bool | float | int | str] = {"cluster_id": "", "topic_id": ""}
-        events = parsed.select("e.*").fillna(filled)
-        rows = marked(events, self.run, micro_batch_id)
-        self.store.append("replica_events", rows, writer, micro_batch_id, part="rescued")
-
-    def _append_quarantine(self, rows: DataFrame, writer: Writer, micro_batch_id: int) -> None:
-        nothing = F.lit(None).cast("string")
-        complete = rows.withColumns(
-            {
-                "event_id": nothing,
-                "topic_partition_id": nothing,
-                "sequence": nothing.cast("bigint"),
-                "query": F.lit(QUERY),
-            }
-        )
-        ordered = marked(complete, self.run, micro_batch_id).select(
-            *[c.name for c in contracts.tables()["quarantine"].columns]
-        )
-        self.store.append("quarantine", ordered.coalesce(1), writer, micro_batch_id)
-
-
-def marked(rows: DataFrame, run: Run, micro_batch_id: int) -> DataFrame:
+def marked(rows: DataFrame, writer: Writer, micro_batch_id: int) -> DataFrame:
     """Rows with the run and the micro-batch that write them."""
-    marks = {"run": F.lit(run.name), "micro_batch_id": F.lit(micro_batch_id).cast("bigint")}
+    marks = {"run": F.lit(writer.run), "micro_batch_id": F.lit(micro_batch_id).cast("bigint")}
     return rows.withColumns(marks)
 
 

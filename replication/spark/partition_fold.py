@@ -25,7 +25,7 @@ COUNTS = ("applied", "duplicates", "quarantined", "held", "superseded", "finding
 
 
 class FoldDefectError(RuntimeError):
-    """The fold failed on an event of the contract: a defect of this tool, with the event's place."""
+    """The fold failed on an event of the contract: a defect of this tool."""
 
 
 @dataclass(slots=True)
@@ -230,7 +230,7 @@ def _listed(values: Iterable[int] | None) -> list[int] | None:
 
 
 def _replica_rows(partition: dict[str, Any]) -> list[dict[str, Any]]:
-    """The replicas of an answer as rows, each with its partition's registration and its own cuts."""
+    """The replicas of an answer as rows, with the partition's registration and their own cuts."""
     shared = {
         name: partition[name]
         for name in ("leader", "leader_epoch", "isr", "assigned_replicas", "min_insync_replicas")

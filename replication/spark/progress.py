@@ -52,6 +52,18 @@ class Progress:
         self.say(", ".join(words))
 
 
+def sum_of(figures: Mapping[str, Any]) -> str:
+    """How the rows that came in add up. Events of superseded traces are said by a newer one again:
+    they count as duplicates."""
+    count = {name: int(figures.get(name) or 0) for name in COUNTED}
+    superseded = f" ({count['superseded']} of superseded traces)" if count["superseded"] else ""
+    return (
+        f"in all: {count['rows_in']} rows = {count['applied']} applied + "
+        f"{count['duplicates'] + count['superseded']} duplicates{superseded} + "
+        f"{count['quarantined']} quarantined + {count['held']} held; {count['findings']} findings"
+    )
+
+
 def moment(milliseconds: int) -> str:
     """Milliseconds since the Unix epoch as ISO 8601 in UTC, or the number where it is no date."""
     try:

@@ -1,4 +1,4 @@
-"""Which run a query belongs to, and the refusal to mix runs: tables remember the query that writes them.
+"""Which run a query belongs to, and the refusal to mix runs: tables remember who writes them.
 
 A run is one life of one Spark checkpoint location. Its name and a random token stand in run.json
 beside that location and in the first row that the run writes to `_batches`. A fresh location over
@@ -41,7 +41,7 @@ class Run:
 def enter(store: Store, checkpoint_dir: Path, query: str, new_run: str | None) -> Run:
     """The run that query goes on with, or the one that starts now, noted in the tables.
 
-    Raises TablesError where tables and checkpoint do not belong together, or new_run makes no sense.
+    Raises TablesError where tables and checkpoint do not belong together.
     """
     folder = checkpoint_dir / query
     newest = store.newest_batches().get(query)
@@ -64,6 +64,30 @@ def enter(store: Store, checkpoint_dir: Path, query: str, new_run: str | None) -
     return run
 
 
+def bounded(store: Store, query: str, new_run: str | None) -> Run:
+    """The run of a bounded job, which has no checkpoint: each one is a run of its own.
+
+    Raises TablesError where the tables hold the answers of another run and no new one is named.
+    """
+    newest = store.newest_batches().get(query)
+    if newest is not None and new_run is None:
+        raise TablesError(
+            f"{store.folder} holds the answers of run {newest['run']!r}: replace them with "
+            "--new-run NAME, or give other tables"
+        )
+    run = _named(store, Path(), query, newest, new_run)
+    store.finish(run.writer("start"), START, {})
+    return run
+
+
+def _named(store: Store, folder: Path, query: str, newest: Any, new_run: str | None) -> Run:
+    name = new_run or "first"
+    if newest is not None and newest["run"] == name:
+        raise TablesError(f"--new-run {name!r} is the name of the present run: choose another one")
+    number = 0 if newest is None else newest["run_number"] + 1
+    return Run(query, name, number, uuid.uuid4().hex, folder, True)
+
+
 def _started(store: Store, folder: Path, query: str, newest: Any, new_run: str | None) -> Run:
     if newest is not None and new_run is None:
         raise TablesError(
@@ -71,11 +95,7 @@ def _started(store: Store, folder: Path, query: str, newest: Any, new_run: str |
             f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
             "--new-run NAME (the answer tables are then replaced, not added to)"
         )
-    name = new_run or "first"
-    if newest is not None and newest["run"] == name:
-        raise TablesError(f"--new-run {name!r} is the name of the present run: choose another one")
-    number = 0 if newest is None else newest["run_number"] + 1
-    run = Run(query, name, number, uuid.uuid4().hex, folder, True)
+    run = _named(store, folder, query, newest, new_run)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"run": run.name, "run_number": run.number, "token": run.token})
     partial = folder / "run.json.partial"

@@ -15,7 +15,7 @@ SECONDS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "": 1.0, "m": 60.0}
 
 
 class SettingsError(ValueError):
-    """A setting that is unknown, of the wrong type or out of range; the text says which and where."""
+    """A setting that is unknown, mistyped or out of range; the text says which and where."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def add_flags(parser: argparse.ArgumentParser, names: tuple[str, ...]) -> None:
 
 
 def load(flags: dict[str, Any], folder: Path | None = None) -> Settings:
-    """The settings: default.toml, the profile that flags name, then flags. None in flags: not given.
+    """The settings: default.toml, the profile that flags name, then flags (None: not given).
 
     Raises SettingsError.
     """

@@ -24,13 +24,13 @@ OUT_NAMES = tuple(part.strip().split(" ")[0] for part in OUT_DDL.split(","))
 FIGURES, REFOLD, STATE = "_figures", "_refold", "_state"
 SHARD_MAGIC = b"RSH1"
 COUNT = struct.Struct(">I")
-# Late rows of a partition are handed over in pieces of this many, so that no row of a frame is huge.
+# Late rows of a partition go out in pieces of this many, so that no row of a frame is huge.
 PIECE = 5_000
 
 
 @dataclass
 class ShardFold:
-    """The topic partitions of one shard. blobs: encoded ones that this micro-batch did not touch."""
+    """The topic partitions of one shard. blobs: encoded ones that nothing has touched yet."""
 
     limit: int = HELD_LIMIT
     blobs: dict[str, bytes] = field(default_factory=dict)
@@ -85,10 +85,10 @@ class ShardFold:
         gap_free = (
             len(sequence) == sequence[-1] - sequence[0] + 1 and (np.diff(sequence) == 1).all()
         )
-        if one_trace and gap_free and part.enter_trace(trace):
-            if part.sequencer.is_next(int(sequence[0])):
-                self._fold_run(part, rows, places.tolist())
-                return
+        plain = one_trace and gap_free and part.enter_trace(trace)
+        if plain and part.sequencer.is_next(int(sequence[0])):
+            self._fold_run(part, rows, places.tolist())
+            return
         identity = identity_of(name)
         for place in places.tolist():
             part.offer(rows.event(place, identity), self.limit)

@@ -14,9 +14,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from replication.spark import fold_stream, ingest, runs, session, settings
 from replication.spark.event_files import Admission, SourceError, event_files
+from replication.spark.failures import first_cause
 from replication.spark.fold_stream import Fold
 from replication.spark.ingest import Ingest, KafkaSource
-from replication.spark.progress import Progress
+from replication.spark.progress import Progress, sum_of
 from replication.spark.settings import Settings, SettingsError
 from replication.spark.tables import Store, TablesError
 
@@ -79,7 +80,7 @@ def main(argv: list[str]) -> int:
         progress.say(f"stream.py: {error}")
         return EXIT_UNUSABLE
     except PySparkException as error:
-        progress.say(f"stream.py: {_first_cause(error)}")
+        progress.say(f"stream.py: {first_cause(error)}")
         return EXIT_DEFECT
     finally:
         spark.stop()
@@ -96,13 +97,6 @@ def _source(flags: argparse.Namespace) -> KafkaSource | Path:
     folder = Path(flags.source).absolute()
     event_files(folder)
     return folder
-
-
-def _first_cause(error: Exception) -> str:
-    """The line of a query's failure that names its cause; the whole trace says no more to a user."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [x for x in lines if "FoldDefectError:" in x or x.startswith(("Caused by:", "[STREAM"))]
-    return told[-1] if told else lines[0] if lines else repr(error)
 
 
 @dataclass
@@ -218,15 +212,11 @@ class StreamJob:
 def totals(store: Store, reading: runs.Run, folding: runs.Run) -> list[str]:
     """The sums of both runs, from `_batches`, and how they add up."""
     sums = {q: store.sums(run, q) for q, run in (("ingest", reading.name), ("fold", folding.name))}
-    first, second = sums["ingest"], sums["fold"]
-    quarantined = first["quarantined"] + second["quarantined"]
-    parts = {name: second[name] for name in ("applied", "duplicates")}
-    parts |= {"quarantined": quarantined, "held": second["held"]}
-    if second["superseded"]:
-        parts["superseded"] = second["superseded"]
-    words = " + ".join(f"{count} {name}" for name, count in parts.items())
-    lines = [f"in all: {first['rows_in']} rows = {words}; {second['findings']} findings"]
-    left = first["rows_in"] - sum(parts.values())
+    both = {**sums["fold"], "rows_in": sums["ingest"]["rows_in"]}
+    both["quarantined"] += sums["ingest"]["quarantined"]
+    lines = [sum_of(both)]
+    classes = ("applied", "duplicates", "superseded", "quarantined", "held")
+    left = both["rows_in"] - sum(both[name] for name in classes)
     if left:
         lines.append(f"{left} rows are ingested and wait to be folded")
     return lines

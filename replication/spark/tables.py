@@ -32,7 +32,7 @@ class TablesError(RuntimeError):
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: a run of a query. app: what transaction ids begin with, one per Spark checkpoint."""
+    """Who writes: a run of a query. app: what its transaction ids begin with."""
 
     run: str
     run_number: int
@@ -54,7 +54,7 @@ class Store:
         return str(self.folder / table)
 
     def create(self) -> None:
-        """Makes the tables that are not there yet, with types, nullability and meanings from schemas/.
+        """Makes the tables that are not there yet, as schemas/ describes them.
 
         Writes each table's first Delta commit itself: what CREATE TABLE would write, without the
         seconds that one costs for each table.
@@ -85,7 +85,7 @@ class Store:
         writer: Writer,
         micro_batch_id: int,
     ) -> None:
-        """Puts rows in the place of those of the topic partitions named by replaced, in one commit."""
+        """Puts rows in the place of those of the topic partitions replaced, in one commit."""
         if not replaced:
             self.append(table, rows, writer, micro_batch_id)
             return
@@ -141,7 +141,7 @@ class Store:
         return not self.newest(table).isEmpty()
 
     def newest(self, table: str) -> DataFrame:
-        """A table as its newest commit has it, at most one micro-batch apart from its neighbours."""
+        """A table as its newest commit has it: its neighbours may be one micro-batch apart."""
         return self.spark.read.format("delta").load(self.path(table))
 
     def finish(self, writer: Writer, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
@@ -203,7 +203,7 @@ class Store:
         return versions
 
     def at_cut(self, table: str, cut: Mapping[str, int] | None = None) -> DataFrame:
-        """A table as readers should see it: at the version that the newest row of `_batches` names."""
+        """A table as readers should see it: at the version that `_batches` names."""
         cut = self.cut() if cut is None else cut
         if table not in cut:
             return self.newest(table)
@@ -215,9 +215,9 @@ class Store:
         cut = self.cut()
         known = contracts.tables()
         for table in known.values():
-            if table.written != "view":
-                if (self.folder / table.name / "_delta_log").is_dir():
-                    self.at_cut(table.name, cut).createOrReplaceTempView(table.name)
+            made = (self.folder / table.name / "_delta_log").is_dir()
+            if table.written != "view" and made:
+                self.at_cut(table.name, cut).createOrReplaceTempView(table.name)
         for table in known.values():
             if table.sql is not None:
                 self.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {table.sql}")

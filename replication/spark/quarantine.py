@@ -1,0 +1,82 @@
+"""What was refused on the way in: explained row by row, written with where it stood and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replication.spark import contracts, event_frames
+from replication.spark.event_files import REFUSED, Slice
+from replication.spark.tables import Store, Writer
+
+TABLE = "quarantine"
+
+
+@dataclass
+class Refusals:
+    """The refused rows and files of one micro-batch.
+
+    lines: rows of event_frames.refused, persisted; None where every row fits. rescued: how many of
+    them protocol.wire takes after all. rows: how many lines or rows of the input are refused.
+    """
+
+    lines: DataFrame | None
+    files: list[Slice]
+    rescued: int
+    rows: int
+
+    def events(self) -> DataFrame:
+        """The rescued rows as columns of the event contract."""
+        assert self.lines is not None
+        parsed = self.lines.filter("event_row IS NOT NULL").select(
+            F.from_json("event_row", contracts.event_ddl()).alias("e")
+        )
+        absent: dict[str, bool | float | int | str] = {"cluster_id": "", "topic_id": ""}
+        return parsed.select("e.*").fillna(absent)
+
+    def release(self) -> None:
+        """Lets go of what is persisted."""
+        if self.lines is not None:
+            self.lines.unpersist()
+
+
+def of(delivered: DataFrame | None, slices: Sequence[Slice], refused: int) -> Refusals:
+    """The refusals among delivered rows, of which the first check refused that many, and slices."""
+    files = [s for s in slices if s.format == REFUSED]
+    in_files = sum(s.rows for s in files)
+    if delivered is None or not refused:
+        return Refusals(None, files, 0, in_files)
+    lines = event_frames.refused(delivered, slices).persist()
+    rescued = lines.filter("event_row IS NOT NULL").count()
+    return Refusals(lines, files, rescued, refused - rescued + in_files)
+
+
+def write(
+    session: SparkSession, store: Store, refusals: Refusals, writer: Writer, micro_batch_id: int
+) -> None:
+    """Appends the refusals of a micro-batch to the table; nothing where there are none."""
+    if not refusals.rows:
+        return
+    columns = contracts.tables()[TABLE].columns
+    given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
+    ddl = ", ".join(f"{c.name} {c.type}" for c in columns if c.name in given)
+    whole = [(s.reason_code, s.reason, None, s.rows, s.path, None, None) for s in refusals.files]
+    rows = session.createDataFrame(whole, ddl)
+    if refusals.lines is not None:
+        lines = refusals.lines.filter("event_row IS NULL").withColumns(
+            {"reason_code": F.lit("not_an_event"), "rows": F.lit(1).cast("bigint")}
+        )
+        rows = rows.unionByName(lines.select(*given))
+    complete = rows.withColumns(
+        {
+            "event_id": F.lit(None).cast("string"),
+            "topic_partition_id": F.lit(None).cast("string"),
+            "sequence": F.lit(None).cast("bigint"),
+            "query": F.lit(writer.query),
+            "run": F.lit(writer.run),
+            "micro_batch_id": F.lit(micro_batch_id).cast("bigint"),
+        }
+    )
+    ordered = complete.select(*[c.name for c in columns])
+    store.append(TABLE, ordered.coalesce(1), writer, micro_batch_id)

@@ -1,0 +1,206 @@
+"""What jobs/replay.py does: the same fold over a historical dump, without a state store."""
+
+import argparse
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from replication.spark import (
+    answer_tables,
+    event_frames,
+    fold_stream,
+    quarantine,
+    runs,
+    session,
+    settings,
+)
+from replication.spark.event_files import Slice, SourceError, event_files, next_slice
+from replication.spark.failures import first_cause
+from replication.spark.fold_batch import fold_events
+from replication.spark.ingest import marked
+from replication.spark.progress import Progress, sum_of
+from replication.spark.runs import Run
+from replication.spark.settings import Settings, SettingsError
+from replication.spark.tables import Store, TablesError, Writer
+
+FLAGS = ("held_limit", "write_threads")
+DECIDING = ("committed_records_survive", "log_matching")
+EXIT_HOLDS, EXIT_VIOLATED, EXIT_UNUSABLE, EXIT_UNKNOWN, EXIT_DEFECT = 0, 1, 2, 3, 4
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of jobs/replay.py."""
+    made = argparse.ArgumentParser(
+        prog="replay.py",
+        description="Folds a folder of event files at once: events in, verdicts out, in Delta "
+        "tables.",
+        epilog="Exit status: 0 nothing violated, 1 something is violated, 3 nothing violated but "
+        "undecided somewhere, 2 the call or the input is unusable, 4 a defect of this tool.",
+    )
+    made.add_argument(
+        "--source", required=True, metavar="DIR",
+        help="a folder of JSON Lines (.gz too) or Parquet event files",
+    )  # fmt: skip
+    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--keep-events", action="store_true", help="copy the events into replica_events too"
+    )
+    made.add_argument(
+        "--strict", action="store_true", help="exit status 3 for any verdict that is UNKNOWN"
+    )
+    made.add_argument(
+        "--new-run", metavar="NAME",
+        help="replace the answers that an earlier run has written, under this name",
+    )  # fmt: skip
+    settings.add_flags(made, FLAGS)
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Runs the job; returns the exit status."""
+    flags = parser().parse_args(argv)
+    progress = Progress()
+    try:
+        chosen = settings.load(vars(flags))
+        slices = slices_of(Path(flags.source).absolute())
+        spark = session.start("replication-analyzer replay")
+    except (SettingsError, SourceError, session.SessionError) as error:
+        progress.say(f"replay.py: {error}")
+        return EXIT_UNUSABLE
+    try:
+        job = ReplayJob(spark, flags.tables.absolute(), chosen, progress)
+        verdicts = job.run(slices, flags.new_run, flags.keep_events)
+        return exit_status(verdicts, flags.strict)
+    except TablesError as error:
+        progress.say(f"replay.py: {error}")
+        return EXIT_UNUSABLE
+    except PySparkException as error:
+        progress.say(f"replay.py: {first_cause(error)}")
+        return EXIT_DEFECT
+    finally:
+        spark.stop()
+
+
+def slices_of(folder: Path) -> list[Slice]:
+    """Every event file of a folder as one slice, taken for complete.
+
+    Raises SourceError where there is none.
+    """
+    files = event_files(folder)
+    if not files:
+        raise SourceError(f"no event files in {folder}")
+    found = [next_slice(path, 0, settled=True) for path in files]
+    return [part for part in found if part is not None]
+
+
+def exit_status(verdicts: dict[tuple[str, str], int], strict: bool) -> int:
+    """From (invariant, verdict) -> topic partitions. No verdict at all decides nothing."""
+    if any(verdict == "VIOLATED" for _, verdict in verdicts):
+        return EXIT_VIOLATED
+    unknown = {invariant for invariant, verdict in verdicts if verdict == "UNKNOWN"}
+    if unknown & set(DECIDING) or (strict and unknown) or not verdicts:
+        return EXIT_UNKNOWN
+    return EXIT_HOLDS
+
+
+@dataclass
+class ReplayJob:
+    """One replay into one folder of tables."""
+
+    spark: SparkSession
+    tables: Path
+    settings: Settings
+    progress: Progress
+
+    def run(
+        self, slices: list[Slice], new_run: str | None, keep_events: bool
+    ) -> dict[tuple[str, str], int]:
+        """Folds everything and replaces the answer tables.
+
+        Returns (invariant, verdict) -> how many topic partitions. Raises TablesError.
+        """
+        started = time.monotonic()
+        store = Store(self.spark, self.tables)
+        store.create()
+        run = runs.bounded(store, fold_stream.QUERY, new_run)
+        writer = run.writer(uuid.uuid4().hex)
+        delivered = event_frames.of_slices(self.spark, slices)
+        answers = Answers()
+        seen: dict[str, Any] = {"rows_in": 0, "quarantined": 0}
+        if delivered is not None:
+            events, seen = self._delivered(store, delivered, writer, keep_events, answers)
+        refusals = quarantine.of(delivered, slices, int(seen["quarantined"]))
+        try:
+            if refusals.rescued:
+                rescued = marked(refusals.events(), writer, 0)
+                if keep_events:
+                    store.append("replica_events", rescued, writer, 0, "rescued")
+                answers = self._folded(events.unionByName(rescued), answers)
+            if answers.outcome is not None:
+                self._write(store, writer, run, answers)
+            quarantine.write(self.spark, store, refusals, writer, 0)
+        finally:
+            refusals.release()
+            answers.release()
+        figures = dict(answers.outcome.figures) if answers.outcome is not None else {}
+        figures["rows_in"] = int(seen["rows_in"]) + sum(s.rows for s in refusals.files)
+        figures["quarantined"] = figures.get("quarantined", 0) + refusals.rows
+        figures["milliseconds"] = int((time.monotonic() - started) * 1000)
+        store.finish(writer, 0, figures)
+        self.progress.report("replay", 0, figures)
+        self.progress.say(sum_of(figures))
+        self.progress.say(f"tables: {self.tables}")
+        return answers.verdicts
+
+    def _delivered(
+        self, store: Store, delivered: DataFrame, writer: Writer, keep_events: bool,
+        answers: "Answers",
+    ) -> tuple[DataFrame, dict[str, Any]]:  # fmt: skip
+        """Folds what was delivered; returns its events, and what was counted on the way."""
+        seen = Observation()
+        observed = delivered.observe(seen, *event_frames.counters())
+        events = marked(event_frames.events(observed), writer, 0)
+        if keep_events:
+            store.append("replica_events", events, writer, 0)
+            counted = dict(seen.get)
+            events = store.newest("replica_events").filter(F.col("run") == writer.run)
+            self._folded(events, answers)
+            return events, counted
+        self._folded(events, answers)
+        # Without the observer: these events may be folded once more.
+        return marked(event_frames.events(delivered), writer, 0), dict(seen.get)
+
+    def _folded(self, events: DataFrame, answers: "Answers") -> "Answers":
+        answers.release()
+        answers.frame = fold_events(events, self.settings.held_limit).persist()
+        answers.outcome = answer_tables.outcome_of(answers.frame)
+        return answers
+
+    def _write(self, store: Store, writer: Writer, run: Run, answers: "Answers") -> None:
+        assert answers.outcome is not None
+        threads = self.settings.write_threads
+        afresh = run.number > 0
+        answer_tables.write(store, answers.outcome, writer, 0, threads, afresh)
+        rows = answer_tables.rows_of(answers.outcome.frame, "verdicts", writer, 0)
+        for row in rows.groupBy("invariant", "verdict").count().collect():
+            answers.verdicts[(row["invariant"], row["verdict"])] = row["count"]
+
+
+@dataclass
+class Answers:
+    """What a replay has folded: the persisted frame, its outcome, the verdicts it holds."""
+
+    frame: DataFrame | None = None
+    outcome: answer_tables.Outcome | None = None
+    verdicts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def release(self) -> None:
+        """Lets go of what is persisted."""
+        if self.frame is not None:
+            self.frame.unpersist()

@@ -1,0 +1,154 @@
+"""Which parts of which files are read: by content, whole lines, each byte once."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from replication.spark.event_files import (
+    GZIPPED,
+    LINES,
+    PARQUET,
+    REFUSED,
+    Admission,
+    SourceError,
+    event_files,
+    lines_of,
+    next_slice,
+)
+
+
+def test_whole_lines_of_a_growing_file_are_taken_and_the_rest_later(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    file = source / "a.jsonl"
+    file.write_bytes(b'{"a":1}\n{"b":')
+    admission = Admission(source, tmp_path / "notes", settle_seconds=60)
+    assert admission.admit() == 1
+    assert admission.admit() == 0
+    assert admission.waiting() == [f"{file}: 5 bytes after its last whole line"]
+    with file.open("ab") as grown:
+        grown.write(b'2}\n{"c":3}\n')
+    again = Admission(source, tmp_path / "notes", settle_seconds=60)
+    assert again.admit() == 1
+    assert again.waiting() == []
+    notes = sorted((tmp_path / "notes").glob("*.json"))
+    assert len(notes) == 2
+    assert list(lines_of(str(file), 8, file.stat().st_size)) == [b'{"b":2}', b'{"c":3}']
+
+
+def test_an_unfinished_last_line_is_taken_once_the_file_stands_still(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'{"a":1}\n{"b":')
+    assert next_slice(file, 8, settled=False) is None
+    part = next_slice(file, 8, settled=True)
+    assert part is not None
+    assert (part.first_byte, part.end_byte) == (8, 13)
+
+
+def test_a_last_line_longer_than_a_probe_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b"x\n" + b"y" * 200_000)
+    part = next_slice(file, 0, settled=False)
+    assert part is not None
+    assert part.end_byte == 2
+
+
+def test_files_are_known_by_content_not_by_name(tmp_path: Path) -> None:
+    packed = tmp_path / "no-ending"
+    packed.write_bytes(gzip.compress(b"{}\n{}\n"))
+    part = next_slice(packed, 0, settled=False)
+    assert part is not None
+    assert part.format == GZIPPED
+    assert list(lines_of(str(packed), 0, part.end_byte)) == [b"{}", b"{}"]
+    text = tmp_path / "text.parquet"
+    text.write_bytes(b"{}\n")
+    part = next_slice(text, 0, settled=False)
+    assert part is not None
+    assert part.format == LINES
+
+
+def test_a_broken_gzip_file_waits_and_then_is_refused_whole(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl.gz"
+    file.write_bytes(gzip.compress(os.urandom(5_000))[:-900])
+    assert next_slice(file, 0, settled=False) is None
+    part = next_slice(file, 0, settled=True)
+    assert part is not None
+    assert part.format == REFUSED
+    assert "broken gzip" in part.reason
+    assert part.rows >= 1
+
+
+def test_binary_junk_is_refused_whole_with_its_lines_counted(tmp_path: Path) -> None:
+    file = tmp_path / "junk"
+    file.write_bytes(b"\x00\x01\n\x02\n\xff")
+    part = next_slice(file, 0, settled=False)
+    assert part is not None
+    assert (part.format, part.rows) == (REFUSED, 3)
+
+
+def parquet(path: Path, **columns: pa.Array) -> Path:
+    base = {
+        "format_version": pa.array([1], pa.int64()),
+        "event_id": pa.array(["e"]),
+        "trace_id": pa.array(["t"]),
+        "topic": pa.array(["t"]),
+        "partition": pa.array([0], pa.int64()),
+        "sequence": pa.array([0], pa.int64()),
+        "kind": pa.array(["input_ended"]),
+    }
+    pq.write_table(pa.table({**base, **columns}), path)
+    return path
+
+
+def test_a_parquet_file_of_the_contract_is_taken(tmp_path: Path) -> None:
+    spans = pa.array([None], pa.list_(pa.struct([("first_offset", pa.int64())])))
+    part = next_slice(parquet(tmp_path / "a", spans=spans), 0, settled=False)
+    assert part is not None
+    assert part.format == PARQUET
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"partition": pa.array([0], pa.int32())}, "column partition is int32, not bigint"),
+        ({"colour": pa.array(["red"])}, "column colour is none of the event contract"),
+        ({"isr": pa.array([[1]], pa.list_(pa.int32()))}, "column isr is list<"),
+    ],
+)
+def test_a_parquet_file_of_another_schema_is_refused_whole(
+    tmp_path: Path, columns: dict[str, pa.Array], reason: str
+) -> None:
+    part = next_slice(parquet(tmp_path / "a", **columns), 0, settled=False)
+    assert part is not None
+    assert (part.format, part.reason_code, part.rows) == (REFUSED, "foreign_schema", 1)
+    assert part.reason.startswith(reason)
+
+
+def test_a_cut_parquet_file_waits_and_then_is_refused(tmp_path: Path) -> None:
+    whole = parquet(tmp_path / "a").read_bytes()
+    cut = tmp_path / "cut"
+    cut.write_bytes(whole[:-20])
+    assert next_slice(cut, 0, settled=False) is None
+    part = next_slice(cut, 0, settled=True)
+    assert part is not None
+    assert part.reason_code == "unreadable_file"
+
+
+def test_a_missing_folder_and_a_file_are_no_source(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="does not exist"):
+        event_files(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SourceError, match="is a file"):
+        event_files(tmp_path / "file")
+
+
+def test_hidden_and_unfinished_names_are_left_alone(tmp_path: Path) -> None:
+    for name in (".hidden", "_log", "a.jsonl.tmp", "b.partial"):
+        (tmp_path / name).write_text("{}\n")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.jsonl").write_text("{}\n")
+    assert [p.name for p in event_files(tmp_path)] == ["a.jsonl"]

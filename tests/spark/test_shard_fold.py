@@ -1,0 +1,226 @@
+"""The fold of a shard, without Spark: any cut into micro-batches gives the bounded answer."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from replication.protocol.bounded import fold_all
+from replication.protocol.codec import CorruptState
+from replication.protocol.events import Event, HighWatermarkAdvanced
+from replication.spark.partition_fold import ANSWER_TABLES, FoldDefectError, Out
+from replication.spark.shard_fold import FIGURES, REFOLD, ShardFold, fold_sorted
+from tests.spark.event_rows import frame_of, identified, made_trace, other_content, shuffled
+
+NAME = "cluster/t/id/0"
+
+
+def fold_in_batches(
+    events: list[Event], sizes: list[int], limit: int = 10_000
+) -> tuple[dict[tuple[str, str], Any], dict[str, int], list[Out]]:
+    """(newest rows by table and partition, sums of figures, everything that came out)."""
+    data: bytes | None = None
+    rows: dict[tuple[str, str], Any] = {}
+    sums: dict[str, int] = {}
+    everything: list[Out] = []
+    position = 0
+    ingest = 0
+    while position < len(events):
+        size = sizes[ingest % len(sizes)]
+        shard = ShardFold(limit) if data is None else ShardFold.decode(data, limit)
+        shard.take(frame_of(events[position : position + size], ingest))
+        for out in shard.outcome():
+            everything.append(out)
+            if out.table == FIGURES:
+                for key, value in out.rows[0].items():
+                    if key != "newest_event_time":
+                        sums[key] = sums.get(key, 0) + value
+            elif out.table in ANSWER_TABLES:
+                assert out.replaces == bool(rows.get((out.table, out.topic_partition_id)))
+                rows[(out.table, out.topic_partition_id)] = out.rows
+        data = shard.encode()
+        position += size
+        ingest += 1
+    return rows, sums, everything
+
+
+def bounded_answer(events: list[Event]) -> dict[tuple[str, str], Any]:
+    rows = {}
+    for part in fold_all(events):
+        name = "/".join(str(p) for p in part.identity)
+        rows[("verdicts", name)] = part.answer.verdicts
+        rows[("loss_ledger", name)] = part.answer.losses
+        rows[("divergences", name)] = part.answer.divergences
+        rows[("findings", name)] = part.answer.findings
+    return rows
+
+
+def judged(rows: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
+    return {k: v for k, v in rows.items() if k[0] != "replica_states" and v != []}
+
+
+@pytest.mark.parametrize("sizes", [[1], [7, 3], [1000]])
+def test_micro_batches_of_any_size_give_the_bounded_answer(sizes: list[int]) -> None:
+    events = made_trace(0) + made_trace(1, rounds=3)
+    rows, sums, _ = fold_in_batches(events, sizes)
+    expected = judged(bounded_answer(events))
+    assert judged(rows) == expected
+    assert any(k[0] == "loss_ledger" for k in expected)
+    assert sums["applied"] == sums["rows_in"] == len(events)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_arrival_order_with_duplicates_gives_the_same(seed: int) -> None:
+    events = made_trace(0)
+    arrived = shuffled(events + events[::2], seed)
+    rows, sums, _ = fold_in_batches(arrived, [5, 11])
+    assert judged(rows) == judged(bounded_answer(events))
+    assert sums["applied"] == len(events)
+    assert sums["duplicates"] == len(events[::2])
+    assert sums["held"] == 0
+
+
+def test_a_gap_makes_what_holds_unknown_at_once_and_closes_again() -> None:
+    events = made_trace(0)
+    gap = events[:7] + events[8:]
+    rows, sums, _ = fold_in_batches(gap, [10])
+    verdicts = rows[("verdicts", NAME)]
+    assert {v["verdict"] for v in verdicts} == {"UNKNOWN"}
+    assert any(v["reason"].startswith("trace_gap: events 7 of trace") for v in verdicts)
+    assert sums["held"] == len(events) - 8
+    closed, after, _ = fold_in_batches([*gap, events[7]], [10])
+    assert judged(closed) == judged(bounded_answer(events))
+    assert after["held"] == 0
+
+
+def test_a_conflict_in_one_micro_batch_counts_for_nothing() -> None:
+    events = made_trace(0)
+    arrived = [*events[:9], other_content(events[8]), *events[9:]]
+    rows, sums, out = fold_in_batches(arrived, [1000])
+    assert judged(rows) == judged(bounded_answer(arrived))
+    assert sums["quarantined"] == 2
+    refused = [r for o in out if o.table == "quarantine" for r in o.rows]
+    assert {r["event_id"] for r in refused} == {events[8].event_id, arrived[9].event_id}
+    assert {r["reason_code"] for r in refused} == {"sequence_conflict"}
+
+
+def test_an_event_for_a_folded_slot_is_handed_out_to_be_looked_up() -> None:
+    events = made_trace(0)
+    late = other_content(events[3])
+    _, sums, out = fold_in_batches([*events, late], [len(events), 1])
+    assert [r for o in out if o.table == "_late" for r in o.rows] == [
+        {"sequence": 3, "event_id": late.event_id}
+    ]
+    assert sums["duplicates"] == 1
+
+
+def test_a_stalled_partition_asks_for_a_refold_when_its_gap_closes() -> None:
+    events = made_trace(0)
+    _, sums, out = fold_in_batches([*events[1:], events[0]], [5], limit=8)
+    asked = [o for o in out if o.table == REFOLD]
+    assert [o.rows for o in asked] == [[{"next_sequence": 0}]]
+    assert sums["held"] == len(events)
+
+
+def test_a_refold_is_taken_over_and_its_events_are_ignored_when_they_come_by() -> None:
+    events = made_trace(0)
+    shard = ShardFold()
+    shard.take(frame_of(events[:10], 0))
+    list(shard.outcome())
+    folded = ShardFold()
+    folded.take(frame_of(events[:30], 0))
+    state = folded.live[NAME].encode()
+    shard = ShardFold.decode(shard.encode())
+    shard.adopt(NAME, state, 2)
+    shard.take(frame_of(events[10:30], 2))
+    shard.take(frame_of(events[30:], 3))
+    figures = next(o for o in shard.outcome() if o.table == FIGURES).rows[0]
+    assert figures["ignored"] == 20
+    assert figures["applied"] == len(events) - 10
+    assert shard.live[NAME].counts()["applied"] == len(events)
+
+
+def test_a_refold_older_than_what_was_seen_is_asked_for_again() -> None:
+    events = made_trace(0)
+    shard = ShardFold()
+    shard.take(frame_of(events, 5))
+    list(shard.outcome())
+    folded = ShardFold()
+    folded.take(frame_of(events[:30], 0))
+    shard.adopt(NAME, folded.live[NAME].encode(), 4)
+    assert [o.table for o in shard.outcome() if o.table == REFOLD] == [REFOLD]
+    assert shard.live[NAME].counts()["applied"] == len(events)
+
+
+def test_a_higher_generation_replaces_the_answer_and_a_lower_one_changes_nothing() -> None:
+    old, new = made_trace(0, rounds=2), made_trace(0, rounds=6, generation=1)
+    for arrived in (old + new, new + old):
+        rows, sums, _ = fold_in_batches(arrived, [9])
+        assert judged(rows) == judged(bounded_answer(new))
+        assert sums["applied"] == len(new)
+        assert sums["superseded"] == len(old)
+
+
+def test_an_unassigned_replica_is_quarantined_and_the_rest_goes_on() -> None:
+    events = made_trace(0)
+    stranger = identified(
+        Event("", "trace", "cluster", "t", "id", 0, len(events), HighWatermarkAdvanced(9, 1))
+    )
+    rows, sums, out = fold_in_batches([*events, stranger], [1000])
+    assert judged(rows) == judged(bounded_answer([*events, stranger]))
+    assert sums["quarantined"] == 1
+    refused = [r for o in out if o.table == "quarantine" for r in o.rows]
+    assert refused[0]["event_id"] == stranger.event_id
+    assert "replica 9 is not assigned" in refused[0]["reason"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_the_sorted_pass_gives_the_same_however_its_frames_are_cut(size: int) -> None:
+    events = made_trace(0) + made_trace(1) + made_trace(1, generation=1, rounds=2)
+    events += [other_content(events[20]), events[5]]
+    ordered = sorted(
+        events, key=lambda e: (e.partition, -e.trace_generation, e.sequence, random.random())
+    )
+    frames = [frame_of(ordered[i : i + size]) for i in range(0, len(ordered), size)]
+    rows: dict[tuple[str, str], Any] = {}
+    figures: dict[str, int] = {}
+    for frame in fold_sorted(frames, 10_000, with_states=False):
+        for table, name, text in zip(
+            frame["out_table"], frame["topic_partition_id"], frame["rows"], strict=True
+        ):
+            if table == FIGURES:
+                for key, value in json.loads(text)[0].items():
+                    figures[key] = figures.get(key, 0) + (value or 0)
+            elif table in ANSWER_TABLES:
+                assert (table, name) not in rows
+                rows[(table, name)] = json.loads(text)
+    assert judged(rows) == judged(bounded_answer(events))
+    expected: dict[str, int] = {}
+    for part in fold_all(events):
+        for key, value in part.counts.items():
+            expected[key] = expected.get(key, 0) + value
+    assert {key: figures[key] for key in expected} == expected
+    assert figures["rows_in"] == len(events)
+
+
+def test_broken_state_is_an_error_that_says_so() -> None:
+    shard = ShardFold()
+    shard.take(frame_of(made_trace(0)))
+    data = shard.encode()
+    with pytest.raises(CorruptState):
+        ShardFold.decode(b"junk" + data)
+    with pytest.raises(CorruptState):
+        ShardFold.decode(data[: len(data) // 2]).partition(NAME)
+
+
+def test_a_defect_of_the_fold_names_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = made_trace(0)
+
+    def broken(state: object, event: Event) -> None:
+        raise KeyError("surprise")
+
+    monkeypatch.setattr("replication.protocol.fold.apply", broken)
+    shard = ShardFold()
+    with pytest.raises(FoldDefectError, match=f"event {events[0].event_id}"):
+        shard.take(frame_of(events))
