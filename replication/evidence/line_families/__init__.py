@@ -73,7 +73,8 @@ class FamilyIndex:
         A family with None: the line begins as that family's lines do, but the wording is unknown.
         """
         text = text_behind_prefix(message)
-        families = self._by_word.get(text.partition(" ")[0], self._of_any_word)
+        word = text.partition(" ")[0].partition("[")[0]
+        families = self._by_word.get(word, self._of_any_word)
         claimed: LineFamily | None = None
         for family in families:
             if logger is not None and logger not in family.loggers:
@@ -83,7 +84,9 @@ class FamilyIndex:
             found = family.read(message)
             if found is not None:
                 return family, found
-            claimed = claimed or family
+            # Where no logger vouches for a line, its first word alone is not enough.
+            if logger is not None or family.trigger:
+                claimed = claimed or family
         return None if claimed is None else (claimed, None)
 
 

@@ -945,13 +945,13 @@ def _partitions_moved(match: re.Match[str]) -> list[Found]:
 
 
 def _moved(
-    kind: str, trigger: str, event: str, *examples_: tuple[str, dict[str, object]]
+    kind: str, word: str, event: str, *examples_: tuple[str, dict[str, object]]
 ) -> LineFamily:
     return LineFamily(
         kind=kind,
         versions="3.0 - 4.3 (KRaft)",
         loggers=_REPLICATION,
-        words=(trigger,) if trigger.endswith(":") else (),
+        words=(word,),
         trigger=" changing ",
         pattern=QUORUM_CONTROLLER_PREFIX
         + event
@@ -999,6 +999,16 @@ _SHUTDOWN_PARTITIONS = _moved(
     r"enterControlledShutdown\[(?P<broker>\d+)\]",
     (
         "[QuorumController id=100] enterControlledShutdown[2]: changing 2 partition(s)",
+        {"node": 100, "broker": 2, "partitions": 2},
+    ),
+)
+
+_OFFLINE_DIRECTORIES = _moved(
+    "offline_directories_partitions",
+    "handleDirectoriesOffline",
+    r"handleDirectoriesOffline\[(?P<broker>\d+)\]",
+    (
+        "[QuorumController id=100] handleDirectoriesOffline[2]: changing 2 partition(s)",
         {"node": 100, "broker": 2, "partitions": 2},
     ),
 )
@@ -1071,6 +1081,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _FENCED_PARTITIONS,
     _UNFENCED_PARTITIONS,
     _SHUTDOWN_PARTITIONS,
+    _OFFLINE_DIRECTORIES,
     _ALTERED,
     _SAME_AS_CHANGE,
 )

@@ -221,6 +221,13 @@ def found_by_groups(match: re.Match[str]) -> Found:
     return Found(fields, node, topic, partition)
 
 
+def fetcher(match: re.Match[str]) -> tuple[int | None, int | None]:
+    """Follower and leader from FETCHER_PREFIX; up to 0.11 it does not name the follower."""
+    leader = match["leader"] or match["leader__2"]
+    node = match["node"]
+    return None if node is None else int(node), None if leader is None else int(leader)
+
+
 # What writers put in front of their messages. Each carries the group `node`, `tp` or both.
 BROKER_PREFIX = r"^(?:\[Broker id=(?P<node>\d+)\] |Broker (?P<node__2>\d+) )"
 CONTROLLER_PREFIX = (

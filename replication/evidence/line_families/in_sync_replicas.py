@@ -13,7 +13,7 @@ from replication.evidence.line_families.family import (
 from replication.evidence.line_families.partition_state import partition_state
 
 _PARTITION = ("Partition",)
-_OUT_OF_SYNC = re.compile(r"\(brokerId: (\d+), endOffset: (-?\d+)")
+_OUT_OF_SYNC = re.compile(r"\(brokerId: (\d+), endOffset: (-?\w+)")
 
 
 def _shrink(match: re.Match[str]) -> list[Found]:
@@ -22,7 +22,7 @@ def _shrink(match: re.Match[str]) -> list[Found]:
     replicas = found.fields.pop("rest", None)
     if replicas is not None:
         found.fields["out_of_sync"] = tuple(
-            (int(replica), None if end == "-1" else int(end))
+            (int(replica), int(end) if end.isdecimal() else None)
             for replica, end in _OUT_OF_SYNC.findall(replicas)
         )
     return [found]
@@ -54,6 +54,13 @@ _SHRINKING = LineFamily(
             "1795189302862) (brokerId: 3, endOffset: 10, lastCaughtUpTimeMs: 1795189302862).",
             node=1, topic="t", partition=0, from_isr=(1, 2, 3), to_isr=(1,), high_watermark=10,
             log_end_offset=18, out_of_sync=((2, 10), (3, 10)),
+        ),
+        example(
+            "[Partition t-0 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 10, "
+            "endOffset: 18). Out of sync replicas: (brokerId: 2, endOffset: unknown, "
+            "lastCaughtUpTimeMs: unknown).",
+            node=1, topic="t", partition=0, from_isr=(1, 2), to_isr=(1,), high_watermark=10,
+            log_end_offset=18, out_of_sync=((2, None),),
         ),
     ),
 )  # fmt: skip
@@ -133,23 +140,47 @@ _ZOOKEEPER_REFUSED = LineFamily(
     ),
 )  # fmt: skip
 
-_CONTROLLER_REFUSED = LineFamily(
-    kind="isr_update_refused",
-    versions="2.7 - 4.3",
-    loggers=_PARTITION,
-    words=("Failed",),
-    trigger="Failed to ",
-    pattern=PARTITION_PREFIX + r"Failed to (?:update ISR|alter partition) to .*?"
-    r"(?:since the controller rejected the request with|due to|because|since) (?P<reason>.+?)\.?$",
-    examples=(
-        example(
-            "[Partition t-0 broker=1] Failed to alter partition to PendingExpandIsr("
-            "newInSyncReplicaId=2) since the controller rejected the request with "
-            "INELIGIBLE_REPLICA.",
-            node=1, topic="t", partition=0, reason="INELIGIBLE_REPLICA",
+
+def _refused(versions: str, trigger: str, *examples_: tuple[str, str]) -> LineFamily:
+    return LineFamily(
+        kind="isr_update_refused",
+        versions=versions,
+        loggers=_PARTITION,
+        words=("Failed", "Controller"),
+        trigger=trigger,
+        pattern=PARTITION_PREFIX
+        + r"(?:Controller f|F)ailed to (?:update ISR|alter partition) to .*?"
+        r"(?:since the controller rejected the request with|due to|because|since) (?P<reason>.+?)\.?$",
+        examples=tuple(
+            example(line, node=1, topic="t", partition=0, reason=reason)
+            for line, reason in examples_
         ),
+    )
+
+
+_CONTROLLER_REFUSED = _refused(
+    "3.2 - 4.3",
+    "Failed to alter partition to ",
+    (
+        "[Partition t-0 broker=1] Failed to alter partition to PendingExpandIsr("
+        "newInSyncReplicaId=2) since the controller rejected the request with INELIGIBLE_REPLICA.",
+        "INELIGIBLE_REPLICA",
     ),
-)  # fmt: skip
+)
+_CONTROLLER_REFUSED_EARLIER = _refused(
+    "2.7 - 3.1",
+    "ailed to update ISR to ",
+    (
+        "[Partition t-0 broker=1] Failed to update ISR to PendingShrinkIsr(isr=Set(1, 2), "
+        "outOfSyncReplicaIds=Set(2)) due to invalid version. Giving up.",
+        "invalid version. Giving up",
+    ),
+    (
+        "[Partition t-0 broker=1] Controller failed to update ISR to PendingShrinkIsr(isr=Set(1, 2), "
+        "outOfSyncReplicaIds=Set(2)) since we sent an old leader epoch. Giving up.",
+        "we sent an old leader epoch. Giving up",
+    ),
+)
 
 _PENDING_SETS = re.compile(r"\bisr=(?:Set|HashSet|List)?[(\[]([\d, ]*)[)\]]")
 _NEW_MEMBER = re.compile(r"newInSyncReplicaId=(\d+)")
@@ -241,6 +272,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _UPDATED,
     _ZOOKEEPER_REFUSED,
     _CONTROLLER_REFUSED,
+    _CONTROLLER_REFUSED_EARLIER,
     _ENQUEUED,
     _IGNORED_FAILURE,
 )

@@ -6,6 +6,7 @@ from replication.evidence.line_families.family import (
     BROKER_PREFIX,
     PARTITION_PREFIX,
     TP,
+    Example,
     Found,
     LineFamily,
     example,
@@ -64,36 +65,46 @@ _LEADER_STARTS = LineFamily(
     ),
 )  # fmt: skip
 
-# The INFO line of leaders before state-change.log took it over; `Leader Epoch` in capitals to 2.3.
-_LEADER_STARTS_IN_PARTITION = LineFamily(
-    kind="became_leader",
-    versions="0.11 - 2.5",
-    loggers=("Partition",),
-    words=(),
-    trigger=" starts at ",
-    pattern=PARTITION_PREFIX
-    + r"\S+ starts at [Ll]eader [Ee]poch (?P<leader_epoch>\d+) from offset "
-    r"(?P<log_end_offset>-?\d+)(?: with high watermark (?P<high_watermark>-?\d+))?\. "
-    r"Previous [Ll]eader [Ee]poch was:? (?P<previous_leader_epoch>-?\d+)\.?$",
-    examples=(
-        example(
-            "[Partition t-0 broker=1] t-0 starts at Leader Epoch 0 from offset 0. Previous Leader "
-            "Epoch was: -1",
-            node=1, topic="t", partition=0, leader_epoch=0, log_end_offset=0,
-            previous_leader_epoch=None,
-        ),
-        example(
-            "Partition [t,0] on broker 1: t-0 starts at Leader Epoch 1 from offset 11. Previous "
-            "Leader Epoch was: 0",
-            node=1, topic="t", partition=0, leader_epoch=1, log_end_offset=11,
-            previous_leader_epoch=0,
-        ),
-        example(
-            "[Partition t-0 broker=1] t-0 starts at leader epoch 2 from offset 7 with high "
-            "watermark 5. Previous leader epoch was 1.",
-            node=1, topic="t", partition=0, leader_epoch=2, log_end_offset=7, high_watermark=5,
-            previous_leader_epoch=1,
-        ),
+
+def _leader_starts_in_partition(versions: str, trigger: str, *examples_: Example) -> LineFamily:
+    """The INFO line of leaders before state-change.log took it over."""
+    return LineFamily(
+        kind="became_leader",
+        versions=versions,
+        loggers=("Partition",),
+        words=(),
+        trigger=trigger,
+        pattern=PARTITION_PREFIX
+        + r"\S+ starts at [Ll]eader [Ee]poch (?P<leader_epoch>\d+) from offset "
+        r"(?P<log_end_offset>-?\d+)(?: with high watermark (?P<high_watermark>-?\d+))?\. "
+        r"Previous [Ll]eader [Ee]poch was:? (?P<previous_leader_epoch>-?\d+)\.?$",
+        examples=examples_,
+    )
+
+
+_LEADER_STARTS_TO_2_3 = _leader_starts_in_partition(
+    "0.11 - 2.3",
+    " starts at Leader Epoch ",
+    example(
+        "[Partition t-0 broker=1] t-0 starts at Leader Epoch 0 from offset 0. Previous Leader Epoch "
+        "was: -1",
+        node=1, topic="t", partition=0, leader_epoch=0, log_end_offset=0,
+        previous_leader_epoch=None,
+    ),
+    example(
+        "Partition [t,0] on broker 1: t-0 starts at Leader Epoch 1 from offset 11. Previous Leader "
+        "Epoch was: 0",
+        node=1, topic="t", partition=0, leader_epoch=1, log_end_offset=11, previous_leader_epoch=0,
+    ),
+)  # fmt: skip
+_LEADER_STARTS_TO_2_5 = _leader_starts_in_partition(
+    "2.4 - 2.5",
+    " starts at leader epoch ",
+    example(
+        "[Partition t-0 broker=1] t-0 starts at leader epoch 2 from offset 7 with high watermark 5. "
+        "Previous leader epoch was 1.",
+        node=1, topic="t", partition=0, leader_epoch=2, log_end_offset=7, high_watermark=5,
+        previous_leader_epoch=1,
     ),
 )  # fmt: skip
 
@@ -426,7 +437,8 @@ _REPLICA_CREATED = LineFamily(
 
 FAMILIES: tuple[LineFamily, ...] = (
     _LEADER_STARTS,
-    _LEADER_STARTS_IN_PARTITION,
+    _LEADER_STARTS_TO_2_3,
+    _LEADER_STARTS_TO_2_5,
     _FOLLOWER_STARTS,
     _SKIPPED_KRAFT,
     _SKIPPED_ZOOKEEPER,

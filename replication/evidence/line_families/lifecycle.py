@@ -234,15 +234,30 @@ _DIRECTORY_FAILED = LineFamily(
     kind="log_dir_failed",
     versions="1.0 - 4.3",
     loggers=("LogManager", "ReplicaManager"),
-    words=("Stopping", "Failed"),
-    trigger=" dir",
-    pattern=r"(?:^\[ReplicaManager broker=(?P<node>\d+)\] |^)(?:Stopping serving (?:replicas|logs) in dir "
-    r"|Failed to create or validate data directory )(?P<directory>[^\s']+?)(?: with uuid .*)?\.?$",
+    words=("Stopping",),
+    trigger="Stopping serving ",
+    pattern=r"(?:^\[ReplicaManager broker=(?P<node>\d+)\] |^)Stopping serving (?:replicas|logs) in dir "
+    r"(?P<directory>\S+?)(?: with uuid .*)?\.?$",
     examples=(
         example("Stopping serving logs in dir /var/lib/kafka/b1", directory="/var/lib/kafka/b1"),
         example(
             "[ReplicaManager broker=1] Stopping serving replicas in dir /var/lib/kafka/b1",
             node=1, directory="/var/lib/kafka/b1",
+        ),
+    ),
+)  # fmt: skip
+
+_DIRECTORY_REFUSED = LineFamily(
+    kind="log_dir_failed",
+    versions="1.0 - 4.3",
+    loggers=_MANAGER,
+    words=("Failed",),
+    trigger="Failed to create or validate data directory ",
+    pattern=r"^Failed to create or validate data directory (?P<directory>\S+)",
+    examples=(
+        example(
+            "Failed to create or validate data directory /var/lib/kafka/b1",
+            directory="/var/lib/kafka/b1",
         ),
     ),
 )  # fmt: skip
@@ -279,5 +294,6 @@ FAMILIES: tuple[LineFamily, ...] = (
     _CLEAN,
     _UNCLEAN,
     _DIRECTORY_FAILED,
+    _DIRECTORY_REFUSED,
     _ALL_DIRECTORIES_FAILED,
 )

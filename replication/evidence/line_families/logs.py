@@ -10,6 +10,7 @@ from replication.evidence.line_families.family import (
     LineFamily,
     example,
     found_by_groups,
+    ignored,
     topic_partition,
 )
 from replication.evidence.line_families.settings import pairs
@@ -29,7 +30,7 @@ _LOADED_BY_LOG = LineFamily(
     trigger="Completed load of log",
     pattern=r"(?:" + LOG_PREFIX + r"|^)Completed load of log (?:" + TP + r" )?with (?P<segments>\d+) "
     r"(?:log )?segments(?:, log start offset (?P<log_start_offset>\d+))? and log end offset "
-    r"(?P<log_end_offset>\d+) in \d+ ms$",
+    r"(?P<log_end_offset>\d+) in \d+ ?ms\b",
     examples=(
         example(
             "Completed load of log t-0 with 1 log segments and log end offset 10 in 61 ms",
@@ -420,6 +421,16 @@ _LOG_START = LineFamily(
     ),
 )  # fmt: skip
 
+_LOCAL_LOG_START = ignored(
+    "3.6 - 4.3: tiered storage moved the local start, the log's own stays",
+    _LOG,
+    ("Incremented",),
+    "Incremented local log start offset ",
+    r"Incremented local log start offset to \d+",
+    "[UnifiedLog partition=t-0, dir=/var/lib/kafka/b1] Incremented local log start offset to 5 due to "
+    "reason local log deletion",
+)
+
 _BASE_OFFSET = re.compile(r"baseOffset=(\d+)|LogSegment\((\d+)")
 _LISTED_OFFSETS = re.compile(r"base offsets? \[([\d,]*)\]")
 
@@ -546,19 +557,19 @@ _EPOCH_UPDATED = LineFamily(
     ),
 )  # fmt: skip
 
-_ENTRY = re.compile(r"EpochEntry\((?:epoch=)?(\d+), ?(?:startOffset=)?(\d+)\)")
+_ENTRY = re.compile(r"EpochEntry[(\[](?:epoch=)?(\d+), ?(?:startOffset=)?(\d+)[)\]]")
 
 
 def _entries(text: str) -> tuple[tuple[int, int], ...]:
     """(leader epoch, start offset) of each printed entry."""
-    return tuple((int(epoch), int(start)) for epoch, start in _ENTRY.findall(text))
+    return tuple((int(entry), int(start)) for entry, start in _ENTRY.findall(text))
 
 
 def _epoch_appended(match: re.Match[str]) -> list[Found]:
     """`conflicting` holds the entries that the new one drove out, where some were."""
     found = found_by_groups(match)
-    (epoch, start), *conflicting = _entries(found.fields.pop("rest"))
-    found.fields.update(leader_epoch=epoch, start_offset=start)
+    (leader_epoch, start), *conflicting = _entries(found.fields.pop("rest"))
+    found.fields.update(leader_epoch=leader_epoch, start_offset=start)
     if conflicting:
         found.fields["conflicting"] = tuple(conflicting)
     return [found]
@@ -570,8 +581,8 @@ _EPOCH_APPENDED = LineFamily(
     loggers=_EPOCHS,
     words=("Appended", "New"),
     trigger="epoch entry EpochEntry",
-    pattern=_EPOCH_PREFIX + r"(?:Appended new epoch entry (?P<rest>EpochEntry\(.+?\))\. Cache now"
-    r"|New epoch entry (?P<rest__2>EpochEntry\(.+\) caused truncation of conflicting entries .*)\. Cache)",
+    pattern=_EPOCH_PREFIX + r"(?:Appended new epoch entry (?P<rest>EpochEntry.+?)\. Cache now"
+    r"|New epoch entry (?P<rest__2>EpochEntry.+ caused truncation of conflicting entries .*)\. Cache)",
     convert=_epoch_appended,
     examples=(
         example(
@@ -678,6 +689,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _STRAY_FOUND,
     _STRAY_RENAMED,
     _LOG_START,
+    _LOCAL_LOG_START,
     _SEGMENTS_DELETED,
     _SEGMENTS_CUT_OFF,
     _DELETABLE_FOUND,

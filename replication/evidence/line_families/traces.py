@@ -11,6 +11,7 @@ from replication.evidence.line_families.family import (
     Found,
     LineFamily,
     example,
+    fetcher,
     found_by_groups,
     ignored,
     offset_metadata,
@@ -47,8 +48,8 @@ _APPENDED = LineFamily(
     words=("Appended",),
     trigger="Appended message set ",
     pattern=r"(?:" + LOG_PREFIX + r"|^)Appended message set (?:to log " + TP + r" )?with "
-    r"(?:last offset:? (?P<last_offset>-?\d+),? )?first offset: (?:Some\()?(?:\(offset=|"
-    r"LogOffsetMetadata\((?:messageOffset|offset)=)?(?P<first_offset>-?\d+)[^\n]*?, next offset: "
+    r"(?:last offset:? (?P<last_offset>-?\d+),? )?first offset: (?:None|(?:Some\()?(?:\(offset=|"
+    r"LogOffsetMetadata\((?:messageOffset|offset)=)?(?P<first_offset>-?\d+)[^\n]*?), next offset: "
     r"(?P<end_offset>\d+),? and messages: (?P<rest>.*)$",
     convert=_appended,
     examples=(
@@ -340,6 +341,7 @@ _FETCHED_PARTITION = re.compile(
     r"(?:, currentLeaderEpoch=Optional(?:\[(?P<current>\d+)\]|\.empty))?"
     r"(?:, lastFetchedEpoch=Optional(?:\[(?P<last>\d+)\]|\.empty))?\)"
 )
+_REPLICA_ID = re.compile(r"\breplicaId=(\d+)")
 _SESSION = re.compile(r"metadata=\(sessionId=(\w+), epoch=(\w+)\)")
 
 
@@ -348,8 +350,11 @@ def _fetched_partitions(match: re.Match[str]) -> list[Found]:
 
     A request of a running session names only the partitions whose position changed.
     """
-    node, leader = int(match["node"]), int(match["leader"])
+    node, leader = fetcher(match)
     rest = match["rest"]
+    named = _REPLICA_ID.search(rest)
+    if node is None and named is not None:
+        node = int(named[1])
     common: Fields = {"follower": node, "leader": leader}
     session = _SESSION.search(rest)
     if session:
@@ -407,13 +412,21 @@ _FETCH_SENT = LineFamily(
 # Default level: where a follower stood when its leader died.
 _FETCH_FAILED = LineFamily(
     kind="fetch_failed",
-    versions="1.1 - 4.3 WARN",
+    versions="0.11 - 4.3 WARN (0.10 prints no content)",
     loggers=_FETCHER,
     words=("Error",),
-    trigger="Error in response for fetch request ",
-    pattern=FETCHER_PREFIX + r"Error in response for fetch request (?P<rest>\(type=.*)$",
+    trigger=" (type=",
+    pattern=FETCHER_PREFIX + r"Error in (?:response for fetch request|fetch to broker \d+, request) "
+    r"(?P<rest>\(type=.*)$",
     convert=_fetched_partitions,
     examples=(
+        example(
+            "[ReplicaFetcherThread-0-2]: Error in fetch to broker 2, request (type=FetchRequest, "
+            "replicaId=1, maxWait=500, minBytes=1, maxBytes=10485760, fetchData={t-0=(offset=7, "
+            "logStartOffset=0, maxBytes=1048576)})",
+            node=1, topic="t", partition=0, follower=1, leader=2, fetch_offset=7,
+            log_start_offset=0,
+        ),
         example(
             "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error in response for fetch "
             "request (type=FetchRequest, replicaId=2, maxWait=500, minBytes=1, maxBytes=10485760, "
@@ -595,10 +608,10 @@ _ASKED = re.compile(r"([^\s{(,=]+-\d+)(?: -> |=)(\d+)")
 
 
 def _epoch_questions(match: re.Match[str]) -> list[Found]:
-    node, leader = int(match["node"]), int(match["leader"])
+    node, leader = fetcher(match)
     return [
-        Found({"leader": leader, "leader_epoch": int(epoch)}, node, *topic_partition(name))
-        for name, epoch in _ASKED.findall(match["rest"])
+        Found({"leader": leader, "leader_epoch": int(asked)}, node, *topic_partition(name))
+        for name, asked in _ASKED.findall(match["rest"])
     ]
 
 

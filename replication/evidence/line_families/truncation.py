@@ -199,7 +199,7 @@ _UNKNOWN_OFFSET = _reason(
     "unknown_epoch",
     "0.11 - 3.0",
     "leader replied with an unknown offset",
-    r"Based on (?:\w+'s )?leader epoch, leader replied with an unknown offset in " + TP + r"\. "
+    r"Based on (?:[\w ]+'s )?leader epoch, leader replied with an unknown offset in " + TP + r"\. "
     r"(?:High watermark (?P<high_watermark>\d+)|The initial fetch offset (?P<to_offset>\d+)) will be "
     r"used for truncation\.$",
     example(
@@ -219,8 +219,8 @@ _ASKS_AGAIN = _reason(
     "diverging_epoch",
     "2.0 - 4.3",
     "leader replied with epoch ",
-    r"Based on (?:\w+'s )?leader epoch, leader replied with epoch (?P<leader_epoch>\d+) "
-    r"(?:unknown to the \w+|below any [\w' ]*epochs) for " + TP + r"\. "
+    r"Based on (?:[\w ]+'s )?leader epoch, leader replied with epoch (?P<leader_epoch>\d+) "
+    r"(?:unknown to the [\w ]+|below any [\w' ]*epochs) for " + TP + r"\. "
     r"(?:Will truncate to (?P<to_offset>\d+) and send another leader epoch request to the leader\."
     r"|The leader's offset (?:only )?(?P<end_offset>\d+) will be used for truncation.*)$",
     example(
@@ -257,6 +257,7 @@ _NON_MONOTONIC = LineFamily(
     versions="2.8 - 4.3",
     loggers=_LOG,
     words=("Non-monotonic",),
+    trigger="Non-monotonic update of high watermark ",
     pattern=LOG_PREFIX + r"Non-monotonic update of high watermark from \(offset="
     r"(?P<from_high_watermark>-?\d+),? segment=\[-?\d+:-?\d+\]\) to \(offset="
     r"(?P<to_high_watermark>-?\d+),? segment=\[-?\d+:-?\d+\]\)$",
