@@ -1,0 +1,125 @@
+"""`python -m tests.kafka_lab`: scenarios and chaos runs, each judged; `make lab` runs them all.
+
+Prints for every run what differs between the truth and the answer of `diagnose`, and at the end
+the sums. Exit status 1 when a verdict was wrong or an experiment did not get where it should.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.kafka_lab.chaos import run_chaos
+from tests.kafka_lab.comparing import Comparison, compare
+from tests.kafka_lab.experiment import Experiment
+from tests.kafka_lab.scenarios import SCENARIOS
+from tests.kafka_lab.truth import load_truths
+from tests.kafka_lab.versions import SUPPORTED, Version
+
+# Over three kinds of controller and three truncation rules; 24 runs.
+CHAOS_VERSIONS = ("1.1.1", "2.8.2", "4.1.1", "0.10.2.2", "3.9.1", "4.3.0")
+CHAOS_SEEDS = range(1, 5)
+
+Run = tuple[str, Callable[[Path], Experiment]]
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.kafka_lab", description=__doc__)
+    parser.add_argument("--scenario", choices=sorted(SCENARIOS), action="append", default=[])
+    parser.add_argument("--chaos", action="store_true", help="only chaos runs")
+    parser.add_argument("--seed", type=int, action="append", default=[])
+    parser.add_argument("--kafka", choices=SUPPORTED, action="append", default=[])
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep every run under DIR")
+    parser.add_argument("--again", type=Path, metavar="DIR", help="judge kept runs under DIR anew")
+    parser.add_argument("--list", action="store_true", help="the scenarios and their versions")
+    return parser.parse_args(arguments)
+
+
+def runs(chosen: argparse.Namespace) -> Iterator[Run]:
+    """Named runs: the chosen scenarios, or all, then chaos."""
+    versions = chosen.kafka or list(SUPPORTED)
+    names = chosen.scenario or ([] if chosen.chaos or chosen.seed else sorted(SCENARIOS))
+    for name in names:
+        for version in SCENARIOS[name].versions:
+            if version in versions:
+                yield f"{name}__{version}", _scenario(name, Version(version))
+    if chosen.scenario:
+        return
+    for version in CHAOS_VERSIONS:
+        for seed in chosen.seed or CHAOS_SEEDS:
+            if version in versions:
+                yield f"chaos__{version}__seed{seed}", _chaos(seed, Version(version))
+
+
+def _scenario(name: str, version: Version) -> Callable[[Path], Experiment]:
+    return lambda directory: SCENARIOS[name].run(version, directory)
+
+
+def _chaos(seed: int, version: Version) -> Callable[[Path], Experiment]:
+    return lambda directory: run_chaos(seed, version, directory)
+
+
+def main(arguments: list[str]) -> int:
+    chosen = parsed(arguments)
+    if chosen.list:
+        for name, known in sorted(SCENARIOS.items()):
+            print(f"{name:40} {' '.join(known.versions)}")
+        return 0
+    if chosen.again:
+        return report([judged_again(path.parent) for path in kept_truths(chosen.again)], [])
+    done: list[Comparison] = []
+    spoilt: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="kafka-lab-") as scratch:
+        for name, run in runs(chosen):
+            directory = (chosen.keep or Path(scratch)) / name
+            shutil.rmtree(directory, ignore_errors=True)
+            started = time.monotonic()
+            try:
+                experiment = run(directory)
+            except Exception:
+                # The next experiment has its own cluster; the sums at the end tell of this one.
+                spoilt.append(name)
+                print(f"{name}: the experiment failed\n{traceback.format_exc()}", flush=True)
+                continue
+            comparison, answer = experiment.compare(name)
+            (directory / "answer.json").write_text(json.dumps(answer, indent=1))
+            done.append(comparison)
+            print(f"[{time.monotonic() - started:3.0f} s] {comparison.text()}", flush=True)
+            if not chosen.keep:
+                shutil.rmtree(directory, ignore_errors=True)
+    return report(done, spoilt)
+
+
+def kept_truths(directory: Path) -> list[Path]:
+    return sorted(directory.glob("**/truth.json"))
+
+
+def judged_again(directory: Path) -> Comparison:
+    """`diagnose` once more on a kept run, held against the truth that was found then."""
+    truths = load_truths(directory / "truth.json")
+    comparison, answer = compare(directory.name, directory / "evidence", truths)
+    (directory / "answer.json").write_text(json.dumps(answer, indent=1))
+    print(comparison.text(), flush=True)
+    return comparison
+
+
+def report(done: list[Comparison], spoilt: list[str]) -> int:
+    verdicts = sum(one.verdicts for one in done)
+    unknown = sum(len(one.unknown) for one in done)
+    wrong = sum(len(one.wrong) for one in done)
+    alarms = sum(len(one.false_alarms) for one in done)
+    share = unknown / verdicts if verdicts else 0.0
+    print(
+        f"{len(done)} runs, {verdicts} verdicts: {wrong} wrong, {alarms} false alarms, "
+        f"{unknown} UNKNOWN ({share:.1%}); {len(spoilt)} experiments failed {spoilt or ''}"
+    )
+    return 0 if not wrong and not alarms and not spoilt and done else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,442 @@
+"""A real cluster in plain Java processes: a controller or ZooKeeper, and brokers 1, 2, 3 ...
+
+Everything lies under one directory: `broker-N/data`, `broker-N/logs`. All ports are on 127.0.0.1.
+"""
+
+import base64
+import os
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.kafka_lab import node_settings, wire
+from tests.kafka_lab.journal import Journal
+from tests.kafka_lab.processes import JavaProcess, accepts, free_ports, run_tool, wait_for
+from tests.kafka_lab.tap import Tap
+from tests.kafka_lab.versions import Version
+from tests.kafka_lab.zookeeper import ZooKeeperClient
+
+START_SECONDS = 90.0
+NO_LEADER = -1
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """Who leads, by the controller's word; `leader` is None when nobody does."""
+
+    leader: int | None
+    leader_epoch: int | None
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+@dataclass
+class Plan:
+    """How a cluster is set up; `settings` go to every broker, `of_broker` to one."""
+
+    version: Version
+    brokers: tuple[int, ...] = (1, 2, 3)
+    grade: str = "default"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    of_broker: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    eligible_leader_replicas: bool | None = None
+    tapped: tuple[int, ...] = ()
+    log_dirs: int = 1
+
+
+def random_uuid() -> str:
+    """As Kafka writes them: 22 characters, never a leading dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+class Cluster:
+    """Started by `start`, ended by `close`; use it as a context manager."""
+
+    def __init__(self, plan: Plan, directory: Path) -> None:
+        self.plan = plan
+        self.version = plan.version
+        self.directory = directory
+        self.journal = Journal(directory / "actions.jsonl")
+        self.cluster_id = random_uuid() if plan.version.kraft else ""
+        self.processes: dict[int, JavaProcess] = {}
+        self.topic_ids: dict[str, str] = {}
+        self.assignments: dict[str, dict[int, list[int]]] = {}
+        self.topic_settings: dict[str, dict[str, str]] = {}
+        self.taps: dict[int, Tap] = {}
+        self._keeper: JavaProcess | None = None
+        self._lock = threading.RLock()
+        ports = free_ports(2 + 3 * len(plan.brokers), seed=os.getpid())
+        self.meeting_port = ports.pop()
+        self.internal = {broker: ports.pop() for broker in plan.brokers}
+        self.external = {broker: ports.pop() for broker in plan.brokers}
+        self.tap_ports = {broker: ports.pop() for broker in plan.brokers}
+
+    def __enter__(self) -> "Cluster":
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Starting and stopping.
+
+    def start(self) -> None:
+        for broker in self.plan.tapped:
+            self.taps[broker] = Tap(self.tap_ports[broker], self.internal[broker])
+        self._write_settings()
+        if self.version.kraft:
+            self._format()
+            self._start_node(node_settings.CONTROLLER_ID, "controller")
+            port = self.meeting_port
+            wait_for("the controller", lambda: accepts(port), START_SECONDS)
+        else:
+            self._start_zookeeper()
+        for broker in self.plan.brokers:
+            self.start_broker(broker, wait=False)
+        for broker in self.plan.brokers:
+            self.wait_up(broker)
+        if not self.version.kraft:
+            with self.zookeeper() as asked:
+                named = asked.get("/cluster/id")
+            self.cluster_id = "" if named is None else str(named.json()["id"])
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            if process.running:
+                process.kill()
+        if self._keeper is not None and self._keeper.running:
+            self._keeper.kill()
+        for tap in self.taps.values():
+            tap.close()
+        self.journal.close()
+
+    def start_broker(self, broker: int, *, wait: bool = True) -> None:
+        if not self.version.kraft:
+            self.wait_unregistered(broker)
+        self._start_node(broker, "broker")
+        if wait:
+            self.wait_up(broker)
+
+    def kill(self, *brokers: int) -> None:
+        for broker in brokers:
+            self.processes[broker].process.kill()
+            self.journal.write(action="kill9", broker=broker)
+        for broker in brokers:
+            self.processes[broker].kill()
+
+    def terminate(self, broker: int, seconds: float = 30) -> bool:
+        self.journal.write(action="sigterm", broker=broker)
+        clean = self.processes[broker].terminate(seconds)
+        self.journal.write(action="exited", broker=broker, clean=clean)
+        return clean
+
+    def freeze(self, broker: int) -> None:
+        self.journal.write(action="sigstop", broker=broker)
+        self.processes[broker].freeze()
+
+    def resume(self, broker: int) -> None:
+        self.processes[broker].resume()
+        self.journal.write(action="sigcont", broker=broker)
+
+    def stop_all(self) -> None:
+        """A clean end: followers first, so that little leadership moves; then the controller."""
+        leaders = {
+            state.leader
+            for topic in self.assignments
+            for partition in self.assignments[topic]
+            if (state := self.state(topic, partition)) is not None
+        }
+        self.journal.write(action="quiet_point")
+        live = [broker for broker in self.plan.brokers if self.running(broker)]
+        for broker in sorted(live, key=lambda broker: (broker in leaders, broker)):
+            self.terminate(broker)
+        controller = self.processes.get(node_settings.CONTROLLER_ID)
+        if controller is not None and controller.running:
+            controller.terminate()
+
+    def running(self, broker: int) -> bool:
+        return broker in self.processes and self.processes[broker].running
+
+    def answering(self) -> list[int]:
+        return [
+            broker
+            for broker in self.plan.brokers
+            if self.running(broker) and not self.processes[broker].frozen
+        ]
+
+    def wait_up(self, broker: int) -> None:
+        """Until it answers and the cluster knows it."""
+        process = self.processes[broker]
+
+        def up() -> bool:
+            if not process.running:
+                raise ChildProcessError(f"broker {broker} ended: see {process.console}")
+            return accepts(self.external[broker]) and self._registered(broker)
+
+        wait_for(f"broker {broker}", up, START_SECONDS)
+        self.journal.write(action="up", broker=broker)
+
+    def wait_unregistered(self, broker: int) -> None:
+        """ZooKeeper: a killed broker's registration outlives it by its session time-out."""
+        with self.zookeeper() as asked:
+            wait_for(
+                f"the registration of broker {broker} to go",
+                lambda: not asked.exists(f"/brokers/ids/{broker}"),
+                START_SECONDS,
+            )
+
+    # Asking and ordering.
+
+    def zookeeper(self) -> ZooKeeperClient:
+        return ZooKeeperClient(self.meeting_port)
+
+    def connection(self, broker: int, client: str, timeout: float = 10.0) -> wire.Connection:
+        return wire.Connection(self.external[broker], client, timeout)
+
+    def state(self, topic: str, partition: int) -> PartitionState | None:
+        """The newest state that the controller, or a broker that answers, tells."""
+        if not self.version.kraft:
+            return self._state_of_znode(topic, partition)
+        newest: PartitionState | None = None
+        for broker in self.answering():
+            found = self._state_by_broker(broker, topic, partition)
+            if found is not None and (
+                newest is None or (found.leader_epoch or 0) >= (newest.leader_epoch or 0)
+            ):
+                newest = found
+        return newest
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        state = self.state(topic, partition)
+        return None if state is None else state.leader
+
+    def knows(self, broker: int, topic: str) -> bool | None:
+        """Whether that broker's metadata has the topic; None when it does not answer."""
+        try:
+            with self.connection(broker, "lab-admin", timeout=3.0) as connection:
+                answer = connection.call(wire.metadata_request(self.version, [topic]))
+        except OSError:
+            return None
+        return bool(answer.topics[0].partitions)
+
+    def wait_for_isr(self, topic: str, partition: int, *isr: int, seconds: float = 60) -> None:
+        def reached() -> bool:
+            state = self.state(topic, partition)
+            return state is not None and set(state.isr) == set(isr) and state.leader is not None
+
+        wait_for(f"ISR {isr} of {topic}-{partition}", reached, seconds)
+
+    def wait_for_leader(self, topic: str, partition: int, *wanted: int, seconds: float = 60) -> int:
+        """Until one of `wanted`, or anybody, leads and knows it."""
+
+        def reached() -> bool:
+            leader = self.leader(topic, partition)
+            if leader is None or leader not in (wanted or self.plan.brokers):
+                return False
+            if leader not in self.answering():
+                return False
+            found = self._state_by_broker(leader, topic, partition)
+            return found is not None and found.leader == leader
+
+        wait_for(f"leader {wanted} of {topic}-{partition}", reached, seconds)
+        # The metadata cache of a broker is filled a moment before its replica manager acts on it.
+        time.sleep(0.3)
+        leader = self.leader(topic, partition)
+        assert leader is not None
+        return leader
+
+    def create_topic(
+        self, topic: str, assignment: dict[int, list[int]], **settings: object
+    ) -> None:
+        """`settings` with underscores for dots; returns when every partition has a leader."""
+        configs = {name.replace("_", "."): str(value) for name, value in settings.items()}
+        request = wire.create_topic_request(self.version, topic, assignment, configs)
+        self.order(f"create topic {topic}", request, lambda answer: answer.topics[0].error_code)
+        self.assignments[topic] = assignment
+        self.topic_settings[topic] = configs
+        for partition in assignment:
+            self.wait_for_leader(topic, partition)
+        self._learn_topic_id(topic)
+        self.journal.write(
+            action="create_topic", topic=topic, assignment=assignment, configs=configs
+        )
+
+    def order(self, what: str, request: Any, error_code: Any, seconds: float = 30) -> None:
+        """Sends an administrative request to whichever broker accepts it; raises Refused."""
+        end = time.monotonic() + seconds
+        while True:
+            code: int | None = None
+            for broker in self.answering():
+                try:
+                    with self.connection(broker, "lab-admin") as connection:
+                        code = int(error_code(connection.call(request)))
+                except OSError:
+                    continue
+                if code == 0:
+                    return
+            if time.monotonic() > end:
+                raise wire.Refused(what, -1 if code is None else code)
+            time.sleep(0.3)
+
+    # Where things lie.
+
+    def home(self, node: int) -> Path:
+        kind = "controller" if node == node_settings.CONTROLLER_ID else "broker"
+        return self.directory / f"{kind}-{node}"
+
+    def data(self, node: int) -> list[Path]:
+        """The node's log directories."""
+        if node == node_settings.CONTROLLER_ID or self.plan.log_dirs == 1:
+            return [self.home(node) / "data"]
+        return [self.home(node) / f"data-{number}" for number in range(self.plan.log_dirs)]
+
+    def nodes(self) -> list[int]:
+        controllers = [node_settings.CONTROLLER_ID] if self.version.kraft else []
+        return [*self.plan.brokers, *controllers]
+
+    # Inside.
+
+    def _write_settings(self) -> None:
+        everywhere, single = self.plan.settings, self.plan.of_broker
+        for broker in self.plan.brokers:
+            advertised = (
+                self.tap_ports[broker] if broker in self.plan.tapped else self.internal[broker]
+            )
+            ports = (self.internal[broker], self.external[broker], advertised)
+            settings = node_settings.broker_settings(
+                self.version, broker, self.data(broker), ports, self.meeting_port
+            )
+            settings.update(everywhere)
+            settings.update(single.get(broker, {}))
+            node_settings.write_properties(self.home(broker) / "node.properties", settings)
+        if self.version.kraft:
+            node = node_settings.CONTROLLER_ID
+            settings = node_settings.controller_settings(self.data(node)[0], self.meeting_port)
+            settings.update(everywhere)
+            node_settings.write_properties(self.home(node) / "node.properties", settings)
+
+    def _format(self) -> None:
+        """Formats the controller with Kafka's tool; the brokers' directories differ only in ids."""
+        node = node_settings.CONTROLLER_ID
+        features: list[str] = []
+        if self.plan.eligible_leader_replicas is not None and self.version.at_least(4, 0):
+            level = int(self.plan.eligible_leader_replicas)
+            features = ["--feature", f"eligible.leader.replicas.version={level}"]
+        properties = str(self.home(node) / "node.properties")
+        tool = ["kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", properties]
+        run_tool(self.version.class_path, [*tool, *features])
+        made = self.data(node)[0]
+        for broker in self.plan.brokers:
+            for directory in self.data(broker):
+                shutil.copytree(made, directory)
+                node_settings.write_properties(
+                    directory / "meta.properties",
+                    {
+                        "version": 1,
+                        "node.id": broker,
+                        "cluster.id": self.cluster_id,
+                        "directory.id": random_uuid(),
+                    },
+                )
+
+    def _start_node(self, node: int, kind: str) -> None:
+        home = self.home(node)
+        logs = home / "logs"
+        options = [
+            node_settings.logging_option(
+                self.version, home / "logging.properties", self.plan.grade
+            ),
+            f"-Dkafka.logs.dir={logs}",
+        ]
+        self.journal.write(action="start", **{kind: node})
+        self.processes[node] = JavaProcess(
+            self.version.class_path,
+            options,
+            ["kafka.Kafka", str(home / "node.properties")],
+            home / "console.txt",
+        )
+
+    def _start_zookeeper(self) -> None:
+        home = self.directory / "zookeeper"
+        settings = node_settings.zookeeper_settings(home / "data", self.meeting_port)
+        properties = node_settings.write_properties(home / "zoo.cfg", settings)
+        (home / "data").mkdir(exist_ok=True)
+        logging = node_settings.logging_option(self.version, home / "logging.properties", "default")
+        self._keeper = JavaProcess(
+            self.version.class_path,
+            [logging, f"-Dkafka.logs.dir={home}"],
+            ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(properties)],
+            home / "console.txt",
+        )
+        keeper = self._keeper
+
+        def up() -> bool:
+            if not keeper.running:
+                raise ChildProcessError(f"ZooKeeper ended: see {keeper.console}")
+            return accepts(self.meeting_port)
+
+        wait_for("ZooKeeper", up, START_SECONDS)
+
+    def _registered(self, broker: int) -> bool:
+        if not self.version.kraft:
+            with self.zookeeper() as asked:
+                return asked.exists(f"/brokers/ids/{broker}")
+        try:
+            with self.connection(broker, "lab-admin", timeout=3.0) as connection:
+                answer = connection.call(wire.metadata_request(self.version, []))
+        except OSError:
+            return False
+        return broker in {known.node_id for known in answer.brokers}
+
+    def _state_of_znode(self, topic: str, partition: int) -> PartitionState | None:
+        with self.zookeeper() as asked:
+            found = asked.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
+        if found is None:
+            return None
+        state = found.json()
+        leader = None if state["leader"] == NO_LEADER else state["leader"]
+        replicas = tuple(self.assignments.get(topic, {}).get(partition, ()))
+        return PartitionState(leader, state["leader_epoch"], tuple(state["isr"]), replicas)
+
+    def _state_by_broker(self, broker: int, topic: str, partition: int) -> PartitionState | None:
+        try:
+            with self.connection(broker, "lab-admin", timeout=2.0) as connection:
+                answer = connection.call(wire.metadata_request(self.version, [topic]))
+        except OSError:
+            return None
+        for found in answer.topics[0].partitions:
+            if found.partition_index == partition:
+                leader = None if found.leader_id == NO_LEADER else found.leader_id
+                told = getattr(found, "leader_epoch", None) if self.version.at_least(2, 8) else None
+                return PartitionState(
+                    leader, told, tuple(found.isr_nodes), tuple(found.replica_nodes)
+                )
+        return None
+
+    def _learn_topic_id(self, topic: str) -> None:
+        if not self.version.at_least(2, 8):
+            return
+        for broker in self.answering():
+            with self.connection(broker, "lab-admin") as connection:
+                answer = connection.call(wire.metadata_request(self.version, [topic]))
+            told = answer.topics[0].topic_id
+            if told.int:
+                text = base64.urlsafe_b64encode(told.bytes).decode().rstrip("=")
+                self.topic_ids[topic] = text
+                return
+
+
+def partitions_of(assignments: Mapping[str, Mapping[int, Iterable[int]]]) -> list[tuple[str, int]]:
+    return [(topic, partition) for topic, spread in assignments.items() for partition in spread]

@@ -1,0 +1,100 @@
+"""One experiment: a cluster, what watches it, the evidence taken from it, and the truth."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.kafka_lab.capture import Capture
+from tests.kafka_lab.cluster import Cluster, Plan
+from tests.kafka_lab.comparing import Comparison, compare
+from tests.kafka_lab.history import TopicPartition
+from tests.kafka_lab.logs_on_disk import Cut, checkpoint_entries, cut_suffix
+from tests.kafka_lab.processes import wait_for
+from tests.kafka_lab.producer import AcknowledgementLog, Producer
+from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE, Sampler
+from tests.kafka_lab.truth import Excused, PartitionTruth, establish, save_truths
+
+
+class Experiment:
+    """`directory`/cluster is the machines, `directory`/evidence what an operator takes."""
+
+    def __init__(self, plan: Plan, directory: Path) -> None:
+        self.directory = directory
+        self.evidence = directory / "evidence"
+        self.cluster = Cluster(plan, directory / "cluster")
+        self.acks = AcknowledgementLog(self.evidence / "acks.jsonl")
+        self.capture = Capture(self.cluster, self.evidence)
+        self.truths: dict[TopicPartition, PartitionTruth] = {}
+        self.excused: Excused = lambda payload_id: False
+        self._sampler: Sampler | None = None
+        self._producers: list[Producer] = []
+
+    def __enter__(self) -> "Experiment":
+        self.cluster.__enter__()
+        self._sampler = Sampler(self.cluster)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for producer in self._producers:
+            producer.close()
+        self.cluster.close()
+        self.acks.journal.close()
+
+    @property
+    def sampler(self) -> Sampler:
+        assert self._sampler is not None, "the experiment has not begun"
+        return self._sampler
+
+    def producer(self, client: str = "p1", topic: str = "t") -> Producer:
+        made = Producer(self.cluster, self.acks, client, topic)
+        self._producers.append(made)
+        return made
+
+    def cut(self, broker: int, batches: int, topic: str = "t", partition: int = 0) -> Cut:
+        """Power loss: the last batches of a killed broker's log are gone, flushed ones excepted."""
+        place = next(
+            directory / f"{topic}-{partition}"
+            for directory in self.cluster.data(broker)
+            if (directory / f"{topic}-{partition}").is_dir()
+        )
+        if (place.parent / ".kafka_cleanshutdown").exists():
+            raise AssertionError(f"broker {broker} was stopped cleanly: nothing can be lost")
+        flushed = checkpoint_entries(place.parent / "recovery-point-offset-checkpoint")
+        found = cut_suffix(place, batches, flushed.get((topic, partition), 0))
+        if found is None:
+            raise AssertionError(f"nothing to cut in {place}")
+        self.cluster.journal.write(action="cut_suffix", broker=broker, **vars(found))
+        self.sampler.look()
+        return found
+
+    def checkpointed(self, broker: int, topic: str = "t", partition: int = 0) -> int:
+        """The high watermark in the broker's checkpoint file; 0 while there is none."""
+        for directory in self.cluster.data(broker):
+            entries = checkpoint_entries(directory / HIGH_WATERMARK_FILE)
+            if (topic, partition) in entries:
+                return entries[topic, partition]
+        return 0
+
+    def wait_checkpointed(self, broker: int, offset: int, seconds: float = 30) -> None:
+        wait_for(
+            f"high watermark {offset} in the checkpoint of broker {broker}",
+            lambda: self.checkpointed(broker) >= offset,
+            seconds,
+        )
+
+    def note(self, text: str) -> None:
+        self.cluster.journal.write(action="note", text=text)
+
+    def finish(self) -> None:
+        """Describes, stops, copies, and works out the truth."""
+        self.capture.describe(time.time())
+        self.cluster.stop_all()
+        self.sampler.stop()
+        for node in self.cluster.nodes():
+            self.capture.copy_disk(node, "final")
+        self.capture.copy_logs()
+        self.truths = establish(self.cluster, self.sampler, self.evidence, self.excused)
+        save_truths(self.directory / "truth.json", self.truths)
+
+    def compare(self, name: str) -> tuple[Comparison, dict[str, Any]]:
+        return compare(name, self.evidence, self.truths)

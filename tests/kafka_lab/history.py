@@ -1,0 +1,120 @@
+"""Who led each partition and when, by the controller's word and by the brokers' own log lines."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.kafka_lab import dump_tool, node_settings
+from tests.kafka_lab.cluster import NO_LEADER, Cluster
+from tests.kafka_lab.sampler import Sampler
+
+TIME = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
+LEADER_STARTS = (
+    re.compile(TIME + r".*\bLeader (\S+)-(\d+) .*?starts at leader epoch (\d+) from offset (\d+) "),
+    re.compile(TIME + r".*\] (\S+)-(\d+) starts at Leader Epoch (\d+) from offset (\d+)\. "),
+)
+# 0.10 names neither epoch nor offset.
+BECAME_LEADER = re.compile(
+    TIME + r".*completed LeaderAndIsr request .*become-leader transition for partition "
+    r"\[?([^\s,\]]+)[-,](\d+)"
+)
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Election:
+    """What the controller decided; `at` in seconds since 1970. Leader None: nobody."""
+
+    at: float
+    leader_epoch: int
+    leader: int | None
+    isr: tuple[int, ...]
+    unclean: bool | None = None
+
+
+@dataclass(frozen=True)
+class LeaderStart:
+    """A broker took up leadership; without an offset where its version does not tell."""
+
+    at: float
+    broker: int
+    leader_epoch: int | None
+    first_offset: int | None
+
+
+def elections(cluster: Cluster, sampler: Sampler) -> dict[TopicPartition, list[Election]]:
+    """Every change of leader or leader epoch in order; of a topic's last incarnation."""
+    if cluster.version.kraft:
+        return _elections_of_metadata_log(cluster)
+    found: dict[TopicPartition, list[Election]] = {}
+    for sample in sampler.leaders:
+        known = found.setdefault((sample.topic, sample.partition), [])
+        leader = None if sample.leader == NO_LEADER else sample.leader
+        known.append(Election(sample.at, sample.leader_epoch, leader, sample.isr))
+    return found
+
+
+def leader_at(known: list[Election], at: float) -> Election | None:
+    """The last decision up to that moment."""
+    before = [election for election in known if election.at <= at]
+    return before[-1] if before else None
+
+
+def leader_starts(cluster: Cluster) -> dict[TopicPartition, list[LeaderStart]]:
+    """By time, from every broker's log files."""
+    found: dict[TopicPartition, set[LeaderStart]] = {}
+    for broker in cluster.plan.brokers:
+        for path in sorted((cluster.home(broker) / "logs").glob("*.log*")):
+            for line in path.read_text(errors="replace").splitlines():
+                partition, start = _leader_start(line, broker)
+                if start is not None:
+                    found.setdefault(partition, set()).add(start)
+    return {
+        partition: sorted(starts, key=lambda start: start.at) for partition, starts in found.items()
+    }
+
+
+def _leader_start(line: str, broker: int) -> tuple[TopicPartition, LeaderStart | None]:
+    for pattern in LEADER_STARTS:
+        if match := pattern.match(line):
+            start = LeaderStart(_seconds(match[1]), broker, int(match[4]), int(match[5]))
+            return (match[2], int(match[3])), start
+    if match := BECAME_LEADER.match(line):
+        return (match[2], int(match[3])), LeaderStart(_seconds(match[1]), broker, None, None)
+    return ("", 0), None
+
+
+def _seconds(text: str) -> float:
+    return datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC).timestamp()
+
+
+def _elections_of_metadata_log(cluster: Cluster) -> dict[TopicPartition, list[Election]]:
+    data = cluster.data(node_settings.CONTROLLER_ID)[0] / "__cluster_metadata-0"
+    segments: list[Path] = sorted(data.glob("*.log"))
+    names: dict[str, str] = {}
+    found: dict[TopicPartition, list[Election]] = {}
+    for created_ms, record in dump_tool.metadata_records(cluster.version, segments):
+        fields = record["data"]
+        if record["type"] == "TOPIC_RECORD":
+            names[fields["topicId"]] = fields["name"]
+            continue
+        if record["type"] not in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
+            continue
+        partition = (names[fields["topicId"]], fields["partitionId"])
+        if record["type"] == "PARTITION_RECORD":
+            found[partition] = []
+        known = found.setdefault(partition, [])
+        last = known[-1] if known else None
+        isr = fields.get("isr")
+        in_sync = tuple(isr) if isr is not None else (last.isr if last else ())
+        leader = fields.get("leader")
+        if last is not None and leader is None:
+            known.append(Election(created_ms / 1000, last.leader_epoch, last.leader, in_sync))
+            continue
+        leader_epoch = fields["leaderEpoch"] if last is None else last.leader_epoch + 1
+        chosen = None if leader == NO_LEADER else leader
+        unclean = last is not None and fields.get("leaderRecoveryState") == 1
+        known.append(Election(created_ms / 1000, leader_epoch, chosen, in_sync, unclean))
+    return found

@@ -1,0 +1,106 @@
+"""A TCP tap before a broker's listener that holds back requests of chosen kinds.
+
+Only requests are read as frames (size, then the api key in the first two bytes); answers pass as
+they come. A held request waits until `release`, its connection with it.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+import time
+
+FETCH, OFFSET_FOR_LEADER_EPOCH = 1, 23
+
+
+class Tap:
+    """Listens on `port` and forwards to `target`, both on 127.0.0.1."""
+
+    def __init__(self, port: int, target: int) -> None:
+        self.target = target
+        self.held = 0
+        self._held_keys: frozenset[int] = frozenset()
+        self._from_clients: tuple[str, ...] = ()
+        self._open = threading.Event()
+        self._open.set()
+        self._closed = False
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def hold(self, *api_keys: int) -> None:
+        """From now on requests with these keys wait."""
+        self.held = 0
+        self._held_keys = frozenset(api_keys)
+        self._open.clear()
+
+    def release(self) -> None:
+        self._held_keys = frozenset()
+        self._open.set()
+
+    def wait_held(self, seconds: float = 30) -> None:
+        """Until at least one request is really held."""
+        end = time.monotonic() + seconds
+        while not self.held:
+            if time.monotonic() > end:
+                raise TimeoutError("no request came to be held")
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self._closed = True
+        self.release()
+        self._listener.close()
+        for one in self._sockets:
+            one.close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self.target), timeout=5.0)
+            except OSError:
+                if self._closed:
+                    return
+                client.close()
+                continue
+            server.settimeout(None)
+            self._sockets += [client, server]
+            for job in (self._requests, self._answers):
+                threading.Thread(target=job, args=(client, server), daemon=True).start()
+
+    def _requests(self, client: socket.socket, server: socket.socket) -> None:
+        try:
+            while True:
+                head = _exactly(client, 4)
+                body = _exactly(client, struct.unpack(">i", head)[0])
+                if struct.unpack_from(">h", body)[0] in self._held_keys:
+                    self.held += 1
+                    self._open.wait()
+                server.sendall(head + body)
+        except OSError:
+            _close(client, server)
+
+    def _answers(self, client: socket.socket, server: socket.socket) -> None:
+        try:
+            while data := server.recv(65_536):
+                client.sendall(data)
+        except OSError:
+            pass
+        _close(client, server)
+
+
+def _exactly(source: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = source.recv(size - len(parts))
+        if not part:
+            raise ConnectionError("closed")
+        parts += part
+    return bytes(parts)
+
+
+def _close(*sockets: socket.socket) -> None:
+    for one in sockets:
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        one.close()
