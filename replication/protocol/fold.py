@@ -12,6 +12,7 @@ from typing import Any
 
 from replication.protocol import events as ev
 from replication.protocol.model import EpochEntry, Span, clipped, normalized, overlaps, uncovered
+from replication.protocol.divergence import declared_behaviour
 from replication.protocol.replica_log import ReplicaLog
 from replication.protocol.topic_partition import (
     Copy,
@@ -212,6 +213,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
     replica = _replica(state, fact.replica)
     replica.stopped = False
     replica.just_started = True
+    _lives_on(state, replica)
     replica.clean_start = fact.clean
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
@@ -221,6 +223,13 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         _promise_committed(state, replica, fact.high_watermark, event, "load")
     if fact.log_start_offset is not None:
         replica.log.advance_log_start(fact.log_start_offset)
+
+
+def _lives_on(state: State, replica: Replica) -> None:
+    """The broker acts after what was last seen of its log: only a trace still tells its end."""
+    if not state.coverage.get(("replica_trace", replica.replica), (False, None))[0]:
+        replica.stale = replica.captured
+        replica.tail_known = False
 
 
 def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) -> None:
@@ -283,6 +292,7 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             "start_line",
             by_term=(before, ANY_OCCURRENCE),
         )
+    _lives_on(state, replica)
     replica.role = "leader"
     replica.leader = fact.replica
     replica.leader_epoch = fact.leader_epoch
@@ -355,6 +365,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
             "start_line",
             by_term=(before, ANY_OCCURRENCE),
         )
+    _lives_on(state, replica)
     replica.role = "follower"
     replica.just_started = False
     replica.leader = fact.leader
@@ -372,6 +383,12 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     end = fact.from_offset
     if end is None and (replica.tail_known or replica.log.log_end_offset > target):
         end = replica.log.log_end_offset
+    if fact.reason == "full" and end is not None and target >= end:
+        # It restarts ahead of its end, where its leader's log begins: what is gone, retention took.
+        replica.log.truncate_fully_and_start_at(target)
+        replica.known_log_end_offset = target
+        replica.epoch_entries = []
+        return
     if end is not None and target >= end:
         if fact.reason == "high_watermark" or fact.from_offset is not None:
             # Such a line is printed without effect too (Kafka 0.10).
@@ -520,14 +537,23 @@ def _promise_committed(
     if high_watermark <= start:
         return
     replica.promised_below = (by_term, high_watermark)
+    # Before KIP-320 a follower fetches on from a leader whose newer epoch it has not heard of: the
+    # epoch it knows does not bound when its high watermark was reached. For records that the
+    # evidence does not show, nothing else does.
+    bounded = by_term is not None and (replica.role == "leader" or _fences(state))
     if how in ("load", "start_line"):
+        if not bounded:
+            return
         # A line tells the offset alone: which records lay below it, the known log may have missed.
         held = [Span(start, high_watermark, None, None)]
     else:
         held = clipped(replica.log.spans, start, high_watermark)
     event_id = ""
     for span in held:
-        if not _already_promised(state, span, by_term):
+        if by_term is not None and (span.leader_epoch or 0) > by_term[0]:
+            by_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
+        shown = span.leader_epoch is not None or span.content is not None
+        if (shown or bounded) and not _already_promised(state, span, by_term):
             event_id = event_id or _witness(state, event)
             _add_promise(
                 state.history.commitments,
@@ -545,6 +571,12 @@ def _is_traced(state: State) -> bool:
     return bool(state.ever_assigned) and all(
         state.coverage.get(("replica_trace", r), (False, None))[0] for r in state.ever_assigned
     )
+
+
+def _fences(state: State) -> bool:
+    """Whether fetches carry the leader epoch, so that a follower's epoch is its leader's."""
+    flags = declared_behaviour(state)
+    return flags is not None and flags.has("fetch_carries_leader_epoch")
 
 
 def _already_promised(state: State, span: Span, by_term: tuple[int, int] | None) -> bool:
@@ -616,6 +648,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.log = ReplicaLog()
     replica.log.replace(list(fact.spans), fact.log_start_offset, fact.log_end_offset)
     replica.captured = True
+    replica.stale = False
     replica.tail_known = bool(fact.stopped)
     replica.stopped = fact.stopped
     replica.as_of = event_id

@@ -499,8 +499,13 @@ def truncate(world: World, follower: Broker) -> None:
         cut = _next_cut(world, follower)
         if cut is None:
             return
+        before = (follower.log.log_end_offset, follower.epoch_entries)
         follower.truncating = not cut.finished
         apply_cut(world, follower, cut)
+        if follower.truncating and before == (follower.log.log_end_offset, follower.epoch_entries):
+            # KAFKA-10706: an epoch without records at the log end gets the same answer for ever.
+            world.note(f"{world.name(follower.replica)} goes on asking ({cut.because})")
+            return
 
 
 def _next_cut(world: World, follower: Broker) -> Cut | None:

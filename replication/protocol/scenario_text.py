@@ -197,7 +197,7 @@ def _stanza(block: list[str], first_line: int) -> Stanza:
         if picture:
             commands[-1].lines.append((number, line))
         else:
-            commands.append(_command(line, number))
+            commands.append(parse_command(line, number))
     if not commands:
         raise ScenarioError(first_line + divider, 1, "expected a command before the divider")
     return Stanza(commands, block[:divider], block[divider + 1 :])
@@ -209,7 +209,8 @@ def _starts_row(line: str) -> bool:
     return len(words) > 1 and bool(re.fullmatch(r"e(\d+|-)?\S*", words[1])) and "=" not in line
 
 
-def _command(line: str, number: int) -> Command:
+def parse_command(line: str, number: int) -> Command:
+    """One line as a command; ScenarioError where it is none."""
     words = [Word(m[0], m.start() + 1) for m in re.finditer(r"\S+", line)]
     name = words[0]
     form = COMMANDS.get(name.text)
