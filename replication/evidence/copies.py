@@ -26,8 +26,8 @@ class Copy:
     """One replica's directory as it was copied once.
 
     clean: a clean-shutdown marker lay beside it. metadata_end: how far the controllers' log of the
-    same directory reached, which orders copies of one broker in time. spans: filled by
-    `identify_contents`.
+    same directory reached, which orders copies of one broker in time; registrations: how often the
+    broker had registered by then. spans: filled by `identify_contents`.
     """
 
     broker: int
@@ -36,6 +36,7 @@ class Copy:
     clean: bool
     broker_epoch: int | None = None
     metadata_end: int | None = None
+    registrations: int | None = None
     latest_timestamp: int | None = None
     latest_epoch: int = -1
     spans: list[Span] = field(default_factory=list)

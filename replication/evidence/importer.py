@@ -12,7 +12,7 @@ from replication.evidence.collection import BrokerDirectory, BrokerLog, Collecti
 from replication.evidence.copies import Copy, identify_contents
 from replication.evidence.partition_events import PartitionEvidence, events_of
 from replication.evidence.placement import lives_of, place
-from replication.evidence.registrations import from_lines, from_metadata
+from replication.evidence.registrations import from_lines, from_metadata, joined
 from replication.evidence.topic_descriptions import TopicDescription
 from replication.evidence.unreadable import Unreadable
 from replication.protocol import events as ev
@@ -181,27 +181,31 @@ class _Joiner:
         return result
 
     def _incarnations(self) -> dict[str, list[tuple[str, int | None, int | None]]]:
-        """Per topic name: (topic id, created at, deleted at), oldest first."""
+        """Per topic name: (topic id, created at, deleted at), oldest first.
+
+        Without the metadata log an incarnation is as old as the first line that names it, and gone
+        when a later one exists or when its directories are set aside.
+        """
         found: dict[str, dict[str, tuple[int | None, int | None]]] = {}
         if self.history is not None:
             for topic_id, life in self.history.topics.items():
                 found.setdefault(life.name, {})[topic_id] = (life.created_at, life.deleted_at)
+        first_seen: dict[str, int] = {}
+        for facts in self.facts.values():
+            for fact in facts:
+                printed = str(fact.fields.get("topic_id") or "")
+                if fact.topic and printed:
+                    found.setdefault(fact.topic, {}).setdefault(printed, (None, None))
+                    if fact.at is not None:
+                        first_seen[printed] = min(fact.at, first_seen.get(printed, fact.at))
+        set_aside: set[str] = set()
         for d in self.directories:
             for p in d.directory.partitions:
                 if p.topic_id:
                     found.setdefault(p.topic, {}).setdefault(p.topic_id, (None, None))
-        for facts in self.facts.values():
-            for fact in facts:
-                printed = fact.fields.get("topic_id")
-                if fact.topic and printed:
-                    found.setdefault(fact.topic, {}).setdefault(str(printed), (None, None))
-        return {
-            name: sorted(
-                ((i, *times) for i, times in ids.items()),
-                key=lambda e: (e[1] is not None, e[1] or 0, e[0]),
-            )
-            for name, ids in found.items()
-        }
+                    if p.kind in ("deleted", "stray"):
+                        set_aside.add(p.topic_id)
+        return {name: _lifetimes(ids, first_seen, set_aside) for name, ids in found.items()}
 
     def _incarnation(self, topic: str, at: int | None) -> str:
         """The topic id that bore the name at a moment; the last one where nothing tells."""
@@ -289,7 +293,7 @@ class _Joiner:
                 merged.sort(key=lambda f: (f.at if f.at is not None else 0, _file_rank(f), f.line))
                 evidence.lines[broker] = merged
             copies = [c for e in self.partitions.values() for c in e.copies if c.broker == broker]
-            place(copies, lives_of(facts))
+            place(copies, lives_of(facts), _registrations(self.history, broker))
         for evidence in self.partitions.values():
             unplaced = {c.broker for c in evidence.copies} - set(self.facts)
             for broker in unplaced:
@@ -324,14 +328,16 @@ class _Joiner:
     def _finish(self, evidence: PartitionEvidence) -> None:
         """Describes the partition, orders its copies and tells their contents apart."""
         described = self._described(evidence)
-        if not evidence.recorded:
+        if not evidence.history_complete or self._outlives_history(evidence):
             facts = [
                 replace(f, broker=f.broker if f.broker is not None else b)
                 for b, lines in evidence.lines.items()
                 for f in lines
                 if f.topic is not None
             ]
-            evidence.recorded = from_lines(facts, described.assigned_replicas)
+            evidence.recorded = joined(
+                evidence.recorded, from_lines(facts, described.assigned_replicas)
+            )
             if described.assigned_replicas is None:
                 named = [
                     r.fact.assigned_replicas for r in evidence.recorded if r.fact.assigned_replicas
@@ -345,6 +351,17 @@ class _Joiner:
             c.payload_id for c in evidence.consumptions
         )
         evidence.contents = identify_contents(evidence.copies, with_payloads=payloads)
+
+    def _outlives_history(self, evidence: PartitionEvidence) -> bool:
+        """Whether lines name a leader epoch that the metadata log at hand has not reached."""
+        known = max((r.fact.leader_epoch for r in evidence.recorded), default=-1)
+        return any(
+            isinstance(f.fields.get("leader_epoch"), int)
+            and f.kind in ("became_leader", "became_follower")
+            and f.fields["leader_epoch"] > known
+            for lines in evidence.lines.values()
+            for f in lines
+        )
 
     def _described(self, evidence: PartitionEvidence) -> ev.PartitionDescribed:
         values: dict[str, str] = {}
@@ -398,6 +415,25 @@ class _Joiner:
                             values[key] = str(value).strip("[]")
 
 
+def _lifetimes(
+    ids: dict[str, tuple[int | None, int | None]], first_seen: dict[str, int], set_aside: set[str]
+) -> list[tuple[str, int | None, int | None]]:
+    """One topic name's incarnations, oldest first, each gone when the next one came."""
+    rows = []
+    for topic_id, (created, deleted) in ids.items():
+        rows.append((topic_id, created or first_seen.get(topic_id), deleted))
+    rows.sort(key=lambda r: (r[0] not in set_aside, r[1] is not None, r[1] or 0, r[0]))
+    result = []
+    for index, (topic_id, created, deleted) in enumerate(rows):
+        following = rows[index + 1][1] if index + 1 < len(rows) else None
+        if deleted is None and index + 1 < len(rows):
+            deleted = following if following is not None else created
+            if deleted is None and topic_id in set_aside:
+                deleted = 0
+        result.append((topic_id, created if index else None, deleted))
+    return result
+
+
 def _truncates_by(described: ev.PartitionDescribed) -> str:
     """What an unexplained cut of a follower's log follows, by the version's rule."""
     if described.kafka_version is None:
@@ -414,6 +450,13 @@ def _file_rank(fact: LogLineFact) -> int:
     return 1 if "state-change" in fact.path else 0
 
 
+def _registrations(history: MetadataHistory | None, broker: int) -> int | None:
+    """How often a broker had registered by the end of a copy of the controllers' log."""
+    if history is None or history.first_offset > 0 or history.damaged_from is not None:
+        return None
+    return sum(1 for b in history.brokers if b.broker == broker and b.kind == "registered")
+
+
 def _copy(found: BrokerDirectory, partition: object) -> Copy:
     directory = found.directory
     clean = directory.clean_shutdown
@@ -427,6 +470,7 @@ def _copy(found: BrokerDirectory, partition: object) -> Copy:
         clean=clean is not None,
         broker_epoch=clean.broker_epoch if clean is not None else None,
         metadata_end=found.metadata.end_offset if found.metadata is not None else None,
+        registrations=_registrations(found.metadata, found.broker),
         latest_timestamp=max(times, default=None),
         latest_epoch=max(epochs, default=-1),
     )

@@ -12,7 +12,9 @@ from functools import cmp_to_key
 from replication.evidence.broker_log import LogLineFact
 from replication.evidence.copies import Copy
 
-LOG_ENDS = frozenset(("log_loaded", "became_leader", "became_follower", "truncated"))
+LOG_ENDS = frozenset(
+    ("log_loaded", "became_leader", "became_follower", "truncated", "log_appended")
+)
 
 
 @dataclass(slots=True)
@@ -55,6 +57,8 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
             end = fact.fields.get("log_end_offset")
             if fact.kind == "truncated":
                 end = fact.fields.get("to_offset")
+            elif fact.kind == "log_appended":
+                end = fact.fields.get("end_offset")
             if end is None:
                 continue
             if fact.kind == "log_loaded":
@@ -63,45 +67,72 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
     return lives
 
 
-def place(copies: list[Copy], lives: list[Life]) -> None:
+def place(copies: list[Copy], lives: list[Life], registrations: int | None = None) -> None:
     """Gives every copy of one broker a slot; copies of one directory get one slot together.
 
     A copy whose log ends are just what a start loaded is from before that start. Any other is from
-    the life its newest record's time falls into, the end counting as the last life's.
+    the life its newest record's time falls into, the end counting as the last life's. A KRaft copy
+    carries the controllers' log: how often the broker had registered by then says in which life it
+    was taken. registrations: how often it registered in all.
     """
     by_parent: dict[str, list[Copy]] = {}
     for copy in copies:
         by_parent.setdefault(str(copy.parent.path), []).append(copy)
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
-    for group in groups:
-        slot = _slot(group, lives)
+    for position, group in enumerate(groups):
+        newest = position == len(groups) - 1
+        slot = _slot(group, lives, _life_by_registration(group, lives, registrations), newest)
         for copy in group:
             copy.slot = slot
     _separate(groups)
 
 
-def _slot(group: list[Copy], lives: list[Life]) -> float:
+def _life_by_registration(
+    group: list[Copy], lives: list[Life], registrations: int | None
+) -> int | None:
+    """The life in or after which a copy was taken, counted from the end of the log."""
+    seen = group[0].registrations
+    if seen is None or registrations is None or not lives:
+        return None
+    # The controllers' log at hand may end before the broker's does.
+    life = len(lives) - 1 - (max(registrations, len(lives)) - seen)
+    return life if 0 <= life < len(lives) else None
+
+
+def _slot(group: list[Copy], lives: list[Life], life: int | None, newest: bool) -> float:
     count = len(lives)
     if not count:
         return 0.0
     clean = group[0].clean
     last = lives[-1]
-    at_end = last.ended_clean in (clean, None if clean else False) and _fits_end(group, last)
-    exact = [k for k in range(1, count) if _fits_start(group, lives, k, clean)]
-    if clean and at_end and (not exact or _same_as_loaded(group, last)):
-        return float(count)
+    # A log that breaks off while stopping may have stopped cleanly or not: the newest copy tells.
+    ended = last.ended_clean == clean or (last.ended_clean is None and (clean or newest))
+    at_end = ended and _fits_end(group, last)
+    at_end = at_end and life in (None, count - 1)
+    exact = [
+        k for k in range(1, count) if life in (None, k - 1) and _fits_start(group, lives, k, clean)
+    ]
+    if at_end and (not exact or (newest and _same_as_loaded(group, last))):
+        if clean or exact or _is_of_last_life(group, last, life):
+            return float(count)
     if exact:
         return float(exact[-1])
     if clean:
-        return float(count)
-    running = [k for k in range(count) if _fits_life(group, lives[k])]
-    newest = group[0].latest_timestamp
-    if newest is not None:
-        begun = [k for k in running if (lives[k].started_at or 0) <= newest]
+        return float(count if life is None else life + 1)
+    running = [k for k in range(count) if life in (None, k) and _fits_life(group, lives[k])]
+    newest_record = group[0].latest_timestamp
+    if newest_record is not None:
+        begun = [k for k in running if (lives[k].started_at or 0) <= newest_record]
         running = begun[-1:] or running[:1]
     if at_end and (not running or running[-1] == count - 1):
         return float(count)
     return running[-1] + 0.5 if running else float(count)
+
+
+def _is_of_last_life(group: list[Copy], last: Life, life: int | None) -> bool:
+    """Whether an unclean copy that could be from the end is not rather from an earlier life."""
+    newest_record = group[0].latest_timestamp
+    return life is not None or newest_record is None or (last.started_at or 0) <= newest_record
 
 
 def _same_as_loaded(group: list[Copy], life: Life) -> bool:

@@ -43,7 +43,7 @@ class Recorded:
 
 COMPLETE_KINDS = frozenset(
     ("leader_and_isr_received", "leadership_cached", "leadership_kept", "partition_state_changed",
-     "replica_removed_from_isr", "partition_changed", "became_leader", "leader_selected")
+     "replica_removed_from_isr", "became_leader", "leader_selected")
 )  # fmt: skip
 ISR_KINDS = frozenset(("isr_updated", "isr_changed_by_leader"))
 PROPOSED_KINDS = frozenset(("isr_shrink_proposed", "isr_expanded"))
@@ -102,6 +102,12 @@ def from_lines(facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None) -
     return result
 
 
+def joined(history: list[Recorded], lines: list[Recorded]) -> list[Recorded]:
+    """The metadata log's history, and what lines tell of the time after its end."""
+    last = max((r.fact.partition_epoch or 0 for r in history), default=-1)
+    return history + [r for r in lines if (r.fact.partition_epoch or 0) > last]
+
+
 def _kind(now: Registration, before: Registration | None, replicas: tuple[int, ...] | None) -> str:
     """The kind of an election by the state just before it, in the words of the contract."""
     if now.partition_epoch == 0 and now.leader_epoch == 0:
@@ -128,17 +134,17 @@ def _kind(now: Registration, before: Registration | None, replicas: tuple[int, .
 def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
     """One registration per partition epoch; the fuller line wins, the earlier one its clock."""
     known: dict[int, Registration] = {}
-    unclean_epochs: set[int] = set()
     selected: list[LogLineFact] = []
+    changes: list[LogLineFact] = []
     for fact in facts:
         if fact.kind == "unclean_leader_elected":
             selected.append(fact)
+        elif fact.kind == "partition_changed":
+            changes.append(fact)
         elif fact.kind in COMPLETE_KINDS and fact.fields.get("partition_epoch") is not None:
             _add(known, _registration(fact))
-        elif fact.kind == "partition_changed":
-            _add(known, _after_change(fact))
-            if fact.fields.get("unclean"):
-                unclean_epochs.add(fact.fields["partition_epoch_after"])
+    for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
+        _add_change(known, fact)
     for fact in facts:
         if fact.kind in ISR_KINDS and fact.fields.get("partition_epoch") is not None:
             _add_isr(known, fact, fact.fields["partition_epoch"], fact.fields["isr"])
@@ -178,18 +184,28 @@ def _registration(fact: LogLineFact) -> Registration:
     )
 
 
-def _after_change(fact: LogLineFact) -> Registration:
+def _add_change(known: dict[int, Registration], fact: LogLineFact) -> None:
+    """A KRaft controller's line prints what changed; the rest is as in the state before."""
     f = fact.fields
-    return Registration(
-        partition_epoch=f["partition_epoch_after"],
-        leader=f.get("leader_after"),
-        leader_epoch=f["leader_epoch_after"],
-        isr=f.get("isr_after"),
-        replicas=None,
-        at=fact.at,
-        source=_source(fact),
-        elr=f.get("elr_after"),
-        recovering=f.get("recovering"),
+    partition_epoch = f["partition_epoch_after"]
+    before = known.get(partition_epoch - 1)
+    leader_epoch = f.get("leader_epoch_after", before.leader_epoch if before else None)
+    if leader_epoch is None:
+        return
+    _add(
+        known,
+        Registration(
+            partition_epoch=partition_epoch,
+            leader=f.get("leader_after", before.leader if before else None),
+            leader_epoch=leader_epoch,
+            isr=f.get("isr_after", before.isr if before else None),
+            replicas=before.replicas if before else None,
+            at=fact.at,
+            source=_source(fact),
+            elr=f.get("elr_after", before.elr if before else None),
+            last_known_elr=f.get("last_known_elr_after", before.last_known_elr if before else None),
+            recovering=f.get("recovering"),
+        ),
     )
 
 

@@ -39,11 +39,30 @@ def declared_behaviour(state: State) -> Behaviour | None:
         return None
 
 
-def divergences(state: State, ref: Reference) -> list[Divergence]:
-    """Every difference between the known logs of the partition's replicas."""
+def comparable(state: State) -> list[Replica]:
+    """The assigned replicas whose logs are known."""
     known = [r for _, r in sorted(state.replicas.items()) if log_is_known(state, r)]
     assigned = set(state.settings.assigned_replicas or [r.replica for r in known])
-    known = [r for r in known if r.replica in assigned]
+    return [r for r in known if r.replica in assigned]
+
+
+def incomparable(state: State) -> tuple[int, int, int, int] | None:
+    """The first (replica, replica, first offset, end offset) where nothing tells records apart.
+
+    Traced appends before message format v2 have neither leader epoch nor bytes.
+    """
+    known = comparable(state)
+    for i, a in enumerate(known):
+        for b in known[i + 1 :]:
+            for first, end, left, right in overlaps(a.log.spans, b.log.spans):
+                if same_record(left, right) is None and None in (left.content, right.content):
+                    return a.replica, b.replica, first, end
+    return None
+
+
+def divergences(state: State, ref: Reference) -> list[Divergence]:
+    """Every difference between the known logs of the partition's replicas."""
+    known = comparable(state)
     flags = declared_behaviour(state)
     result: list[Divergence] = []
     for i, a in enumerate(known):

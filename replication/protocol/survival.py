@@ -69,6 +69,9 @@ def reference(state: State) -> Reference:
     leader = state.registration.leader
     terms = state.history.terms
     term = None
+    if terms and terms[-1].leader_epoch > state.registration.leader_epoch:
+        # The controller's history at hand ends before the brokers' does.
+        leader = None
     if leader is not None:
         led = [t for t in terms if t.leader == leader]
         term = led[-1] if led else None
@@ -224,8 +227,10 @@ def _in_hole(
     state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
 ) -> list[Absence | Doubt | None]:
     """Offsets inside the reference log that no known span covers: compacted, or unseen."""
-    assert ref.replica is not None
-    if ref.replica.captured:
+    replica = ref.replica
+    assert replica is not None
+    shown = replica.log.spans[-1].end_offset if replica.log.spans else replica.log.log_start_offset
+    if replica.captured and first < shown:
         # A copy shows every batch: a hole is compaction or a gap the log had from the start.
         return [None]
     if term is not None:
@@ -248,6 +253,15 @@ def _beyond_end(
     assert replica is not None
     if term is not None or replica.tail_known:
         return _absence(state, ref, promise, first, end, term, back=False, final=True)
+    if replica.stale:
+        return Doubt(
+            first,
+            end,
+            promise,
+            f"leader {ref.leader} lived on after the copy of its log, which ends at "
+            f"{replica.log.log_end_offset}",
+            f"the log directory of broker {ref.leader} as it is now",
+        )
     return Doubt(
         first,
         end,

@@ -13,7 +13,11 @@ from replication.protocol.replica_log import ReplicaLog
 
 @dataclass(slots=True)
 class Replica:
-    """One replica as far as events tell. leader: whom it follows; role: leader or follower."""
+    """One replica as far as events tell. leader: whom it follows; role: leader or follower.
+
+    tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
+    shows its log, so the log has moved on unseen.
+    """
 
     replica: int
     log: ReplicaLog = field(default_factory=ReplicaLog)
@@ -28,6 +32,7 @@ class Replica:
     captured: bool = False
     tail_known: bool = False
     just_started: bool = False
+    stale: bool = False
     as_of: str | None = None
     observed_at: int | None = None
     known_log_end_offset: int | None = None

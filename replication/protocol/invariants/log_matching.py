@@ -3,7 +3,7 @@
 What the next truncation removes is pending, no violation. ISR membership does not matter.
 """
 
-from replication.protocol.divergence import Divergence
+from replication.protocol.divergence import Divergence, incomparable
 from replication.protocol.verdict import Finding, Step, Verdict, holds, unknown, violated
 from replication.protocol.view import View, uncaptured
 
@@ -39,6 +39,22 @@ def judge(view: View) -> Verdict:
             "not every assigned replica's log was handed over",
             names or ["the log directories of the brokers"],
             missing=not known,
+        )
+    stale = [r.replica for r in known if r.stale]
+    if stale:
+        names = ", ".join(str(r) for r in stale)
+        return unknown(
+            NAME,
+            f"broker {names} lived on after the copy of its log was taken",
+            [f"the log directory of broker {r} as it is now" for r in stale],
+        )
+    blind = incomparable(view.state)
+    if blind is not None:
+        a, b, first, end = blind
+        return unknown(
+            NAME,
+            f"nothing tells the records of replicas {a} and {b} apart at offsets {first}..{end - 1}",
+            [f"the log directory of broker {r} as it is now" for r in (a, b)],
         )
     pending = [d for d in view.divergences if d.status == "pending"]
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
