@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from replication import doctor
+from replication import doctor, scenario_command
 from replication.evidence.collection import NoEvidence
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.unreadable import Unreadable
-from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.protocol.bounded import FoldedPartition, Identity, fold_all, identity_of
 from replication.protocol.events import Event
 from replication.protocol.versions import behaviour, default_table, flag_table
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
+from replication.reports.evidence_lines import read_lines
+from replication.reports.page import write_page
 
 UNUSABLE = 2
 DEFECT = 4
@@ -98,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("finding_id")
     _evidence_arguments(explain)
     explain.set_defaults(run=_explain)
+    scenario = commands.add_parser("scenario", help="run scenario files", add_help=False)
+    scenario.add_argument("rest", nargs=argparse.REMAINDER)
+    scenario.set_defaults(run=lambda a: scenario_command.main(a.rest))
     versions = commands.add_parser("versions", help="the flag table by Kafka version")
     versions.add_argument("kafka", nargs="?", metavar="VERSION")
     versions.set_defaults(run=_versions)
@@ -203,11 +208,24 @@ def _diagnose(arguments: argparse.Namespace) -> int:
             "no topic partition found in this evidence (only __cluster_metadata, or "
             "logs that name none)"
         )
+    if arguments.report:
+        _write_report(arguments.report, diagnosis)
     if arguments.format == "json":
         print(to_json(diagnosis.answer))
     else:
         print(words.short_text(diagnosis.answer), end="")
     return exit_status(diagnosis.answer, arguments.strict)
+
+
+def _write_report(path: Path, diagnosis: Diagnosis) -> None:
+    by_partition: dict[Identity, list[Event]] = {}
+    for event in diagnosis.events:
+        by_partition.setdefault(identity_of(event), []).append(event)
+    try:
+        write_page(path, diagnosis.answer, by_partition, read_lines)
+    except OSError as error:
+        raise Unusable(f"--report {path}: {error.strerror}") from None
+    print(f"report: {path}", file=sys.stderr)
 
 
 def _import(arguments: argparse.Namespace) -> int:

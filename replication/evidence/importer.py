@@ -346,6 +346,11 @@ class _Joiner:
                     described = replace(described, assigned_replicas=named[-1])
         evidence.described = described
         evidence.truncates_by = _truncates_by(described)
+        evidence.bytes_verified = all(
+            getattr(segment, "verify_crc", False)
+            for copy in evidence.copies
+            for segment in copy.directory.segments
+        )
         evidence.copies.sort(key=lambda c: (-c.slot, c.broker, c.path))
         payloads = any(a.payload_id for a in evidence.acknowledgements) or any(
             c.payload_id for c in evidence.consumptions

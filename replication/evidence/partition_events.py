@@ -53,6 +53,7 @@ class PartitionEvidence:
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
     consumptions: list[Consumption] = field(default_factory=list)
     truncates_by: str = "unknown"
+    bytes_verified: bool = False
     has_acknowledgement_log: bool = False
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
@@ -141,8 +142,8 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     for copy in copies:
         life = int(copy.slot)
         before = life if copy.slot - life < 0.4 else life + 1
-        at = starts[before] if before < len(starts) else len(steps)
-        placed.setdefault(at, []).append(copy)
+        position = starts[before] if before < len(starts) else len(steps)
+        placed.setdefault(position, []).append(copy)
     result: list[_Entry] = []
     clock = 0.0
     end = float("inf")
@@ -398,7 +399,7 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         yield ev.CoverageDeclared("consumptions", None, True)
     if evidence.history_complete:
         yield ev.CoverageDeclared("controller_history", None, True)
-    if evidence.contents.payloads_read and not evidence.contents.unreadable:
+    if evidence.copies and evidence.bytes_verified and not evidence.contents.unreadable:
         yield ev.CoverageDeclared("payloads", None, True)
     for broker in sorted(evidence.lines):
         kinds = {f.kind for f in evidence.lines[broker]}

@@ -112,9 +112,11 @@ def _slot(group: list[Copy], lives: list[Life], life: int | None, newest: bool) 
     exact = [
         k for k in range(1, count) if life in (None, k - 1) and _fits_start(group, lives, k, clean)
     ]
-    if at_end and (not exact or (newest and _same_as_loaded(group, last))):
-        if clean or exact or _is_of_last_life(group, last, life):
-            return float(count)
+    undistinguished = bool(exact) and newest and _same_as_loaded(group, last)
+    if at_end and (
+        undistinguished or (not exact and (clean or _is_of_last_life(group, last, life)))
+    ):
+        return float(count)
     if exact:
         return float(exact[-1])
     if clean:

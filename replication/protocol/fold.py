@@ -256,7 +256,9 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
 def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
     """Records that the replica no longer holds, kept as a salvage copy when a copy showed them."""
     if spans and replica.captured:
-        state.history.copies.append(Copy(replica.replica, spans, replica.as_of or ""))
+        state.history.copies.append(
+            Copy(replica.replica, spans, replica.as_of or "", observed_at=replica.observed_at)
+        )
 
 
 def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> None:
@@ -639,7 +641,9 @@ def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -
 def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     event_id = _witness(state, event)
     if fact.copy != "current":
-        state.history.copies.append(Copy(fact.replica, list(fact.spans), event_id, fact.copy))
+        state.history.copies.append(
+            Copy(fact.replica, list(fact.spans), event_id, fact.copy, event.observed_at)
+        )
         return
     replica = _replica(state, fact.replica)
     lost = _not_held(replica.log.spans, list(fact.spans))

@@ -184,7 +184,7 @@ def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]
             {
                 "replica": c.replica,
                 "kind": c.kind,
-                "as_of": c.as_of,
+                "as_of": moment(c.as_of),
                 "destroyed_when": c.destroyed_when,
             }
             for c in loss.copies

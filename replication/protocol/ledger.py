@@ -28,11 +28,14 @@ TIER_OF = {
 
 @dataclass(slots=True)
 class SurvivingCopy:
-    """A place that still holds lost records. kind: replica (a current log) or salvage."""
+    """A place that still holds lost records. kind: replica (a current log) or salvage.
+
+    as_of: ms since the Unix epoch of the newest record beside them.
+    """
 
     replica: int
     kind: str
-    as_of: str
+    as_of: int | None
     destroyed_when: str | None
 
 
@@ -182,13 +185,16 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
         ):
             loss.copies.append(
                 SurvivingCopy(
-                    number, "replica", replica.as_of or "", _destroyed_when(state, number)
+                    number, "replica", replica.observed_at, _destroyed_when(state, number)
                 )
             )
+    salvage: dict[tuple[int, str], SurvivingCopy] = {}
     for copy in state.history.copies:
         if _holds(copy.spans, loss):
             when = None if copy.kind == "older" else "the directory is deleted"
-            loss.copies.append(SurvivingCopy(copy.replica, "salvage", copy.as_of, when))
+            found = SurvivingCopy(copy.replica, "salvage", copy.observed_at, when)
+            salvage[(copy.replica, copy.kind)] = found
+    loss.copies += [salvage[key] for key in sorted(salvage)]
     if any(c.kind == "replica" for c in loss.copies):
         loss.status = "recoverable"
         return

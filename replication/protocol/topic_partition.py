@@ -119,13 +119,14 @@ class Truncation:
 class Copy:
     """Spans that a replica's current log lacks: from an older copy or a directory set aside.
 
-    kind: older, stray, future, failed.
+    kind: older, stray, future, failed. as_of: the event that showed it.
     """
 
     replica: int
     spans: list[Span]
     as_of: str
     kind: str = "older"
+    observed_at: int | None = None
 
 
 @dataclass(slots=True)

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from replication.protocol import picture
+from replication.protocol.topic_partition import State
+
 INVARIANT_WORDS = {
     "committed_records_survive": "committed records",
     "acknowledged_records_survive": "acknowledged records",
@@ -240,25 +243,31 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def draw(state: Any, at: int | None) -> str:
-    """The replicas' logs of one partition's state as rows of spans, with high watermarks."""
+def draw(state: State, at: int | None) -> str:
+    """The replicas' logs of one partition's state, in the drawing that scenarios use too."""
     registration = state.registration
     when = "at the end" if at is None else f"after event {at}"
     isr = ",".join(str(r) for r in registration.isr or ())
-    lines = [
+    head = (
         f"{state.topic}-{state.partition} {when}: leader {registration.leader}, leader epoch "
         f"{registration.leader_epoch}, ISR {isr}"
+    )
+    rows = [
+        picture.Row(
+            name=str(number),
+            spans=tuple(replica.log.spans),
+            high_watermark=replica.high_watermark,
+            leader_epoch=replica.leader_epoch,
+            log_start_offset=replica.log.log_start_offset,
+            log_end_offset=replica.log.log_end_offset,
+            leads=number == registration.leader,
+            stopped=bool(replica.stopped),
+        )
+        for number, replica in sorted(state.replicas.items())
     ]
-    for number, replica in sorted(state.replicas.items()):
-        cells = " ".join(
-            f"[{'-' if s.leader_epoch is None else 'e' + str(s.leader_epoch)}"
-            f"{'' if not s.content else '#' + str(s.content)} {s.first_offset}..{s.end_offset - 1}]"
-            for s in replica.log.spans
-        )
-        mark = "*" if number == registration.leader else " "
-        high = "" if replica.high_watermark is None else f"  | {replica.high_watermark}"
-        lines.append(
-            f"  {number}{mark} start {replica.log.log_start_offset}  {cells}  end "
-            f"{replica.log.log_end_offset}{high}"
-        )
-    return "\n".join(lines)
+    return "\n".join([head, *picture.draw(rows, _content_name)])
+
+
+def _content_name(content: int) -> str:
+    """Content 0 is what every copy holds; a letter tells another record at the same offset."""
+    return "r" if content == 0 else "r" + "_abcdefghijklmnopqrstuvwxyz"[min(content, 26)]

@@ -42,10 +42,10 @@ def judge(view: View) -> Verdict:
         )
     stale = [r.replica for r in known if r.stale]
     if stale:
-        names = ", ".join(str(r) for r in stale)
+        lived_on = ", ".join(str(r) for r in stale)
         return unknown(
             NAME,
-            f"broker {names} lived on after the copy of its log was taken",
+            f"broker {lived_on} lived on after the copy of its log was taken",
             [f"the log directory of broker {r} as it is now" for r in stale],
         )
     blind = incomparable(view.state)
