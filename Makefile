@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars lint test-fast test demo clean
+.PHONY: help setup kafka-jars lint test-fast test lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -57,6 +57,9 @@ test-fast: lint ## lint, and the tests that start no Java
 
 test: setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest
+
+lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
+	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
 
 demo: setup ## a real incident through the Spark jobs into Delta tables, and the answer by SQL
 	$(BIN)/python -m replication.spark.demo

@@ -385,7 +385,11 @@ class Cluster:
         def up() -> bool:
             if not keeper.running:
                 raise ChildProcessError(f"ZooKeeper ended: see {keeper.console}")
-            return accepts(self.meeting_port)
+            try:
+                with self.zookeeper() as asked:
+                    return asked.exists("/zookeeper")
+            except OSError:
+                return False
 
         wait_for("ZooKeeper", up, START_SECONDS)
 

@@ -73,5 +73,6 @@ def _epochs_of_old_tool(version: Version, files: list[Path]) -> dict[Path, dict[
 
 def _run(version: Version, options: list[str], files: list[Path]) -> list[str]:
     names = ",".join(map(str, files))
-    tool = ["kafka.tools.DumpLogSegments", *options, "--files", names]
-    return run_tool(version.dump_tool_class_path, tool).splitlines()
+    return run_tool(
+        version.class_path, [version.dump_tool, *options, "--files", names]
+    ).splitlines()

@@ -168,7 +168,10 @@ def _judge(view: _View, shown: set[str], excused: Excused) -> PartitionTruth:
     for name in lost_acked:
         lost.setdefault(acked[name]["acks"], []).append(acked[name]["offset"])
     offsets = {
-        held.offset for name in gone if name not in acked for held in _seen(view.samples, name)
+        held.offset
+        for name in gone
+        if name not in acked and name in shown
+        for held in _seen(view.samples, name)
     }
     if offsets:
         lost["none"] = sorted(offsets)
@@ -273,7 +276,7 @@ def _below(view: _View, sample: HighWatermarkSample) -> Iterator[str]:
     """
     own = [one for one in view.samples if one.broker == sample.broker]
     before = [one for one in own if one.at <= sample.written_at]
-    after = [one for one in own if one.at > sample.written_at]
+    after = [one for one in own if 0 < one.at - sample.written_at < SOON]
     if not before:
         return
     still = {name for one in after[:1] for name in payload_ids(one)} if after else None

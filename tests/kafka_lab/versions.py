@@ -34,9 +34,10 @@ class Version:
         return ":".join(str(jar) for jar in kafka_broker_jars(self.name))
 
     @property
-    def dump_tool_class_path(self) -> str:
-        """4.3 moved kafka-dump-log out of the broker's jars; that of 4.1 reads the same batches."""
-        return Version("4.1.1").class_path if self.at_least(4, 2) else self.class_path
+    def dump_tool(self) -> str:
+        """The class behind kafka-dump-log."""
+        moved = self.at_least(4, 2)
+        return "org.apache.kafka.tools.DumpLogSegments" if moved else "kafka.tools.DumpLogSegments"
 
     @property
     def log4j2(self) -> bool:

@@ -1,0 +1,32 @@
+"""Real clusters, quick enough for every test run: a loss, a healthy cluster, and the oldest broker.
+
+`make lab` runs every scenario on every version, and chaos by seeds.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_lab.logs_on_disk import Held, batches, cut_suffix, records
+from tests.kafka_lab.scenarios import SCENARIOS
+from tests.kafka_lab.truth import load_truths
+from tests.kafka_lab.versions import SUPPORTED, Version
+
+pytestmark = pytest.mark.kafka
+
+QUICK = (
+    ("unclean_election", "4.3.0"),
+    ("copies_under_load", "4.3.0"),
+)
+
+
+@pytest.mark.parametrize(("name", "version"), QUICK)
+def test_diagnose_tells_the_truth(name: str, version: str, tmp_path: Path) -> None:
+    experiment = SCENARIOS[name].run(Version(version), tmp_path)
+    comparison, _ = experiment.compare(f"{name}__{version}")
+    assert comparison.right, comparison.text()
+    assert comparison.unknown == [], comparison.text()
+    assert comparison.verdicts >= 3
+    kept = load_truths(tmp_path / "truth.json")
+    assert kept == experiment.truths
+    assert experiment.cluster.answering() == []
