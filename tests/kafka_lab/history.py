@@ -68,7 +68,7 @@ def leader_starts(cluster: Cluster) -> dict[TopicPartition, list[LeaderStart]]:
     for broker in cluster.plan.brokers:
         for path in sorted((cluster.home(broker) / "logs").glob("*.log*")):
             for line in path.read_text(errors="replace").splitlines():
-                partition, start = _leader_start(line, broker)
+                partition, start = leader_start_of(line, broker)
                 if start is not None:
                     found.setdefault(partition, set()).add(start)
     return {
@@ -76,7 +76,7 @@ def leader_starts(cluster: Cluster) -> dict[TopicPartition, list[LeaderStart]]:
     }
 
 
-def _leader_start(line: str, broker: int) -> tuple[TopicPartition, LeaderStart | None]:
+def leader_start_of(line: str, broker: int) -> tuple[TopicPartition, LeaderStart | None]:
     for pattern in LEADER_STARTS:
         if match := pattern.match(line):
             start = LeaderStart(_seconds(match[1]), broker, int(match[4]), int(match[5]))

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka_lab.logs_on_disk import Held, batches, cut_suffix, records
 from tests.kafka_lab.scenarios import SCENARIOS
 from tests.kafka_lab.truth import load_truths
-from tests.kafka_lab.versions import SUPPORTED, Version
+from tests.kafka_lab.versions import Version
 
 pytestmark = pytest.mark.kafka
 

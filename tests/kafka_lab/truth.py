@@ -103,7 +103,7 @@ def establish(
     finals = _final_logs(cluster)
     found = {}
     for partition in partitions_of(cluster.assignments):
-        view = _View(
+        view = View(
             partition,
             [ack for ack in acks if (ack["topic"], ack["partition"]) == partition],
             known.get(partition, []),
@@ -117,12 +117,12 @@ def establish(
             {broker: logs[partition] for broker, logs in finals.items() if partition in logs},
             quiet_at,
         )
-        found[partition] = _judge(view, _committed_by_copies(cluster, evidence, partition), excused)
+        found[partition] = judge(view, _committed_by_copies(cluster, evidence, partition), excused)
     return found
 
 
 @dataclass
-class _View:
+class View:
     """All that is known of one partition."""
 
     partition: TopicPartition
@@ -135,7 +135,7 @@ class _View:
     quiet_at: float
 
 
-def _judge(view: _View, shown: set[str], excused: Excused) -> PartitionTruth:
+def judge(view: View, shown: set[str], excused: Excused) -> PartitionTruth:
     last = leader_at(view.elections, view.quiet_at)
     leader = None if last is None else last.leader
     committed, doubtful = _committed(view, shown)
@@ -225,7 +225,7 @@ def _final_logs(cluster: Cluster) -> dict[int, dict[TopicPartition, list[dump_to
     return found
 
 
-def _committed(view: _View, shown: set[str]) -> tuple[dict[str, Commitment], set[str]]:
+def _committed(view: View, shown: set[str]) -> tuple[dict[str, Commitment], set[str]]:
     """Committed payload ids, and those where the laboratory cannot tell."""
     found: dict[str, Commitment] = {}
     doubtful: set[str] = set()
@@ -268,7 +268,7 @@ def _seen(samples: list[LogSample], name: str) -> set[Held]:
     }
 
 
-def _below(view: _View, sample: HighWatermarkSample) -> Iterator[str]:
+def _below(view: View, sample: HighWatermarkSample) -> Iterator[str]:
     """Records that were in the log under this high watermark all around its writing.
 
     A deposed leader that does not know it yet may raise its own high watermark over records that
@@ -302,7 +302,7 @@ def payload_ids(sample: LogSample) -> set[str]:
 
 
 def _missing_at_starts(
-    view: _View, committed: dict[str, Commitment], acked: dict[str, Any], excused: Excused
+    view: View, committed: dict[str, Commitment], acked: dict[str, Any], excused: Excused
 ) -> list[tuple[str, str]]:
     """(leader start, payload id) of what a new valid leader did not hold."""
     found = []
