@@ -341,8 +341,11 @@ def looks_like_broker_log(path: Path) -> bool:
 def _is_broker_line(line: bytes, form: str) -> bool:
     if form == "json":
         fields = _json_line_fields(line)
-        name = fields[1] if fields else None
-        return name is not None and _BROKER_LOGGER.match(name) is not None
+        if fields is None:
+            return False
+        if fields[1] is None:
+            return _is_broker_line(fields[0].encode("utf-8", "replace"), "brackets")
+        return _BROKER_LOGGER.match(fields[1]) is not None
     header = _HEADER.match(line)
     if form == "brackets":
         # The last line of a message of several lines has no header.
@@ -449,35 +452,30 @@ class LineReader:
 
     def _blocks(self, stream: BinaryIO, sample: bytes) -> Iterator[bytes | Skipped]:
         """Whole lines, about a mebibyte at a time."""
-        tail = sample
+        tail = b""
         given_up = False
-        while True:
+        chunk = sample
+        while chunk:
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                block = tail + chunk[:cut]
+                # What is left of a line that was given up still counts as a line.
+                yield b"\n" + block.partition(b"\n")[2] if given_up else block
+                tail, given_up = chunk[cut:], False
+            elif not given_up:
+                tail += chunk
+            if len(tail) > LONGEST_LINE:
+                yield Skipped(self._number, f"a line of more than {LONGEST_LINE} bytes")
+                tail, given_up = b"", True
             try:
                 chunk = stream.read(_BLOCK)
             except READ_ERRORS as error:
-                if tail and not given_up:
+                if tail:
                     yield tail + b"\n"
                 yield Skipped(self._number, f"reading stops here: {error}")
                 return
-            if not chunk:
-                break
-            cut = chunk.rfind(b"\n") + 1
-            if not cut:
-                if len(tail) > LONGEST_LINE:
-                    if not given_up:
-                        yield Skipped(self._number, f"a line of more than {LONGEST_LINE} bytes")
-                    tail, given_up = b"", True
-                tail = b"" if given_up else tail + chunk
-                continue
-            block = tail + chunk[:cut]
-            if given_up:
-                # What is left of the line that was given up counts as one line.
-                block = b"\n" + block.partition(b"\n")[2]
-                given_up = False
-            yield block
-            tail = chunk[cut:]
-        if tail and not given_up:
-            yield tail if tail.endswith(b"\n") else tail + b"\n"
+        if tail:
+            yield tail + b"\n"
 
     @staticmethod
     def _unfinished_dump(text: bytes) -> bytes:

@@ -44,7 +44,7 @@ class _Text:
     def _struct(self, depth: int) -> dict[str, Any]:
         self.place += 1
         fields: dict[str, Any] = {}
-        while not self._ends("}"):
+        while not self._ends("}", first=not fields):
             equals = self._text.index("=", self.place)
             name = self._text[self.place : equals]
             self.place = equals + 1
@@ -53,20 +53,22 @@ class _Text:
 
     def _list(self, depth: int) -> list[Any]:
         self.place += 1
-        items = []
-        while not self._ends("]"):
+        items: list[Any] = []
+        while not self._ends("]", first=not items):
             items.append(self.value(depth + 1))
         return items
 
-    def _ends(self, closing: str) -> bool:
-        if self._text[self.place : self.place + 1] == ",":
+    def _ends(self, closing: str, *, first: bool) -> bool:
+        """Steps over what ends the list, or over the comma before its next member."""
+        character = self._text[self.place : self.place + 1]
+        if character == closing:
             self.place += 1
-        if self.place >= len(self._text):
-            raise ValueError("ends early")
-        if self._text[self.place] != closing:
-            return False
-        self.place += 1
-        return True
+            return True
+        if not first:
+            if character != ",":
+                raise ValueError(f"neither a comma nor {closing}")
+            self.place += 1
+        return False
 
     def _scalar_text(self) -> str:
         """Up to the comma or bracket that is not inside brackets of its own."""
