@@ -1,4 +1,4 @@
-"""One observed event as one sentence that somebody can quote, and the rule that governs such a step."""
+"""One observed event as one sentence to quote, and the rule that governs such a step."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -152,12 +152,16 @@ def _recorded(fact: ev.LeadershipRecorded, before: State) -> str:
     if fact.leader is None:
         return f"the controller records no leader, leader epoch {fact.leader_epoch}{isr}"
     if fact.election_kind is None:
-        return (f"the controller keeps broker {fact.leader} as leader of leader epoch "
-                f"{fact.leader_epoch}{isr}")
+        return (
+            f"the controller keeps broker {fact.leader} as leader of leader epoch "
+            f"{fact.leader_epoch}{isr}"
+        )
     kind = ELECTION_WORDS.get(fact.election_kind, fact.election_kind)
     recovering = "; its log is being recovered" if fact.recovering else ""
-    return (f"the controller makes broker {fact.leader} leader, leader epoch {fact.leader_epoch}: "
-            f"{kind}{isr}{recovering}")
+    return (
+        f"the controller makes broker {fact.leader} leader, leader epoch {fact.leader_epoch}: "
+        f"{kind}{isr}{recovering}"
+    )
 
 
 def _log_facts(end: int | None, high_watermark: int | None, start: int | None = None) -> str:
@@ -201,8 +205,10 @@ def _truncated(fact: ev.Truncated, before: State) -> str:
     if target is None:
         return f"broker {fact.replica} cuts its log{why}"
     if end is not None and end > target:
-        return (f"broker {fact.replica} cuts its log from {end} to {target}{why}: "
-                f"{offset_range(target, end)} are dropped")
+        return (
+            f"broker {fact.replica} cuts its log from {end} to {target}{why}: "
+            f"{offset_range(target, end)} are dropped"
+        )
     return f"broker {fact.replica} cuts its log at {target}{why}; nothing known is dropped"
 
 
@@ -211,26 +217,34 @@ def _in_epoch(leader_epoch: int | None) -> str:
 
 
 def _leader_appended(fact: ev.LeaderAppended, before: State) -> str:
-    return (f"leader {fact.replica} writes {offset_range(fact.first_offset, fact.end_offset)}"
-            f"{_in_epoch(fact.leader_epoch)}")
+    return (
+        f"leader {fact.replica} writes {offset_range(fact.first_offset, fact.end_offset)}"
+        f"{_in_epoch(fact.leader_epoch)}"
+    )
 
 
 def _follower_appended(fact: ev.FollowerAppended, before: State) -> str:
-    return (f"follower {fact.replica} copies {offset_range(fact.first_offset, fact.end_offset)}"
-            f"{_in_epoch(fact.leader_epoch)}")
+    return (
+        f"follower {fact.replica} copies {offset_range(fact.first_offset, fact.end_offset)}"
+        f"{_in_epoch(fact.leader_epoch)}"
+    )
 
 
 def _fetch_requested(fact: ev.FetchRequested, before: State) -> str:
-    return (f"broker {fact.replica} asks leader {fact.leader} for offset {fact.fetch_offset}, "
-            "so it holds everything below")
+    return (
+        f"broker {fact.replica} asks leader {fact.leader} for offset {fact.fetch_offset}, "
+        "so it holds everything below"
+    )
 
 
 def _fetch_answered(fact: ev.FetchAnswered, before: State) -> str:
     if fact.error is not None:
         return f"leader {fact.leader} answers broker {fact.replica}'s fetch with {fact.error}"
     if fact.diverging_epoch is not None:
-        return (f"leader {fact.leader} tells broker {fact.replica} that their logs part: leader "
-                f"epoch {fact.diverging_epoch} ends at {fact.diverging_end_offset}")
+        return (
+            f"leader {fact.leader} tells broker {fact.replica} that their logs part: leader "
+            f"epoch {fact.diverging_epoch} ends at {fact.diverging_end_offset}"
+        )
     facts = _log_facts(None, fact.high_watermark, fact.log_start_offset)
     return f"leader {fact.leader} answers broker {fact.replica}'s fetch{facts}"
 
@@ -253,8 +267,10 @@ def _log_start(fact: ev.LogStartAdvanced, before: State) -> str:
 
 
 def _acknowledged(fact: ev.RecordsAcknowledged, before: State) -> str:
-    return (f"a producer is told that {offset_range(fact.first_offset, fact.end_offset)} are "
-            f"written (acks={fact.acks})")
+    return (
+        f"a producer is told that {offset_range(fact.first_offset, fact.end_offset)} are "
+        f"written (acks={fact.acks})"
+    )
 
 
 def _consumed(fact: ev.RecordsConsumed, before: State) -> str:
@@ -262,8 +278,11 @@ def _consumed(fact: ev.RecordsConsumed, before: State) -> str:
 
 
 def _observed(fact: ev.ReplicaLogObserved, before: State) -> str:
-    whole = {True: ", copied while stopped cleanly", False: ", copied while running or after a crash",
-             None: ""}[fact.stopped]
+    whole = {
+        True: ", copied while stopped cleanly",
+        False: ", copied while running or after a crash",
+        None: "",
+    }[fact.stopped]
     if fact.log_end_offset > fact.log_start_offset:
         held = f"it held {offset_range(fact.log_start_offset, fact.log_end_offset)}"
     else:
@@ -274,8 +293,10 @@ def _observed(fact: ev.ReplicaLogObserved, before: State) -> str:
 
 
 def _checkpointed(fact: ev.CheckpointObserved, before: State) -> str:
-    return (f"broker {fact.replica}: its checkpoint file shows a high watermark of at least "
-            f"{fact.high_watermark}")
+    return (
+        f"broker {fact.replica}: its checkpoint file shows a high watermark of at least "
+        f"{fact.high_watermark}"
+    )
 
 
 def _coverage(fact: ev.CoverageDeclared, before: State) -> str:

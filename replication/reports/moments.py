@@ -1,4 +1,4 @@
-"""The story of one topic partition as moments: what each event changed in what is known, and no more.
+"""The story of one topic partition as moments: what each event changed in what is known.
 
 A page steps through these. Each moment carries the small difference to the one before, so that
 thousands of them stay small; a reader adds them up from the first.
@@ -56,15 +56,19 @@ class Story:
     shown: int
 
 
+# log_end_exact: False where the replica may hold more than was seen by then.
 REPLICA_COLUMNS = (
     "status", "leader_epoch", "log_start_offset", "log_end_offset", "high_watermark", "spans",
+    "log_end_exact",
 )  # fmt: skip
 
 
 @dataclass(slots=True)
 class _Picture:
-    """What the last moment showed, to tell what changes."""
+    """What the last moment showed, to tell what changes; status and exactness are kept by event."""
 
+    status: dict[int, str] = field(default_factory=dict)
+    exact: dict[int, bool] = field(default_factory=dict)
     replicas: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     registration: tuple[Any, ...] = (None, None, None)
     dropped: int = 0
@@ -80,7 +84,7 @@ def story(identity: Identity, events: Iterable[ev.Event], witnesses: set[str], m
     ordered = in_order(events).ready
     kept = _chosen(ordered, witnesses, most)
     state = fold.new_state(*identity)
-    picture, status = _Picture(), dict[int, str]()
+    picture = _Picture()
     moments: list[Moment] = []
     merged = applied = 0
     for position, event in enumerate(ordered):
@@ -95,9 +99,10 @@ def story(identity: Identity, events: Iterable[ev.Event], witnesses: set[str], m
                 words += f" Refused: {error}."
         applied += 1
         merged += 1
-        _note_status(event, status)
+        _note_status(event, picture.status)
+        _note_exactness(event, state, picture)
         if wanted:
-            change = _change(state, status, picture)
+            change = _change(state, picture)
             moments.append(Moment(event, words, rule, mark, merged, change))
             merged = 0
     return Story(moments, applied, len(moments))
@@ -164,11 +169,29 @@ def _note_status(event: ev.Event, status: dict[int, str]) -> None:
             pass
 
 
-def _change(state: State, status: dict[int, str], picture: _Picture) -> dict[str, Any]:
+def _note_exactness(event: ev.Event, state: State, picture: _Picture) -> None:
+    """A log end is exact from an observation of it until the replica may append unseen."""
+    for number in state.replicas:
+        traced = state.coverage.get(("replica_trace", number), (False, None))[0]
+        if traced:
+            picture.exact[number] = True
+        elif picture.status.get(number) in ("leader", "follower"):
+            picture.exact[number] = False
+    match event.fact:
+        case ev.ReplicaStarted() | ev.BecameLeader() | ev.BecameFollower() as fact:
+            if fact.log_end_offset is not None:
+                picture.exact[fact.replica] = True
+        case ev.Truncated(replica=replica) | ev.ReplicaLogObserved(replica=replica, copy="current"):
+            picture.exact[replica] = True
+        case _:
+            pass
+
+
+def _change(state: State, picture: _Picture) -> dict[str, Any]:
     change: dict[str, Any] = {}
     replicas = {}
     for number, replica in state.replicas.items():
-        now = _seen(replica, status.get(number, ""))
+        now = _seen(replica, picture.status.get(number, ""), picture.exact.get(number, False))
         was = picture.replicas.get(number, (None,) * len(REPLICA_COLUMNS))
         if now != was:
             picture.replicas[number] = now
@@ -224,7 +247,7 @@ def _promised(state: State) -> list[list[Any]]:
     return ranges
 
 
-def _seen(replica: Replica, status: str) -> tuple[Any, ...]:
+def _seen(replica: Replica, status: str, exact: bool) -> tuple[Any, ...]:
     log = replica.log
     known = replica.known_log_end_offset is not None or bool(log.spans) or replica.captured
     return (
@@ -234,6 +257,7 @@ def _seen(replica: Replica, status: str) -> tuple[Any, ...]:
         log.log_end_offset if known or log.log_end_offset else None,
         replica.high_watermark,
         shown_spans(replica),
+        exact,
     )
 
 

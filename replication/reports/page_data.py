@@ -1,10 +1,11 @@
-"""What the incident page shows, as plain data within a size: partitions by damage, and their stories.
+"""What the incident page shows, as plain data within a size: partitions and their stories.
 
 The worst partitions are told event by event, the others by the state they ended in, and where even
 that is too much by their row in the overview; what was left out is said in words.
 """
 
 import json
+import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from replication.protocol.bounded import Identity
 from replication.protocol.events import Event
 from replication.reports import moments
 from replication.reports.safe_text import plain
+from replication.reports.words import badness
 
 Place = tuple[str, int]
 Quotes = Callable[[set[Place]], Mapping[Place, str]]
@@ -32,6 +34,8 @@ CLASSES = (
 )  # fmt: skip
 DECIDING = ("committed_records_survive", "log_matching")
 SHOWN_VERDICTS = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
+# Marks of the moments that a proof is best shown at, the most telling first.
+TELLING = (moments.UNCLEAN, moments.CUT, moments.CRASH, moments.ELECTION, moments.LEADERLESS)
 STATUS_CLASS = {
     "lost": "lost",
     "undetermined": "lost",
@@ -81,7 +85,8 @@ class PageData:
     """JSON texts to embed, and in words what they lack.
 
     overview: one object. states: {index: end state}. stories: {index: moments}. places: event_id
-    of a proof's step -> where it was read. span: first and last ms of all events' clocks.
+    of a proof's step -> where it was read. moments: finding_id -> event_id of the step that tells
+    most. root: the folder that all places are in. span: first and last ms of all events' clocks.
     """
 
     ranked: list[Partition]
@@ -89,7 +94,9 @@ class PageData:
     states: str
     stories: dict[int, str]
     places: dict[str, str]
+    moments: dict[str, str]
     left_out: list[str]
+    root: str
     span: tuple[int, int] | None
 
 
@@ -174,12 +181,65 @@ def build(
     quotes: gives the text of lines of evidence, where they can still be read.
     """
     ranked = partitions(answer)
-    texts, places, left_out = _stories(ranked, events, quotes)
+    root = _common_folder(events)
+    told, left_out = _stories(ranked, events, root, quotes)
+    places = {i: _place_words(s, at) for s in told.values() for i, at in s["events"].items()}
+    chosen = {
+        f["finding_id"]: event_id
+        for p in ranked
+        if p.index in told
+        for f in p.findings
+        if (event_id := _telling(f, told[p.index]))
+    }
+    for partition in ranked:
+        if partition.index in told:
+            told[partition.index]["opening"] = _opening(partition, told[partition.index], chosen)
     states = _states(ranked, left_out)
-    overview = _overview(ranked, answer, set(texts), left_out)
+    overview = _overview(ranked, answer, set(told), left_out)
+    texts = {i: to_text(story) for i, story in told.items()}
     times = [e.observed_at for own in events.values() for e in own if e.observed_at is not None]
     span = (min(times), max(times)) if times else None
-    return PageData(ranked, overview, states, texts, places, left_out, span)
+    return PageData(ranked, overview, states, texts, places, chosen, left_out, root, span)
+
+
+def _common_folder(events: Mapping[Identity, Sequence[Event]]) -> str:
+    """The folder that all evidence lies in, so that places can be named briefly; "" if none."""
+    paths = {e.source.path for own in events.values() for e in own if e.source is not None}
+    folders = {posixpath.dirname(path) for path in paths}
+    if not folders or len({f.startswith("/") for f in folders}) > 1:
+        return ""
+    folder = posixpath.commonpath(folders)
+    return f"{folder}/" if folder and folder != "/" else ""
+
+
+def _telling(finding: dict[str, Any], story: dict[str, Any]) -> str | None:
+    """The step of a proof whose moment tells most: what was done, before what was found later."""
+    steps = [
+        (story["events"][s["event_id"]], s["event_id"])
+        for s in finding["witness"]
+        if s["event_id"] in story["events"]
+    ]
+    if not steps:
+        return None
+
+    def rank(step: tuple[int, str]) -> tuple[int, int]:
+        row = story["moments"][step[0]]
+        if row[5] in TELLING:
+            return (TELLING.index(row[5]), step[0])
+        takes_over = row[7] is not None and story["rules"][row[7]] == "become_leader"
+        return (len(TELLING) if takes_over else 99, -step[0])
+
+    return min(steps, key=rank)[1]
+
+
+def _opening(partition: Partition, story: dict[str, Any], chosen: dict[str, str]) -> int:
+    """The moment a partition's drawing opens at: that of its worst finding, else the end."""
+    for row in [*sorted(partition.losses, key=badness), *partition.divergences]:
+        event_id = chosen.get(row["finding_id"] or "")
+        if event_id is not None:
+            at: int = story["events"][event_id]
+            return at
+    return len(story["moments"]) - 1
 
 
 def to_text(value: Any) -> str:
@@ -189,29 +249,33 @@ def to_text(value: Any) -> str:
 
 
 def _stories(
-    ranked: list[Partition], events: Mapping[Identity, Sequence[Event]], quotes: Quotes | None
-) -> tuple[dict[int, str], dict[str, str], list[str]]:
+    ranked: list[Partition],
+    events: Mapping[Identity, Sequence[Event]],
+    root: str,
+    quotes: Quotes | None,
+) -> tuple[dict[int, dict[str, Any]], list[str]]:
+    """The stories of the most damaged partitions by index, and what is left out of them."""
     told: dict[int, dict[str, Any]] = {}
-    places: dict[str, str] = {}
     size = shown = total = 0
-    missing = 0
     for partition in ranked:
         own = events.get(partition.identity)
         room = min(MOST_MOMENTS, MOST_MOMENTS_IN_ALL - shown)
-        if not own or room < 1 or size > STORIES_LIMIT:
-            missing += 1
+        if not own:
             continue
-        story, length = _fitting(partition, own, room, STORIES_LIMIT - size)
-        if story is None:
-            missing += 1
-            continue
+        if room < min(len(own), MOST_MOMENTS):
+            break
+        story, length = _fitting(partition, own, room)
+        if size + length > STORIES_LIMIT:
+            break
         told[partition.index] = story
-        places |= {i: _place_words(story, s) for i, s in story["events"].items()}
         size += length
         shown += len(story["moments"])
         total += story["total"]
+    missing = len(ranked) - len(told)
     if quotes is not None:
         _add_quotes(told, quotes)
+    for story in told.values():
+        story["files"] = [plain(f.removeprefix(root)) for f in story["files"]]
     left_out = []
     if missing and told:
         left_out.append(
@@ -225,23 +289,21 @@ def _stories(
             f"Of the {total:,} events of those partitions, {shown:,} are shown one by one; the "
             "others, routine copying where possible, are merged into the event that follows them."
         )
-    return {i: to_text(story) for i, story in told.items()}, places, left_out
+    return told, left_out
 
 
 def _fitting(
-    partition: Partition, events: Sequence[Event], most: int, limit: int
-) -> tuple[dict[str, Any] | None, int]:
-    """The partition's story, with fewer moments where it would not fit; None if nothing fits."""
+    partition: Partition, events: Sequence[Event], most: int
+) -> tuple[dict[str, Any], int]:
+    """The partition's story and its length, with fewer moments where one would crowd out others."""
     witnesses = {s["event_id"] for f in partition.findings for s in f["witness"]}
     witnesses |= {c["as_of"] for x in partition.losses for c in x["surviving_copies"]}
-    while most >= 1:
+    while True:
         told = _written(moments.story(partition.identity, events, witnesses, most), witnesses)
         length = len(to_text(told))
-        # One partition does not take the room of all others.
-        if length <= min(limit, STORIES_LIMIT // 3):
+        if length <= STORIES_LIMIT // 3 or most < 8:
             return told, length
-        most //= 4
-    return None, 0
+        most //= 3
 
 
 def _written(story: moments.Story, witnesses: set[str]) -> dict[str, Any]:
@@ -257,33 +319,36 @@ def _written(story: moments.Story, witnesses: set[str]) -> dict[str, Any]:
             return None
         if text not in known[table]:
             known[table][text] = len(tables[table])
-            tables[table].append(plain(text))
+            tables[table].append(text)
         return known[table][text]
 
     rows = []
     for m in story.moments:
         at, source = m.event.observed_at, m.event.source
-        rows.append([
-            None if at is None else at - base,
-            plain(m.words),
-            m.merged,
-            m.event.sequence,
-            1 if m.event.grade == "traced" else 0,
-            m.mark,
-            getattr(m.event.fact, "replica", None),
-            code("rules", m.rule),
-            None if source is None else code("files", source.path),
-            None if source is None else source.line,
-            None if source is None else source.byte_offset,
-            m.change,
-        ])
+        rows.append(
+            [
+                None if at is None else at - base,
+                plain(m.words),
+                m.merged,
+                m.event.sequence,
+                1 if m.event.grade == "traced" else 0,
+                m.mark,
+                getattr(m.event.fact, "replica", None),
+                code("rules", m.rule),
+                None if source is None else code("files", source.path),
+                None if source is None else source.line,
+                None if source is None else source.byte_offset,
+                m.change,
+            ]
+        )
     return {
         "base": base,
         "total": story.total,
         **tables,
         "moments": rows,
         "events": {
-            m.event.event_id: i for i, m in enumerate(story.moments)
+            m.event.event_id: i
+            for i, m in enumerate(story.moments)
             if m.event.event_id in witnesses
         },
     }
@@ -350,13 +415,24 @@ def _end_state(partition: Partition, strings: dict[str, int]) -> dict[str, Any]:
         "min": state["min_insync_replicas"],
         "registration": [state["leader"], state["leader_epoch"], state["isr"]],
         "replicas": [
-            [r["replica"], r["log_start_offset"], r["log_end_offset"], r["high_watermark"],
-             r["spans"], r["stopped"]]
+            [
+                r["replica"],
+                r["log_start_offset"],
+                r["log_end_offset"],
+                r["high_watermark"],
+                r["spans"],
+                r["stopped"],
+            ]
             for r in state["replicas"]
         ],
         "verdicts": [
-            [code(v["invariant"]), v["verdict"][0], code(v["reason"]),
-             [code(s) for s in v["settled_by"]], 1 if v["not_supplied"] else 0]
+            [
+                code(v["invariant"]),
+                v["verdict"][0],
+                code(v["reason"]),
+                [code(s) for s in v["settled_by"]],
+                1 if v["not_supplied"] else 0,
+            ]
             for v in partition.verdicts
         ],
     }
@@ -372,8 +448,11 @@ def _end_state(partition: Partition, strings: dict[str, int]) -> dict[str, Any]:
         ]
     if partition.findings:
         result["findings"] = [
-            [f["finding_id"], plain(f["summary"]),
-             [[s["event_id"], plain(s["because"])] for s in f["witness"]]]
+            [
+                f["finding_id"],
+                plain(f["summary"]),
+                [[s["event_id"], plain(s["because"])] for s in f["witness"]],
+            ]
             for f in partition.findings
         ]
     return result
@@ -382,7 +461,7 @@ def _end_state(partition: Partition, strings: dict[str, int]) -> dict[str, Any]:
 def _overview(
     ranked: list[Partition], answer: dict[str, Any], told: set[int], left_out: list[str]
 ) -> str:
-    """A row per partition, worst first: index, label, damage, words, verdicts, leader, ISR, story."""
+    """A row per partition: index, label, damage, words, verdicts, leader, ISR, has a story."""
     rows: list[list[Any]] = []
     size = 0
     for partition in ranked:
@@ -403,9 +482,10 @@ def _overview(
             left_out.append(f"The overview lacks the {rest:,} least damaged partitions.")
             break
         rows.append(row)
-    return to_text({
-        "format_version": answer["format_version"],
-        "total": len(ranked),
-        "rows": rows,
-    })
-
+    return to_text(
+        {
+            "format_version": answer["format_version"],
+            "total": len(ranked),
+            "rows": rows,
+        }
+    )

@@ -4,6 +4,7 @@ All of it can be read, quoted and printed without running the page's script.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from replication.protocol.judge import moment
@@ -12,6 +13,8 @@ from replication.reports.event_words import brokers, offset_range
 from replication.reports.page_data import DECIDING, Partition
 from replication.reports.safe_text import escaped
 
+# So many articles are open at once; some more can be opened, the rest is in the partitions.
+OPEN_ARTICLES = 3
 MOST_ARTICLES = 25
 MOST_UNREADABLE = 50
 
@@ -62,6 +65,34 @@ TONES = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Where the steps of proofs were read (by event_id), and each finding's telling step."""
+
+    places: Mapping[str, str]
+    moments: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Article:
+    """One finding in words. title and body are HTML."""
+
+    tone: str
+    title: str
+    tags: list[str]
+    body: str
+
+    def html(self, is_open: bool) -> str:
+        pills = "".join(f"<li>{escaped(t)}</li>" for t in self.tags)
+        inner = f"<ul class=tags>{pills}</ul>{self.body}"
+        if is_open:
+            return f'<article class="{self.tone}"><h3>{self.title}</h3>{inner}</article>'
+        return (
+            f'<article class="{self.tone} folded"><details><summary><h3>{self.title}</h3>'
+            f"</summary>{inner}</details></article>"
+        )
+
+
 def _agreement(count: int) -> dict[str, str]:
     if count == 1:
         return {"them": "it", "their": "its", "they_were": "it was", "they_are": "it is"}
@@ -73,39 +104,55 @@ def _records(count: int, bound: str = "exact") -> str:
     return f"{least}{count:,} record{'' if count == 1 else 's'}"
 
 
+def name_of(label: str) -> str:
+    """A partition's label as HTML; short ones are not broken at their hyphens."""
+    return f"<span class=name>{escaped(label)}</span>" if len(label) <= 40 else escaped(label)
+
+
 def header(answer: dict[str, Any], title: str) -> str:
-    """The headline and what was looked at."""
+    """The headline, as HTML, and what was looked at."""
     facts = []
     for cluster in answer["clusters"]:
         versions = ", ".join(cluster["kafka_versions"]) or "of unknown version"
         control = {"kraft": "KRaft", "zookeeper": "ZooKeeper"}.get(cluster["controller"] or "", "")
-        parts = [f"Kafka {versions}", control, f"brokers {brokers(cluster['brokers'])}",
-                 f"cluster {cluster['cluster_id'] or 'of unknown id'}"]
+        parts = [
+            f"Kafka {versions}",
+            control,
+            f"brokers {brokers(cluster['brokers'])}",
+            f"cluster {cluster['cluster_id'] or 'of unknown id'}",
+        ]
         facts.append(", ".join(p for p in parts if p))
     lines = "".join(f"<p class=facts>{escaped(f)}</p>" for f in facts[:5])
     more = len(facts) - 5
     lines += f"<p class=facts>and {more} more clusters</p>" if more > 0 else ""
-    return (f"<header><p class=kicker>Kafka replication incident</p>"
-            f"<h1>{escaped(title)}</h1>{lines}</header>")
+    return f"<header><p class=kicker>Kafka replication incident</p><h1>{title}</h1>{lines}</header>"
 
 
 def figures(answer: dict[str, Any]) -> str:
     """The few numbers that sum up the answer."""
+
     def total(*statuses: str) -> int:
         return sum(x["records"] for x in answer["losses"] if x["status"] in statuses)
 
     settled = sum(d["status"] == "settled" for d in answer["divergences"])
-    undecided = len({
-        (v["cluster_id"], v["topic"], v["topic_id"], v["partition"])
-        for v in answer["verdicts"] if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
-    })
+    undecided = len(
+        {
+            (v["cluster_id"], v["topic"], v["topic_id"], v["partition"])
+            for v in answer["verdicts"]
+            if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
+        }
+    )
     cells = [
         ("lost", total("lost", "undetermined"), "records lost", "bad"),
         ("recoverable", total("recoverable"), "records recoverable", "warn"),
         ("at-risk", total("at_risk"), "records at risk", "warn"),
         ("diverged", settled, "place diverged" if settled == 1 else "places diverged", "bad"),
-        ("undecided", undecided, "partition undecided" if undecided == 1
-         else "partitions undecided", "calm"),
+        (
+            "undecided",
+            undecided,
+            "partition undecided" if undecided == 1 else "partitions undecided",
+            "calm",
+        ),
     ]
     items = "".join(
         f'<li id="figure-{key}" class="{tone if number else "none"}"><b>{number:,}</b> '
@@ -127,38 +174,45 @@ def keep_safe(ranked: list[Partition]) -> str:
                     what = offset_range(loss["first_offset"], loss["end_offset"])
                     items.append(
                         f"The copy of {partition.label}, {what}, on broker {copy['replica']} is "
-                        f"destroyed when {copy['destroyed_when']}.")
+                        f"destroyed when {copy['destroyed_when']}."
+                    )
     if not items:
         return ""
     unique = list(dict.fromkeys(items))
     rows = "".join(f"<li>{escaped(i)}</li>" for i in unique[:MOST_ARTICLES])
     if len(unique) > MOST_ARTICLES:
         rows += f"<li>and {len(unique) - MOST_ARTICLES:,} more, in their partitions.</li>"
-    return f'<aside class=safe><h2>Before you restart anything</h2><ul>{rows}</ul></aside>'
+    return f"<aside class=safe><h2>Before you restart anything</h2><ul>{rows}</ul></aside>"
 
 
-def what_happened(ranked: list[Partition], places: Mapping[str, str]) -> str:
-    """An article per loss, divergence and other broken promise, the most damaged partition first."""
-    articles: list[str] = []
+def what_happened(ranked: list[Partition], seen: Seen) -> str:
+    """An article per loss, divergence and other broken promise, worst partition first."""
+    articles: list[_Article] = []
     left = 0
     for partition in ranked:
         if partition.damage in ("undecided", "fine"):
             break
-        own = _articles(partition, places, MOST_ARTICLES - len(articles))
+        own = _articles(partition, seen, MOST_ARTICLES - len(articles))
         articles += own
         left += _article_count(partition) - len(own)
     if not articles:
         return ""
     more = ""
     if left:
-        more = (f"<p class=more>{left:,} more findings are told in their partitions below, none "
-                "in a partition with more damage than these.</p>")
-    return f'<section id=happened><h2>What happened</h2>{"".join(articles)}{more}</section>'
+        more = (
+            f"<p class=more>{left:,} more findings are told in their partitions below, none "
+            "in a partition with more damage than these.</p>"
+        )
+    told = "".join(a.html(i < OPEN_ARTICLES) for i, a in enumerate(articles))
+    return f"<section id=happened><h2>What happened</h2>{told}{more}</section>"
 
 
 def _others(partition: Partition) -> list[dict[str, Any]]:
-    return [v for v in partition.verdicts
-            if v["verdict"] == "VIOLATED" and v["invariant"] not in TOLD_BY_LOSSES]
+    return [
+        v
+        for v in partition.verdicts
+        if v["verdict"] == "VIOLATED" and v["invariant"] not in TOLD_BY_LOSSES
+    ]
 
 
 def _settled(partition: Partition) -> list[dict[str, Any]]:
@@ -169,26 +223,20 @@ def _article_count(partition: Partition) -> int:
     return len(partition.losses) + len(_settled(partition)) + len(_others(partition))
 
 
-def _articles(partition: Partition, places: Mapping[str, str], most: int) -> list[str]:
+def _articles(partition: Partition, seen: Seen, most: int) -> list[_Article]:
     rows = [
-        *(_loss(partition, x, places) for x in sorted(partition.losses, key=words.badness)[:most]),
-        *(_divergence(partition, d, places) for d in _settled(partition)[:most]),
-        *(_violation(partition, v, places) for v in _others(partition)[:most]),
+        *(_loss(partition, x, seen) for x in sorted(partition.losses, key=words.badness)[:most]),
+        *(_divergence(partition, d, seen) for d in _settled(partition)[:most]),
+        *(_violation(partition, v, seen) for v in _others(partition)[:most]),
     ]
     return rows[:most]
-
-
-def _article(tone: str, title: str, tags: list[str], body: str) -> str:
-    pills = "".join(f"<li>{escaped(t)}</li>" for t in tags)
-    return (f'<article class="{tone}"><h3>{escaped(title)}</h3>'
-            f"<ul class=tags>{pills}</ul>{body}</article>")
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _loss(partition: Partition, loss: dict[str, Any], places: Mapping[str, str]) -> str:
+def _loss(partition: Partition, loss: dict[str, Any], seen: Seen) -> _Article:
     count, bound = loss["records"], loss["end_offset_bound"]
     forms = _agreement(count)
     where = offset_range(loss["first_offset"], loss["end_offset"])
@@ -203,22 +251,28 @@ def _loss(partition: Partition, loss: dict[str, Any], places: Mapping[str, str])
     for extra in loss["contributing"]:
         facts.append(f" It contributed that {escaped(words.CAUSE_WORDS[extra])}.")
     facts.append(f" {escaped(words.CONTRACT_WORDS[loss['contract']])}</p>")
-    facts.append(_copies(loss, places, forms))
-    facts.append(_proof(partition, loss["finding_id"], places))
-    title = f"{partition.label}, {where}: {_records(count, bound)} {STATUS_TITLES[loss['status']]}"
-    tags = [STATUS_TITLES[loss["status"]], words.TIER_WORDS[loss["tier"]],
-            "cause: " + loss["cause"].replace("_", " ")]
-    return _article(TONES[loss["status"]], title, tags, "".join(facts))
+    facts.append(_copies(loss, seen, forms))
+    facts.append(_proof(partition, loss["finding_id"], seen))
+    title = (
+        f"{name_of(partition.label)}, {where}: {_records(count, bound)} "
+        f"{STATUS_TITLES[loss['status']]}"
+    )
+    tags = [
+        STATUS_TITLES[loss["status"]],
+        words.TIER_WORDS[loss["tier"]],
+        "cause: " + loss["cause"].replace("_", " "),
+    ]
+    return _Article(TONES[loss["status"]], title, tags, "".join(facts))
 
 
-def _copies(loss: dict[str, Any], places: Mapping[str, str], forms: dict[str, str]) -> str:
+def _copies(loss: dict[str, Any], seen: Seen, forms: dict[str, str]) -> str:
     if not loss["surviving_copies"]:
         if loss["status"] in ("lost", "undetermined"):
             return "<p>No copy is among the evidence.</p>"
         return ""
     items = []
     for copy in loss["surviving_copies"]:
-        place = places.get(copy["as_of"] or "")
+        place = seen.places.get(copy["as_of"] or "")
         if copy["kind"] == "replica":
             text = f"Broker {copy['replica']}: in its log"
         else:
@@ -227,36 +281,42 @@ def _copies(loss: dict[str, Any], places: Mapping[str, str], forms: dict[str, st
         if copy["destroyed_when"]:
             item += f". Destroyed when {escaped(copy['destroyed_when'])}"
         items.append(f"<li>{item}.</li>")
-    return (f"<p class=lead>Where a copy of {forms['them']} survives</p>"
-            f"<ul class=copies>{''.join(items)}</ul>")
+    return (
+        f"<p class=lead>Where a copy of {forms['them']} survives</p>"
+        f"<ul class=copies>{''.join(items)}</ul>"
+    )
 
 
-def _proof(partition: Partition, finding_id: str | None, places: Mapping[str, str]) -> str:
+def _proof(partition: Partition, finding_id: str | None, seen: Seen) -> str:
     """The steps of a proof, each with its line of evidence and a way to its moment."""
     finding = next((f for f in partition.findings if f["finding_id"] == finding_id), None)
     if finding is None:
         return ""
     steps = []
-    told = [s for s in finding["witness"] if s["event_id"] in places]
     for step in finding["witness"]:
-        place = places.get(step["event_id"])
+        place = seen.places.get(step["event_id"])
         item = escaped(_capital(step["because"])) + "."
         if place is not None:
             label = place or "the moment in the log"
-            item += (f' <button type=button class=go data-partition="{partition.index}" '
-                     f'data-event="{escaped(step["event_id"])}" '
-                     f'title="Show this moment"><span class=place>{escaped(label)}</span></button>')
+            item += (
+                f' <button type=button class=go data-partition="{partition.index}" '
+                f'data-event="{escaped(step["event_id"])}" '
+                f'title="Show this moment"><span class=place>{escaped(label)}</span></button>'
+            )
         steps.append(f"<li>{item}</li>")
     button = ""
-    if told:
-        button = (f'<p class=actions><button type=button class="go primary" '
-                  f'data-partition="{partition.index}" '
-                  f'data-event="{escaped(told[-1]["event_id"])}">Show the moment</button> '
-                  f"<span class=id>finding {escaped(finding_id)}</span></p>")
+    told = seen.moments.get(finding["finding_id"])
+    if told is not None:
+        button = (
+            f'<p class=actions><button type=button class="go primary" '
+            f'data-partition="{partition.index}" '
+            f'data-event="{escaped(told)}">Show the moment</button> '
+            f"<span class=id>finding {escaped(finding_id)}</span></p>"
+        )
     return f"<p class=lead>Proof</p><ol class=proof>{''.join(steps)}</ol>{button}"
 
 
-def _divergence(partition: Partition, row: dict[str, Any], places: Mapping[str, str]) -> str:
+def _divergence(partition: Partition, row: dict[str, Any], seen: Seen) -> _Article:
     a, b = row["replicas"]
     where = offset_range(row["first_offset"], row["end_offset"])
     count = row["end_offset"] - row["first_offset"]
@@ -266,17 +326,19 @@ def _divergence(partition: Partition, row: dict[str, Any], places: Mapping[str, 
         "by itself mends it, and which records a consumer sees depends on who leads. Compare the "
         "two copies before either is deleted.</p>"
     )
-    title = f"{partition.label}, {where}: replicas {a} and {b} diverged"
-    return _article("bad", title, ["diverged", "settled"],
-                    body + _proof(partition, row["finding_id"], places))
+    title = f"{name_of(partition.label)}, {where}: replicas {a} and {b} diverged"
+    return _Article(
+        "bad", title, ["diverged", "settled"], body + _proof(partition, row["finding_id"], seen)
+    )
 
 
-def _violation(partition: Partition, verdict: dict[str, Any], places: Mapping[str, str]) -> str:
+def _violation(partition: Partition, verdict: dict[str, Any], seen: Seen) -> _Article:
     name = INVARIANT_SENTENCES.get(verdict["invariant"], verdict["invariant"])
     body = f"<p>In <b>{escaped(partition.label)}</b>: {escaped(verdict['reason'])}.</p>"
     for finding_id in verdict["finding_ids"][:3]:
-        body += _proof(partition, finding_id, places)
-    return _article("bad", f"{partition.label}: “{name}” is broken", ["broken promise"], body)
+        body += _proof(partition, finding_id, seen)
+    title = f"{name_of(partition.label)}: “{escaped(name)}” is broken"
+    return _Article("bad", title, ["broken promise"], body)
 
 
 def not_known(answer: dict[str, Any]) -> str:
@@ -287,13 +349,15 @@ def not_known(answer: dict[str, Any]) -> str:
             key = (verdict["invariant"], tuple(verdict["settled_by"]))
             groups.setdefault(key, []).append(verdict)
     if not groups:
-        return ("<section id=unknown><h2>What is not known</h2><p>Nothing: every promise was "
-                "decided for every partition.</p></section>")
+        return (
+            "<section id=unknown><h2>What is not known</h2><p>Nothing: every promise was "
+            "decided for every partition.</p></section>"
+        )
     order = list(INVARIANT_SENTENCES)
     rows = []
     for (invariant, settled_by), same in sorted(
-        groups.items(), key=lambda kv: (order.index(kv[0][0]) if kv[0][0] in order else 99,
-                                        -len(kv[1]), kv[0][1])
+        groups.items(),
+        key=lambda kv: (order.index(kv[0][0]) if kv[0][0] in order else 99, -len(kv[1]), kv[0][1]),
     )[:40]:
         first = same[0]
         count = len(same)
@@ -304,12 +368,17 @@ def not_known(answer: dict[str, Any]) -> str:
             f"<span class=where>{escaped(some)}</span></h3>"
             f"<p>Not decided: {escaped(first['reason'])}"
             f"{' (in the first of them)' if count > 1 else ''}.<br>"
-            f"<span class=settle>Would settle it: {escaped(settle)}.</span></p></li>")
-    return (f"<section id=unknown><h2>What is not known</h2><ul class=unknowns>{''.join(rows)}</ul>"
-            "</section>")
+            f"<span class=settle>Would settle it: {escaped(settle)}.</span></p></li>"
+        )
+    return (
+        f"<section id=unknown><h2>What is not known</h2><ul class=unknowns>{''.join(rows)}</ul>"
+        "</section>"
+    )
 
 
-def read_from(answer: dict[str, Any], left_out: list[str], span: tuple[int, int] | None) -> str:
+def read_from(
+    answer: dict[str, Any], left_out: list[str], root: str, span: tuple[int, int] | None
+) -> str:
     """What was read, what could not be, and what this page leaves out."""
     counts = answer["input"]
     sentences = [
@@ -318,21 +387,31 @@ def read_from(answer: dict[str, Any], left_out: list[str], span: tuple[int, int]
         f"{counts['quarantined']:,} quarantined, {counts['held']:,} held back behind a gap."
     ]
     if span is not None:
-        sentences.append(f"The first is of {moment(span[0])}, the last of {moment(span[1])}, by "
-                         "the clocks of those who wrote them down.")
+        sentences.append(
+            f"The first is of {moment(span[0])}, the last of {moment(span[1])}, by "
+            "the clocks of those who wrote them down."
+        )
     parts = [f"<p>{escaped(' '.join(sentences))}</p>"]
+    if root:
+        parts.append(
+            f"<p>Files are named from this folder on: <span class=place>{escaped(root)}</span></p>"
+        )
     unreadable = counts["unreadable"]
     if unreadable:
         rows = "".join(
             f"<li><span class=place>{escaped(u['path'])}</span> ({escaped(u['where'])}): "
-            f"{escaped(u['reason'])}</li>" for u in unreadable[:MOST_UNREADABLE])
+            f"{escaped(u['reason'])}</li>"
+            for u in unreadable[:MOST_UNREADABLE]
+        )
         more = len(unreadable) - MOST_UNREADABLE
         rows += f"<li>and {more:,} more</li>" if more > 0 else ""
         parts.append(f"<p class=lead>Could not be read</p><ul>{rows}</ul>")
     if left_out:
         rows = "".join(f"<li>{escaped(t)}</li>" for t in left_out)
-        parts.append("<p class=lead>What this page leaves out</p>"
-                     f"<ul id=left-out>{rows}</ul><p>The whole answer: "
-                     "<code>replication-analyzer diagnose PATH --format json</code>. One topic "
-                     "in full: <code>--topic NAME --report FILE.html</code>.</p>")
+        parts.append(
+            "<p class=lead>What this page leaves out</p>"
+            f"<ul id=left-out>{rows}</ul><p>The whole answer: "
+            "<code>replication-analyzer diagnose PATH --format json</code>. One topic "
+            "in full: <code>--topic NAME --report FILE.html</code>.</p>"
+        )
     return f"<section id=evidence><h2>The evidence</h2>{''.join(parts)}</section>"

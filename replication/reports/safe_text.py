@@ -11,9 +11,7 @@ def plain(text: str) -> str:
     """The text with every character that does not show itself written as its code point."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in UNSEEN else c for c in text
-    )
+    return "".join(f"\\u{{{ord(c):x}}}" if unicodedata.category(c) in UNSEEN else c for c in text)
 
 
 def escaped(text: object) -> str:

@@ -130,15 +130,20 @@ class Browser:
         for name in names:
             key = KEYS.get(name, name)
             actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
-        self._call("POST", "/actions",
-                   {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+        self._call(
+            "POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}
+        )
 
     def click_at(self, x: float, y: float) -> None:
         """A mouse click at a point of the window, CSS pixels."""
         point = {"type": "pointerMove", "duration": 0, "x": round(x), "y": round(y)}
         steps = [point, {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
-        mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
-                 "actions": steps}
+        mouse = {
+            "type": "pointer",
+            "id": "mouse",
+            "parameters": {"pointerType": "mouse"},
+            "actions": steps,
+        }
         self._call("POST", "/actions", {"actions": [mouse]})
 
     def text(self, selector: str) -> str:
@@ -154,5 +159,8 @@ class Browser:
         """Every address that was asked for since the last call."""
         rows = self._call("POST", "/se/log", {"type": "performance"})
         messages = [json.loads(r["message"])["message"] for r in rows]
-        return [m["params"]["request"]["url"] for m in messages
-                if m["method"] == "Network.requestWillBeSent"]
+        return [
+            m["params"]["request"]["url"]
+            for m in messages
+            if m["method"] == "Network.requestWillBeSent"
+        ]

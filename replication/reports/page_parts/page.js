@@ -4,7 +4,7 @@
 (() => {
   const TIME = 0, WORDS = 1, MERGED = 2, GRADE = 4, MARK = 5, BROKER = 6, RULE = 7, FILE = 8,
     LINE = 9, BYTE = 10, CHANGE = 11;
-  const STATUS = 0, EPOCH = 1, START = 2, END = 3, HIGH = 4, SPANS = 5;
+  const STATUS = 0, EPOCH = 1, START = 2, END = 3, HIGH = 4, SPANS = 5, EXACT = 6;
   const KEYFRAME = 100, ROWS_AT_ONCE = 100, KEYS_AT_ONCE = 150;
   const PROMISES = {
     committed_records_survive: "Committed records survive",
@@ -69,7 +69,7 @@
     const replicas = {};
     for (const [number, start, end, high, spans, stopped] of state ? state.replicas : []) {
       replicas[number] = { 0: stopped ? "stopped" : "", 2: start, 3: end, 4: high,
-        5: spans.map(([epoch, first, last]) => [epoch, first, last, null, true]) };
+        5: spans.map(([epoch, first, last]) => [epoch, first, last, null, true]), 6: true };
     }
     const change = { replicas, registration: state ? state.registration : [null, null, null] };
     return { base: 0, total: 1, rules: [], files: [], events: {}, endOnly: true,
@@ -82,7 +82,7 @@
     if (change.replicas) {
       next.replicas = new Map(view.replicas);
       for (const [number, columns] of Object.entries(change.replicas)) {
-        const replica = (view.replicas.get(+number) || ["", null, 0, null, null, []]).slice();
+        const replica = (view.replicas.get(+number) || ["", null, 0, null, null, [], false]).slice();
         for (const [column, value] of Object.entries(columns)) replica[column] = value;
         next.replicas.set(+number, replica);
         next.changed.add(+number);
@@ -260,16 +260,14 @@
 
   function drawLane(group, told, view, number, x, y, width) {
     const replica = view.replicas.get(number), bar = y + LABEL;
-    const [, , start, end, high] = replica;
+    const [, , start, end, high, , exact] = replica;
     const name = shape("text", { x: MARGIN + (view.changed.has(number) ? 13 : 0), y: y + 12, class: "strong" }, `Broker ${number}`);
-    name.append(shape("tspan", { class: "soft", "font-weight": 400, dx: 7 }, roleWords(view, number)));
+    const facts = end === null ? "log end not known yet"
+      : `${end > start ? `holds ${exact ? "" : "at least "}${offsets(start, end)}` : `empty at ${grouped(end)}`}, high watermark ${grouped(high)}`;
+    const words = width > 560 ? `${roleWords(view, number)}  ·  ${facts}` : roleWords(view, number);
+    name.append(shape("tspan", { class: "soft", "font-weight": 400, dx: 7 }, words));
     group.append(name);
     if (view.changed.has(number)) group.append(shape("circle", { cx: MARGIN + 4.5, cy: y + 8, r: 4, class: "changed" }));
-    if (width > 560) {
-      const facts = end === null ? "log end not known yet"
-        : `${end > start ? `holds ${offsets(start, end)}` : `empty at ${grouped(end)}`}, high watermark ${grouped(high)}`;
-      group.append(shape("text", { x: width - MARGIN, y: y + 12, "text-anchor": "end", class: "soft" }, facts));
-    }
     group.append(shape("line", { x1: MARGIN, x2: width - MARGIN, y1: bar + BAR, y2: bar + BAR, class: "base" }));
     if (start > told.scale.low && end !== null) {
       group.append(shape("rect", { x: MARGIN, y: bar + 4, height: BAR - 8, width: x(start) - MARGIN, fill: "url(#removed)" }));
@@ -283,6 +281,9 @@
       group.append(ghost);
     }
     for (const span of replica[SPANS]) drawSpan(group, told, span, x, bar);
+    if (!exact && end !== null) {
+      group.append(shape("line", { x1: x(end) + 3, x2: x(end) + 19, y1: bar + BAR / 2, y2: bar + BAR / 2, class: "onward" }));
+    }
     if (high !== null) {
       const at = x(high);
       group.append(shape("line", { x1: at, x2: at, y1: bar - 3, y2: bar + BAR + 3, class: "high" }),
@@ -316,7 +317,7 @@
       rows.push([first, end, `brokers ${between.join(" and ")} differ`, "lost", id]);
     }
     if (!rows.length) return y;
-    const levels = [];
+    const levels = [], banded = new Set();
     for (const [first, end, words, kind, id] of rows.slice(0, 60)) {
       const left = x(first), wide = Math.max(3, x(end) - left), text = `${words}: ${offsets(first, end)}`;
       const half = text.length * 3.5 + 6;
@@ -325,7 +326,10 @@
       if (level < 0) { level = levels.length; levels.push(0); }
       levels[level] = centre + half;
       const base = y + 12 + level * 22;
-      back.append(shape("rect", { x: left, y: top, width: wide, height: y - top, class: kind }));
+      if (!banded.has(`${first} ${end}`)) {
+        back.append(shape("rect", { x: left, y: top, width: wide, height: y - top, class: kind }));
+        banded.add(`${first} ${end}`);
+      }
       front.append(shape("line", { x1: left, x2: left + wide, y1: y + 1, y2: y + 1, class: `${kind}-line` }),
         shape("text", { x: centre, y: base + 8, "text-anchor": "middle", class: `${kind}-word`, "data-finding": id }, text));
     }
@@ -397,7 +401,8 @@
       const from = x(since), to = x(step);
       if (status === "leader") {
         svg.append(shape("rect", { x: from, y: y - 6, height: 12, rx: 2, width: Math.max(1, to - from), class: `led ${told.shade(epoch)}` }));
-        if (to - from > 62) svg.append(shape("text", { x: from + 8, y: y + 4, class: "small" }, `leads ${epoch === null ? "" : `epoch ${epoch}`}`));
+        const words = epoch === null ? "leads" : `leads epoch ${epoch}`;
+        if (to - from > words.length * 6.6 + 22) svg.append(shape("text", { x: from + 8, y: y + 4, class: "small" }, words));
       } else {
         const down = status === "stopped" || status === "crashed" || status === "";
         svg.append(shape("line", { x1: from, x2: to, y1: y, y2: y, class: down ? "down" : "up" }));
@@ -431,16 +436,17 @@
   }
 
   function drawClock(svg, told, x, y, right) {
-    let edge = -Infinity, shown = null;
+    let edge = -Infinity, shown = null, latest = -Infinity;
     const times = told.moments.map((m) => m[TIME]).filter((t) => t !== null);
     const fine = times.length > 1 && Math.max(...times.slice(0, 50000)) - Math.min(...times.slice(0, 50000)) < 4000;
     const half = fine ? 38 : 27;
     told.moments.forEach((moment, step) => {
       const text = clock(told, moment, fine);
-      if (text === null || text === shown || x(step) - half < edge + 14 || x(step) + half > right + 12) return;
+      if (text === null || text === shown || moment[TIME] < latest || x(step) - half < edge + 14 || x(step) + half > right + 12) return;
       svg.append(shape("text", { x: x(step), y, "text-anchor": "middle", class: "soft small" }, text));
       edge = x(step) + half;
       shown = text;
+      latest = moment[TIME];
     });
   }
 
@@ -466,7 +472,7 @@
     drawLegend(told, state);
     showVerdicts(state);
     layOut();
-    show(step === undefined ? told.moments.length - 1 : step);
+    show(step === undefined ? told.opening ?? told.moments.length - 1 : step);
     showKeys();
     for (const tr of byId("rows").children) tr.classList.toggle("now", tr.dataset.index === String(index));
     if (focus) {
@@ -541,12 +547,14 @@
   function showReplicas(view) {
     const isr = view.registration[2], rows = [];
     for (const number of [...view.replicas.keys()].sort((a, b) => a - b)) {
-      const [, , start, end, high, spans] = view.replicas.get(number);
+      const [, , start, end, high, spans, exact] = view.replicas.get(number);
       const held = spans.map(([epoch, first, last, content, seen]) =>
         `${epoch === null ? (seen ? "no epoch" : "not seen") : `epoch ${epoch}`}: ${offsets(first, last)}${content ? " (other contents)" : ""}`);
       rows.push(node("tr", {}, node("th", { scope: "row" }, String(number)), node("td", {}, roleWords(view, number)),
         node("td", {}, isr === null ? "–" : isr.includes(number) ? "yes" : "no"),
-        ...[end === null ? null : start, end, high].map((value) => node("td", { class: "number" }, grouped(value))),
+        node("td", { class: "number" }, end === null ? "–" : grouped(start)),
+        node("td", { class: "number" }, end === null || exact ? grouped(end) : `≥ ${grouped(end)}`),
+        node("td", { class: "number" }, grouped(high)),
         node("td", {}, held.slice(0, 12).join("; ") + (held.length > 12 ? `; and ${held.length - 12} more` : "") || "–")));
     }
     byId("replicas").replaceChildren(...rows);
@@ -582,11 +590,13 @@
     const items = [
       swatch("records of one leader epoch", box("span e0")),
       some((span) => !span[4]) ? swatch("held, but not seen in a copy", box("span en unseen")) : null,
+      told.moments.some((m) => Object.values(m[CHANGE].replicas || {}).some((c) => c[EXACT] === false && c[END]))
+        ? swatch("may hold more", shape("line", { x1: 3, x2: 20, y1: 7, y2: 7, class: "onward" })) : null,
       some((span) => span[3]) ? swatch("other contents at those offsets", box("span e0"), box("", { fill: "url(#content)" })) : null,
       swatch("high watermark", shape("line", { x1: 11, x2: 11, y1: 2, y2: 14, class: "high" }), shape("path", { d: "M6.500 0h9l-4.500 6z", class: "flag" })),
       told.moments.some((m) => m[CHANGE].dropped) ? swatch("cut or lost from this log", box("dropped")) : null,
       told.moments.some((m) => Object.values(m[CHANGE].replicas || {}).some((c) => c[START])) ? swatch("removed, below log start", box("", { fill: "url(#removed)" })) : null,
-      state && state.losses ? swatch("lost or missing, by the answer", box("lost")) : null,
+      state && (state.losses || state.divergences) ? swatch("lost, missing or different in the end", box("lost")) : null,
     ];
     const marks = { election: "election", unclean: "unclean election", leaderless: "no leader", isr: "ISR change", crash: "crash",
       stop: "clean stop", start: "start", cut: "log cut", copy: "copy of the log", removed: "log start moves" };
@@ -675,7 +685,10 @@
     new ResizeObserver(() => {
       if (now.told && byId("partition").clientWidth !== now.width) requestAnimationFrame(redraw);
     }).observe(byId("partition"));
-    window.addEventListener("beforeprint", redraw);
+    window.addEventListener("beforeprint", () => {
+      for (const folded of document.querySelectorAll("details")) folded.open = true;
+      redraw();
+    });
   }
 
   function goTo(index, eventId) {
