@@ -82,29 +82,29 @@ def rows_of(frame: DataFrame, table: str, writer: Writer, micro_batch_id: int) -
     """The rows for one table, typed as its schema says."""
     columns = contracts.tables()[table].columns
     whole = f"array<struct<{','.join(f'{c.name}:{c.type}' for c in columns)}>>"
-    unnested = (
-        frame.filter(F.col("out_table") == table)
-        .select("topic_partition_id", F.from_json("rows", whole).alias("rows"))
-        .select("topic_partition_id", F.explode("rows").alias("row"))
-    )
-    parts = F.split("topic_partition_id", "/")
-    given: dict[str, Any] = {
-        "topic_partition_id": F.col("topic_partition_id"),
-        "cluster_id": _text_or_null(F.array_join(F.slice(parts, 1, F.size(parts) - 3), "/")),
-        "topic": F.element_at(parts, -3),
-        "topic_id": _text_or_null(F.element_at(parts, -2)),
-        "partition": F.element_at(parts, -1).cast("bigint"),
-        "run": F.lit(writer.run),
-        "query": F.lit(writer.query),
-        "micro_batch_id": F.lit(micro_batch_id).cast("bigint"),
+    given = {
+        "topic_partition_id": "topic_partition_id",
+        "cluster_id": f"nullif({CLUSTER_ID}, '')",
+        "topic": "element_at(split(topic_partition_id, '/'), -3)",
+        "topic_id": "nullif(element_at(split(topic_partition_id, '/'), -2), '')",
+        "partition": "CAST(element_at(split(topic_partition_id, '/'), -1) AS BIGINT)",
+        "run": f"'{writer.run}'",
+        "query": f"'{writer.query}'",
+        "micro_batch_id": f"{micro_batch_id}L",
+        **WRITTEN_BY_FOLD.get(table, {}),
     }
-    given |= {name: F.expr(text) for name, text in WRITTEN_BY_FOLD.get(table, {}).items()}
-    selected = [given.get(c.name, F.col(f"row.{c.name}")).alias(c.name) for c in columns]
-    return unnested.select(*selected)
+    selected = [f"{given.get(c.name, f'row.{c.name}')} AS {c.name}" for c in columns]
+    return (
+        frame.filter(F.col("out_table") == table)
+        .selectExpr("topic_partition_id", f"explode(from_json(rows, '{whole}')) AS row")
+        .selectExpr(*selected)
+    )
 
 
-def _text_or_null(column: Any) -> Any:
-    return F.when(column != "", column)
+CLUSTER_ID = (
+    "array_join(slice(split(topic_partition_id, '/'), 1, "
+    "size(split(topic_partition_id, '/')) - 3), '/')"
+)
 
 
 def write(

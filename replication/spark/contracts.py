@@ -58,6 +58,8 @@ def tables() -> dict[str, Table]:
                 column[key] = tuple(column.get(key, ()))
             columns.append(Column(**column))
         name = text.pop("table")
+        if "sql" in text:
+            text["sql"] = "\n".join(text["sql"])
         found[name] = Table(name=name, columns=tuple(columns), **text)
     return found
 

@@ -8,7 +8,7 @@ for the reason that, the laptop tool refuses it.
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -124,54 +124,56 @@ def _parsed(lines: DataFrame) -> DataFrame:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
     schema = f"{contracts.event_ddl()}, _corrupt string"
     text = F.col("raw").cast("string")
-    return lines.select(F.from_json(text, schema, options).alias("event"), *DELIVERED[1:])
+    event = F.from_json(text, schema, options).alias("event")
+    return _judged(lines.select(event, *DELIVERED[1:]))
+
+
+def _judged(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr(*DELIVERED, f"{fits()} AS fits")
 
 
 def _parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
     reader = spark.read.format("parquet").schema(contracts.event_ddl())
     frame = reader.load([Path(p).as_uri() for p in paths])
-    names = [F.col(c.name) for c in contracts.event_columns()]
-    return frame.select(
-        F.struct(*names, F.lit(None).cast("string").alias("_corrupt")).alias("event"),
-        F.lit(None).cast("binary").alias("raw"),
-        F.col("_metadata.file_path").alias("origin"),
-        F.col("_metadata.row_index").alias("origin_offset"),
+    names = ", ".join(c.name for c in contracts.event_columns())
+    rows = frame.selectExpr(
+        f"struct({names}, CAST(NULL AS STRING) AS _corrupt) AS event",
+        "CAST(NULL AS BINARY) AS raw",
+        "_metadata.file_path AS origin",
+        "_metadata.row_index AS origin_offset",
     )
+    return _judged(rows)
 
 
-def fits() -> Column:
-    """Whether a delivered row is an event of the contract; never null."""
-    e = {c.name: F.col(f"event.{c.name}") for c in contracts.event_columns()}
+@cache
+def fits() -> str:
+    """SQL: whether a delivered row is an event of the contract; never null."""
     facts = [c for c in contracts.event_columns() if c.required_for or c.optional_for]
     bit = {c.name: 1 << place for place, c in enumerate(facts)}
-    present = reduce(
-        lambda a, b: a.bitwiseOR(b),
-        [F.when(e[c.name].isNotNull(), F.lit(bit[c.name])).otherwise(F.lit(0)) for c in facts],
-    )
-    required, allowed = _masks(bit)
-    numbers = [e[c.name] for c in contracts.event_columns() if c.type == "bigint"]
-    texts = [e[name] for name in ("event_id", "trace_id", "topic")]
-    kind = F.col("event.kind")
+    present = " | ".join(f"IF(event.{c.name} IS NULL, 0L, {bit[c.name]}L)" for c in facts)
+    required, allowed = (_by_kind(masks) for masks in _masks(bit))
+    numbers = ", ".join(f"event.{c.name}" for c in contracts.event_columns() if c.type == "bigint")
     checks = [
-        F.col("event._corrupt").isNull(),
-        e["format_version"] == wire.FORMAT_VERSION,
-        *[F.length(text) > 0 for text in texts],
-        e["partition"].isNotNull() & e["sequence"].isNotNull(),
-        F.least(*numbers) >= 0,
-        F.coalesce(e["grade"], F.lit("forensic")).isin("traced", "forensic"),
-        present.bitwiseAND(_by_kind(kind, required)) == _by_kind(kind, required),
-        present.bitwiseAND(F.bitwise_not(_by_kind(kind, allowed))) == 0,
-        ~F.coalesce(F.concat(e["topic"], e["topic_id"]), F.lit("")).contains("/"),
-        _one_value(F.col("raw").cast("string")),
-        *[_elements_fit(e[c.name], c.type) for c in facts if c.type.startswith("array<")],
+        "event._corrupt IS NULL",
+        f"event.format_version = {wire.FORMAT_VERSION}",
+        *[f"length(event.{text}) > 0" for text in ("event_id", "trace_id", "topic")],
+        "event.partition IS NOT NULL AND event.sequence IS NOT NULL",
+        f"least({numbers}) >= 0",
+        "coalesce(event.grade, 'forensic') IN ('traced', 'forensic')",
+        f"(({present}) & {required}) = {required}",
+        f"(({present}) & ~{allowed}) = 0L",
+        "NOT contains(concat(event.topic, coalesce(event.topic_id, '')), '/')",
+        ONE_VALUE,
+        *[_elements_fit(c.name, c.type) for c in facts if c.type.startswith("array<")],
     ]
-    return F.coalesce(reduce(lambda a, b: a & b, checks), F.lit(False))
+    return "coalesce(" + " AND ".join(f"({check})" for check in checks) + ", false)"
 
 
-def _one_value(text: Column) -> Column:
-    """Spark's parser takes the first JSON value of a line and is silent about what follows it."""
-    ends = F.rtrim(text).endswith("}") | F.rtrim(text).endswith("}\r")
-    return F.coalesce(ends & ~text.contains("}{"), F.lit(True))
+# Spark's parser takes the first JSON value of a line and is silent about what follows it.
+ONE_VALUE = (
+    "raw IS NULL OR (NOT contains(CAST(raw AS STRING), '}{') AND "
+    "rtrim(' \\r\\t', CAST(raw AS STRING)) LIKE '%}')"
+)
 
 
 def _masks(bit: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
@@ -186,49 +188,42 @@ def _masks(bit: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     return required, allowed
 
 
-def _by_kind(kind: Column, masks: dict[str, int]) -> Column:
-    """The mask of a row's kind; null for an unknown kind, so that no check passes."""
-    pairs = [x for name, mask in masks.items() for x in (F.lit(name), F.lit(mask).cast("bigint"))]
-    return F.try_element_at(F.create_map(*pairs), kind)
+def _by_kind(masks: dict[str, int]) -> str:
+    """SQL: the mask of a row's kind; null for an unknown kind, so that no check passes."""
+    cases = " ".join(f"WHEN '{kind}' THEN {mask}L" for kind, mask in masks.items())
+    return f"(CASE event.kind {cases} END)"
 
 
-def _elements_fit(array: Column, type_text: str) -> Column:
-    def fit(element: Column) -> Column:
-        if type_text == "array<bigint>":
-            return F.coalesce(element >= 0, F.lit(False))
-        names = [f.split(":")[0] for f in type_text[len("array<struct<") : -2].split(",")]
-        optional = ("leader_epoch", "content") if "end_offset" in names else ()
-        good = [F.coalesce(element[n] >= 0, F.lit(n in optional)) for n in names]
-        if "end_offset" in names:
-            good.append(F.coalesce(element["first_offset"] < element["end_offset"], F.lit(False)))
-        return reduce(lambda a, b: a & b, good)
-
-    return array.isNull() | F.forall(array, fit)
+def _elements_fit(name: str, type_text: str) -> str:
+    """SQL: whether every element of an array is whole and in range; true for no array."""
+    if type_text == "array<bigint>":
+        return f"event.{name} IS NULL OR forall(event.{name}, e -> coalesce(e >= 0, false))"
+    names = [f.split(":")[0] for f in type_text[len("array<struct<") : -2].split(",")]
+    optional = ("leader_epoch", "content") if "end_offset" in names else ()
+    good = [f"coalesce(e.{n} >= 0, {str(n in optional).lower()})" for n in names]
+    if "end_offset" in names:
+        good.append("coalesce(e.first_offset < e.end_offset, false)")
+    return f"event.{name} IS NULL OR forall(event.{name}, e -> {' AND '.join(good)})"
 
 
 def events(delivered: DataFrame) -> DataFrame:
     """The rows that fit, as columns of the event contract, absent words filled in."""
-    filled = {
-        "trace_generation": F.lit(0).cast("bigint"),
-        "cluster_id": F.lit(""),
-        "topic_id": F.lit(""),
-        "grade": F.lit("forensic"),
-    }
-    columns = []
-    for column in contracts.event_columns():
-        value = F.col(f"event.{column.name}")
-        if column.name in filled:
-            value = F.coalesce(value, filled[column.name])
-        columns.append(value.alias(column.name))
-    return delivered.filter(fits()).select(*columns)
+    filled = {"trace_generation": "0L", "cluster_id": "''", "topic_id": "''", "grade": "'forensic'"}
+    columns = [
+        f"coalesce(event.{c.name}, {filled[c.name]}) AS {c.name}"
+        if c.name in filled
+        else f"event.{c.name}"
+        for c in contracts.event_columns()
+    ]
+    return delivered.filter("fits").selectExpr(*columns)
 
 
 def counters() -> list[Column]:
     """What is counted of delivered rows in the pass that writes or folds them."""
     return [
-        F.count(F.lit(1)).alias("rows_in"),
-        F.count_if(~fits()).alias("quarantined"),
-        F.max("event.observed_at").alias("newest_event_time"),
+        F.expr("count(1) AS rows_in"),
+        F.expr("count_if(NOT fits) AS quarantined"),
+        F.expr("max(event.observed_at) AS newest_event_time"),
     ]
 
 
@@ -239,7 +234,7 @@ def refused(delivered: DataFrame, slices: Sequence[Slice]) -> DataFrame:
     the event as JSON (a row without an event_id, whose identity only wire can derive).
     """
     raw = F.coalesce(F.col("raw"), F.to_json(F.col("event")).cast("binary"))
-    bad = delivered.filter(~fits()).select(raw.alias("raw"), "origin", "origin_offset")
+    bad = delivered.filter("NOT fits").select(raw.alias("raw"), "origin", "origin_offset")
     ranges: dict[str, list[tuple[int, int]]] = {}
     for part in slices:
         if part.format in (LINES, GZIPPED):

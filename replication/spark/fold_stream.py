@@ -27,7 +27,7 @@ from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.shard_fold import OUT_DDL, STATE, ShardFold, out_frame
 from replication.spark.tables import Store, Writer
-from replication.spark.transport import narrow, topic_partition_id
+from replication.spark.transport import TOPIC_PARTITION_ID, narrow
 
 QUERY = "fold"
 REFOLDS = "_refolds"
@@ -132,7 +132,7 @@ class Fold:
         keys = session.createDataFrame(
             list(asked.items()), "topic_partition_id string, next bigint"
         )
-        chosen = events.withColumn("topic_partition_id", topic_partition_id()).join(
+        chosen = events.withColumn("topic_partition_id", F.expr(TOPIC_PARTITION_ID)).join(
             F.broadcast(keys.select("topic_partition_id")), "topic_partition_id", "left_semi"
         )
         again = fold_events(chosen, self.settings.held_limit, with_states=True).persist()
@@ -153,7 +153,7 @@ class Fold:
             .select("topic_partition_id", "slot.sequence", "slot.event_id")
         )
         stored = self._stored().select(
-            topic_partition_id().alias("topic_partition_id"), "sequence",
+            F.expr(TOPIC_PARTITION_ID).alias("topic_partition_id"), "sequence",
             F.col("event_id").alias("stored_id"), "trace_generation", "trace_id",
         )  # fmt: skip
         own = stored.withColumnRenamed("stored_id", "event_id")

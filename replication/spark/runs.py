@@ -8,6 +8,7 @@ run is asked for by name.
 
 import json
 import os
+import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,8 @@ def bounded(store: Store, query: str, new_run: str | None) -> Run:
 
 def _named(store: Store, folder: Path, query: str, newest: Any, new_run: str | None) -> Run:
     name = new_run or "first"
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name):
+        raise TablesError(f"--new-run {name!r}: letters, digits and ._- only, at most 100")
     if newest is not None and newest["run"] == name:
         raise TablesError(f"--new-run {name!r} is the name of the present run: choose another one")
     number = 0 if newest is None else newest["run_number"] + 1

@@ -20,6 +20,8 @@ from pyspark.sql import functions as F
 from replication.spark import contracts
 
 BATCHES = "_batches"
+# What checks are written after the fact belongs to no micro-batch: readers see all of it.
+RESULTS = "expectation_results"
 FIRST_COMMIT = f"{0:020d}.json"
 START = -1
 # A longer list of partitions to replace is given as a table of its own to a full rewrite.
@@ -156,11 +158,11 @@ class Store:
             "query": writer.query,
             "micro_batch_id": micro_batch_id,
             "token": writer.token,
-            "table_versions": {name: self.version(name) for name in names if name != BATCHES},
+            "table_versions": {n: self.version(n) for n in names if n not in (BATCHES, RESULTS)},
         }
-        columns = contracts.tables()[BATCHES]
-        values = [tuple(row[c.name] for c in columns.columns)]
-        rows = self.spark.createDataFrame(values, columns.ddl).coalesce(1)
+        columns = contracts.tables()[BATCHES].columns
+        values = [f"{_literal(row[c.name], c.type)} AS {c.name}" for c in columns]
+        rows = self.spark.range(1).selectExpr(*values).coalesce(1)
         if micro_batch_id == START:
             # Delta knows no transaction version below 0; runs.py sees to it that this is done once.
             rows.write.format("delta").mode("append").save(self.path(BATCHES))
@@ -168,8 +170,9 @@ class Store:
             self.append(BATCHES, rows, writer, micro_batch_id)
 
     def newest_batches(self) -> dict[str, Any]:
-        """The newest row of `_batches` of each query, by query; {} without tables."""
-        if not (self.folder / BATCHES / "_delta_log").is_dir():
+        """The newest row of `_batches` of each query, by query; {} where nothing was written."""
+        commits = self.folder / BATCHES / "_delta_log"
+        if not commits.is_dir() or len(list(commits.glob("*.json"))) <= 1:
             return {}
         newest: dict[str, Any] = {}
         for row in self.newest(BATCHES).collect():
@@ -254,9 +257,8 @@ def first_commit(table: contracts.Table) -> str:
 
 def _json_type(text: str) -> str:
     """Spark SQL's type text as the JSON of a Delta schema."""
-    simple = {"bigint": "long", "string": "string", "boolean": "boolean", "binary": "binary"}
-    if text in simple:
-        return json.dumps(simple[text])
+    if "<" not in text:
+        return json.dumps({"bigint": "long"}.get(text, text))
     outer, inner = text.split("<", 1)
     inner = inner[:-1]
     if outer == "array":
@@ -271,6 +273,15 @@ def _json_type(text: str) -> str:
         {"name": name, "type": json.loads(_json_type(kind)), "nullable": True, "metadata": {}}
         for name, kind in fields
     ]})  # fmt: skip
+
+
+def _literal(value: Any, type_text: str) -> str:
+    """SQL: a value of `_batches`."""
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{_quoted(name)}, {number}L" for name, number in value.items())
+        return f"map({pairs})"
+    text = "NULL" if value is None else _quoted(value) if isinstance(value, str) else str(value)
+    return f"CAST({text} AS {type_text})"
 
 
 def _quoted(text: str) -> str:

@@ -7,12 +7,12 @@ kinds travel as JSON in `rest`. Codes of kinds are places in contracts.event_kin
 
 import json
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from replication.protocol import wire
 from replication.protocol.events import FACT_TYPES, Event, Source
@@ -48,48 +48,49 @@ def _arguments(kind: str) -> tuple[list[str], str | None]:
     return [n for n in names if n not in texts], texts[0] if texts else None
 
 
-def topic_partition_id() -> Column:
-    """cluster_id/topic/topic_id/partition."""
-    return F.concat_ws("/", "cluster_id", "topic", "topic_id", F.col("partition").cast("string"))
+ARGUMENTS = {kind: _arguments(kind) for kind in NUMERIC_KINDS}
+# SQL: cluster_id/topic/topic_id/partition.
+TOPIC_PARTITION_ID = "concat_ws('/', cluster_id, topic, topic_id, CAST(partition AS STRING))"
 
 
 def narrow(events: DataFrame) -> DataFrame:
     """The columns of DDL, from rows of replica_events."""
+    return events.selectExpr(*_narrow_columns())
+
+
+@cache
+def _narrow_columns() -> tuple[str, ...]:
     kinds = contracts.event_kinds()
-    kind = F.col("kind")
-    numeric = {k: _arguments(k) for k in NUMERIC_KINDS}
+    codes = " ".join(f"WHEN '{kind}' THEN {code}L" for code, kind in enumerate(kinds))
     columns = [
-        topic_partition_id().alias("topic_partition_id"),
-        F.col("trace_generation"),
-        F.col("trace_id"),
-        F.col("sequence"),
-        F.col("event_id"),
-        (F.array_position(F.array(*[F.lit(k) for k in kinds]), kind) - 1).alias("kind"),
-        _present("observed_at"),
-        (F.col("grade") == "traced").alias("traced"),
-        F.col("source_path"),
-        _present("source_line"),
-        _present("source_byte_offset"),
+        f"{TOPIC_PARTITION_ID} AS topic_partition_id",
+        "trace_generation",
+        "trace_id",
+        "sequence",
+        "event_id",
+        f"CASE kind {codes} END AS kind",
+        f"coalesce(observed_at, {ABSENT}L) AS observed_at",
+        "grade = 'traced' AS traced",
+        "source_path",
+        f"coalesce(source_line, {ABSENT}L) AS source_line",
+        f"coalesce(source_byte_offset, {ABSENT}L) AS source_byte_offset",
     ]
     for j in range(NUMBERS):
-        value = F.lit(ABSENT).cast("bigint")
-        for name in kinds:
-            if name in numeric and j < len(numeric[name][0]):
-                column = F.col(numeric[name][0][j])
-                value = F.when(kind == name, F.coalesce(column, F.lit(ABSENT))).otherwise(value)
-        columns.append(value.alias(f"a{j}"))
-    word: Column = F.lit(None).cast("string")
-    for name, (_, text) in numeric.items():
-        if text is not None:
-            word = F.when(kind == name, F.col(text)).otherwise(word)
-    facts = [c.name for c in contracts.event_columns() if c.required_for or c.optional_for]
-    rest = F.when(~kind.isin(*NUMERIC_KINDS), F.to_json(F.struct(*facts)))
-    columns += [word.alias("word"), rest.alias("rest"), F.col("micro_batch_id").alias("ingest")]
-    return events.select(*columns)
-
-
-def _present(name: str) -> Column:
-    return F.coalesce(F.col(name), F.lit(ABSENT)).cast("bigint").alias(name)
+        cases = "".join(
+            f" WHEN '{kind}' THEN coalesce({names[j]}, {ABSENT}L)"
+            for kind, (names, _) in ARGUMENTS.items()
+            if j < len(names)
+        )
+        columns.append(f"CASE kind{cases} ELSE {ABSENT}L END AS a{j}")
+    words = "".join(f" WHEN '{k}' THEN {word}" for k, (_, word) in ARGUMENTS.items() if word)
+    facts = ", ".join(c.name for c in contracts.event_columns() if c.required_for or c.optional_for)
+    numeric = ", ".join(f"'{kind}'" for kind in NUMERIC_KINDS)
+    columns += [
+        f"CASE kind{words} END AS word",
+        f"IF(kind IN ({numeric}), CAST(NULL AS STRING), to_json(struct({facts}))) AS rest",
+        "micro_batch_id AS ingest",
+    ]
+    return tuple(columns)
 
 
 class Rows:
@@ -167,6 +168,3 @@ class Rows:
 
 def _or_none(number: int) -> int | None:
     return number if number >= 0 else None
-
-
-ARGUMENTS = {kind: _arguments(kind) for kind in NUMERIC_KINDS}

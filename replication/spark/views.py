@@ -1,0 +1,215 @@
+"""The tables as readers see them: at one cut, with the documented views over them.
+
+Opens a folder of tables for a reader, or says in one line why it cannot be read; makes the views
+of schemas/ in a session, and writes them as a script for spark-sql.
+"""
+
+import argparse
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from replication.spark import contracts, session
+from replication.spark.failures import first_cause
+from replication.spark.progress import Progress
+from replication.spark.session import SessionError
+from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
+
+EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+SCRIPT = "views.sql"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Tables that can be read, and the versions that the newest rows of `_batches` name.
+
+    run, micro_batch_id: the newest micro-batch of the fold among them.
+    """
+
+    store: Store
+    cut: Mapping[str, int]
+    run: str
+    micro_batch_id: int
+
+    def frame(self, table: str) -> DataFrame:
+        """A table at the cut."""
+        return self.store.at_cut(table, self.cut)
+
+    def register(self) -> dict[str, str]:
+        """Makes each table and documented view a temporary view; returns name -> view's name."""
+        for table in stored():
+            if _is_table(self.store.folder / table):
+                self.frame(table).createOrReplaceTempView(table)
+        for view, sql in documented().items():
+            self.store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW `{view}` AS {sql}")
+        return {name: name for name in contracts.tables()}
+
+
+def stored() -> list[str]:
+    """The names of the tables that lie on disk."""
+    return [t.name for t in contracts.tables().values() if t.written != "view"]
+
+
+def documented() -> dict[str, str]:
+    """View -> its SQL. A view uses tables, and views that come before it in the alphabet."""
+    return {t.name: t.sql for t in contracts.tables().values() if t.sql is not None}
+
+
+def opened(spark: SparkSession, folder: Path) -> Opened:
+    """The tables of a folder, read at one cut: what comes in meanwhile is left for the next look.
+
+    Raises TablesError where tables are missing, of another schema, or hold no answer yet.
+    """
+    store = Store(spark, folder)
+    if not folder.is_dir():
+        raise TablesError(f"{folder} is no folder: give the --tables of jobs/stream.py")
+    missing = [t for t in stored() if t != RESULTS and not _is_table(folder / t)]
+    if missing:
+        raise TablesError(
+            f"{folder} has no table {', '.join(missing)}: jobs/stream.py and jobs/replay.py make "
+            "all of them; a lost one comes back when the events are folded into new tables"
+        )
+    batches = int(store.version(BATCHES))
+    rows = _at(store, BATCHES, batches).collect()
+    folds = [r for r in rows if r["query"] != "ingest" and r["micro_batch_id"] >= 0]
+    if not folds:
+        raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
+    newest = max(folds, key=lambda r: (r["run_number"], r["micro_batch_id"]))
+    cut = _cut(rows) | {BATCHES: batches}
+    for table in stored():
+        if table != RESULTS:
+            _check_columns(store, table, cut)
+    found = Opened(store, cut, newest["run"], newest["micro_batch_id"])
+    if found.frame("verdicts").isEmpty():
+        raise TablesError(f"{folder} is empty: its newest micro-batch holds no verdict")
+    return found
+
+
+def _is_table(path: Path) -> bool:
+    return (path / "_delta_log").is_dir()
+
+
+def _at(store: Store, table: str, version: int) -> DataFrame:
+    reader = store.spark.read.format("delta").option("versionAsOf", version)
+    return reader.load(store.path(table))
+
+
+def _cut(rows: Iterable[Any]) -> dict[str, int]:
+    """Table -> version, as the newest row of each query names them."""
+    newest: dict[str, Any] = {}
+    for row in rows:
+        known = newest.get(row["query"])
+        place = (row["run_number"], row["micro_batch_id"])
+        if known is None or place > (known["run_number"], known["micro_batch_id"]):
+            newest[row["query"]] = row
+    versions: dict[str, int] = {}
+    for row in newest.values():
+        for table, version in row["table_versions"].items():
+            versions[table] = max(version, versions.get(table, 0))
+    return versions
+
+
+def _check_columns(store: Store, table: str, cut: Mapping[str, int]) -> None:
+    if table not in cut:
+        raise TablesError(
+            f"{store.path(table)} is not named by {BATCHES}: it is of an older version of the "
+            "tables, or of another folder. Fold the events into new tables"
+        )
+    try:
+        found = dict(store.at_cut(table, cut).dtypes)
+    except PySparkException as error:
+        reason = first_cause(error)
+        raise TablesError(
+            f"{store.path(table)} cannot be read at version {cut[table]}, which {BATCHES} names: "
+            f"{reason}"
+        ) from None
+    wanted = {c.name: c.type for c in contracts.tables()[table].columns}
+    lacking = sorted(set(wanted) - set(found))
+    other = sorted(n for n in set(wanted) & set(found) if found[n] != wanted[n])
+    if lacking or other:
+        column = (lacking or other)[0]
+        problem = (
+            f"has no column {column}"
+            if lacking
+            else f"has {column} as {found[column]}, not as {wanted[column]}"
+        )
+        raise TablesError(
+            f"{store.path(table)} {problem}: it is of an older version of the tables. Fold the "
+            "events into new tables"
+        )
+
+
+def script(found: Opened, follow: bool) -> str:
+    """SQL that makes the tables and the documented views temporary views of a spark-sql session.
+
+    follow: of the newest commit each time they are asked, instead of the cut.
+    """
+    lines = ["-- Views over the tables of the replication analyzer; read by spark-sql -i."]
+    if not follow:
+        lines.append(f"-- As of run {found.run!r}, micro-batch {found.micro_batch_id}.")
+    for table in stored():
+        path = found.store.path(table).replace("`", "``")
+        if not _is_table(Path(found.store.path(table))):
+            continue
+        at = "" if follow or table not in found.cut else f" VERSION AS OF {found.cut[table]}"
+        lines.append(
+            f"CREATE OR REPLACE TEMPORARY VIEW `{table}` AS SELECT * FROM delta.`{path}`{at};"
+        )
+    known = contracts.tables()
+    for view, sql in documented().items():
+        lines.append(f"\n-- {known[view].about}")
+        lines.append(f"CREATE OR REPLACE TEMPORARY VIEW `{view}` AS\n{sql};")
+    return "\n".join(lines) + "\n"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of jobs/create_views.py."""
+    made = argparse.ArgumentParser(
+        prog="create_views.py",
+        description="Writes the documented views over the Delta tables as a script for spark-sql.",
+        epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool.",
+    )
+    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--out", type=Path, metavar="FILE", help=f"the script; without it {SCRIPT} in the tables"
+    )
+    made.add_argument(
+        "--follow", action="store_true",
+        help="views of each table's newest commit, not of the newest finished micro-batch: they "
+        "stay current, and while a stream writes they may be one micro-batch apart",
+    )  # fmt: skip
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Runs the job; returns the exit status."""
+    flags = parser().parse_args(argv)
+    progress = Progress()
+    try:
+        spark = session.start("replication-analyzer views")
+    except SessionError as error:
+        progress.say(f"create_views.py: {error}")
+        return EXIT_UNUSABLE
+    try:
+        found = opened(spark, flags.tables.absolute())
+        # Whatever does not fit shows here, not when somebody asks.
+        found.register()
+        out = flags.out or flags.tables / SCRIPT
+        partial = out.with_name(out.name + ".partial")
+        partial.write_text(script(found, flags.follow), encoding="utf-8")
+        os.replace(partial, out)
+        print(f"spark-sql --properties-file conf/spark-defaults.conf -i {out}")
+        return EXIT_OK
+    except (TablesError, OSError) as error:
+        progress.say(f"create_views.py: {error}")
+        return EXIT_UNUSABLE
+    except PySparkException as error:
+        progress.say(f"create_views.py: {first_cause(error)}")
+        return EXIT_DEFECT
+    finally:
+        spark.stop()

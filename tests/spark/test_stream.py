@@ -1,0 +1,198 @@
+"""The stream, the replay and the laptop tool give one answer, however the events come."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replication.evidence.importer import import_evidence
+from replication.protocol.bounded import fold_all
+from replication.protocol.events import Event
+from replication.spark.tables import Store, TablesError
+from tests.spark.event_rows import made_trace, other_content
+from tests.spark.jobs_in_process import ANSWERS, answers, rows, run_replay, run_stream, write_events
+
+pytestmark = pytest.mark.spark
+INCIDENT = Path(__file__).parents[1] / "incidents" / "unclean_election__4.1.1"
+ANSWERED = {
+    "verdicts": "verdicts",
+    "loss_ledger": "losses",
+    "divergences": "divergences",
+    "findings": "findings",
+}
+
+
+@pytest.fixture(scope="module")
+def incident() -> list[Event]:
+    return list(import_evidence([INCIDENT]).events())
+
+
+def laptop(events: list[Event], table: str) -> list[dict[str, Any]]:
+    """What the laptop tool answers, as rows of a table."""
+    result = []
+    for part in fold_all(events):
+        name = "/".join(str(p) for p in part.identity)
+        for row in getattr(part.answer, ANSWERED[table]):
+            result.append({"topic_partition_id": name, **row})
+    return result
+
+
+def same_rows(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
+    """Equal, where a column that an answer does not speak of is null."""
+    assert sorted(plain(row) for row in found) == sorted(plain(row) for row in wanted)
+
+
+def plain(value: Any) -> str:
+    """A value as text, without what is null."""
+
+    def present(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: present(v) for k, v in value.items() if v is not None}
+        return [present(v) for v in value] if isinstance(value, list) else value
+
+    return json.dumps(present(value), sort_keys=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    spark: SparkSession, incident: list[Event], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The incident's events in one file, streamed in one go."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "in").mkdir()
+    write_events(folder / "in" / "a.jsonl", incident)
+    run_stream(spark, folder)
+    return folder
+
+
+def test_the_stream_answers_what_the_laptop_tool_answers(
+    spark: SparkSession, incident: list[Event], undisturbed: Path
+) -> None:
+    for table in ANSWERED:
+        same_rows(rows(spark, undisturbed / "tables", table), laptop(incident, table))
+    ledger = rows(spark, undisturbed / "tables", "loss_ledger")
+    assert [(r["first_offset"], r["end_offset"], r["cause"]) for r in ledger] == [
+        (20, 30, "unclean_election")
+    ]
+
+
+def test_the_replay_answers_the_same(
+    spark: SparkSession, incident: list[Event], undisturbed: Path, folder: Path
+) -> None:
+    write_events(folder / "in" / "a.jsonl", incident)
+    verdicts, said = run_replay(spark, folder)
+    assert answers(spark, folder / "replayed") == answers(spark, undisturbed / "tables")
+    assert verdicts[("committed_records_survive", "VIOLATED")] == 1
+    assert f"in all: {len(incident)} rows = {len(incident)} applied" in said
+    with pytest.raises(TablesError, match="--new-run"):
+        run_replay(spark, folder)
+    run_replay(spark, folder, new_run="again", keep_events=True)
+    assert answers(spark, folder / "replayed") == answers(spark, undisturbed / "tables")
+    assert len(rows(spark, folder / "replayed", "replica_events")) == len(incident)
+
+
+def test_twenty_micro_batches_in_reverse_with_duplicates_and_a_restart(
+    spark: SparkSession, incident: list[Event], undisturbed: Path, folder: Path
+) -> None:
+    """Files in reverse order, every third event twice, the stream stopped in the middle."""
+    pieces = [incident[i : i + 2] for i in range(0, len(incident), 2)]
+    pieces.reverse()
+    for number, piece in enumerate(pieces[:13]):
+        write_events(folder / "in" / f"{number:03}.jsonl", piece)
+    run_stream(spark, folder, profile="small-batches")
+    before = rows(spark, folder / "tables", "verdicts")
+    assert {r["verdict"] for r in before} == {"UNKNOWN"}
+    assert all(r["reason"].startswith("trace_gap") for r in before if not r["not_supplied"])
+    for number, piece in enumerate([*pieces[13:], incident[::3]], start=13):
+        write_events(folder / "in" / f"{number:03}.jsonl", piece)
+    said = run_stream(spark, folder, profile="small-batches")
+    folds = Store(spark, folder / "tables").newest_batches()["fold"]["micro_batch_id"] + 1
+    assert folds >= 20
+    assert answers(spark, folder / "tables") == answers(spark, undisturbed / "tables")
+    doubled = len(incident[::3])
+    assert (
+        f"in all: {len(incident) + doubled} rows = {len(incident)} applied + {doubled} duplicates "
+        "+ 0 quarantined + 0 held" in said
+    )
+
+
+def test_the_stored_events_can_be_folded_again_without_the_checkpoint(
+    spark: SparkSession, incident: list[Event], undisturbed: Path, folder: Path
+) -> None:
+    write_events(folder / "in" / "a.jsonl", incident)
+    run_stream(spark, folder)
+    for path in sorted((folder / "checkpoint" / "fold").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (folder / "checkpoint" / "fold").rmdir()
+    with pytest.raises(TablesError, match="--new-run NAME"):
+        run_stream(spark, folder)
+    said = run_stream(spark, folder, new_run="second")
+    assert "fold micro-batch 0" in said
+    assert answers(spark, folder / "tables") == answers(spark, undisturbed / "tables")
+    assert len(rows(spark, folder / "tables", "replica_events")) == len(incident)
+    with pytest.raises(TablesError, match="goes on with run 'second'"):
+        run_stream(spark, folder, new_run="third")
+
+
+def test_a_late_conflict_is_found_in_the_stored_events_and_folded_again(
+    spark: SparkSession, folder: Path
+) -> None:
+    events = made_trace(0)
+    clash = other_content(events[8])
+    for number, piece in enumerate([events[:20], [clash], events[20:]]):
+        write_events(folder / "in" / f"{number}.jsonl", piece)
+    said = run_stream(spark, folder, profile="small-batches")
+    assert "folding 1 topic partitions again" in said
+    everything = [*events, clash]
+    for table in ANSWERED:
+        same_rows(rows(spark, folder / "tables", table), laptop(everything, table))
+    quarantine = rows(spark, folder / "tables", "quarantine")
+    assert {r["event_id"] for r in quarantine} == {events[8].event_id, clash.event_id}
+    assert {r["reason_code"] for r in quarantine} == {"sequence_conflict"}
+    held = len(events) - 9
+    assert f"= 8 applied + 0 duplicates + 2 quarantined + {held} held" in said
+
+
+def test_a_stalled_partition_is_folded_again_when_its_gap_closes(
+    spark: SparkSession, folder: Path
+) -> None:
+    events = made_trace(0)
+    write_events(folder / "in" / "0.jsonl", events[1:])
+    run_stream(spark, folder, held_limit="8")
+    assert {r["verdict"] for r in rows(spark, folder / "tables", "verdicts")} == {"UNKNOWN"}
+    write_events(folder / "in" / "1.jsonl", events[:1])
+    said = run_stream(spark, folder, held_limit="8")
+    assert "folding 1 topic partitions again" in said
+    for table in ANSWERED:
+        same_rows(rows(spark, folder / "tables", table), laptop(events, table))
+    assert f"= {len(events)} applied + 0 duplicates + 0 quarantined + 0 held" in said
+    kinds = [r["sequence"] for r in rows(spark, folder / "tables", "isr_and_leadership")]
+    wanted = [e.sequence for e in events if e.fact.kind.startswith(("leader", "became"))]
+    assert sorted(kinds) == [n for n in wanted if events[n].fact.kind != "leader_appended"]
+
+
+def test_a_new_import_of_a_higher_generation_replaces_the_answer(
+    spark: SparkSession, folder: Path
+) -> None:
+    old, new = made_trace(0, rounds=2), made_trace(0, rounds=6, generation=1, trace_id="second")
+    write_events(folder / "in" / "0.jsonl", old)
+    run_stream(spark, folder)
+    write_events(folder / "in" / "1.jsonl", new)
+    run_stream(spark, folder)
+    for table in ANSWERED:
+        same_rows(rows(spark, folder / "tables", table), laptop(new, table))
+
+
+def test_every_table_of_the_contract_is_there_for_sql(
+    spark: SparkSession, undisturbed: Path
+) -> None:
+    store = Store(spark, undisturbed / "tables")
+    store.register_views()
+    spans = spark.sql("SELECT replica, first_offset, end_offset FROM replica_log_spans").collect()
+    assert {(r.replica, r.first_offset) for r in spans} >= {(1, 0), (2, 0), (3, 0)}
+    for table in (*ANSWERS, "replica_events", "quarantine", "isr_and_leadership", "_batches"):
+        assert spark.sql(f"SELECT count(*) AS n FROM {table}").collect()[0].n >= 0
+    versions = store.newest_batches()["fold"]["table_versions"]
+    assert versions["verdicts"] == store.version("verdicts")
