@@ -218,11 +218,32 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
+        _promise_lost_suffix(state, replica, fact.log_end_offset, event)
     if fact.high_watermark is not None:
         replica.high_watermark = fact.high_watermark
         _promise_committed(state, replica, fact.high_watermark, event, "load")
     if fact.log_start_offset is not None:
         replica.log.advance_log_start(fact.log_start_offset)
+
+
+def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Event) -> None:
+    """A start found less in the log than the checkpointed high watermark had reached: what lay
+    between was committed, under an epoch that the replica's own cache still names."""
+    known = replica.checkpointed
+    replica.checkpointed = None
+    if known is None or known[1] <= end or known[0] is None:
+        return
+    _add_promise(
+        state.history.commitments,
+        Promise(
+            Span(end, known[1], None, None),
+            (known[0], ANY_OCCURRENCE),
+            "checkpoint",
+            _witness(state, event),
+            replica.replica,
+            event.observed_at,
+        ),
+    )
 
 
 def _lives_on(state: State, replica: Replica) -> None:
@@ -679,6 +700,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
                 max(epochs, default=None),
             )
         )
+    replica.checkpointed = (max(epochs, default=None), fact.high_watermark)
     replica.high_watermark = min(fact.high_watermark, fact.log_end_offset)
     by_term = (max(epochs), ANY_OCCURRENCE) if epochs else None
     _promise_committed(state, replica, replica.high_watermark, event, "checkpoint", by_term)

@@ -76,7 +76,7 @@ def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
         loss.cause, loss.contributing = cause_of(
             state, loss.first_offset, loss.end_offset, loss.term, tier, parts
         )
-        loss.contract = contract_of(state, loss.cause, loss.contributing, tier)
+        loss.contract = contract_of(state, loss.cause, tier, first)
         rows.append(loss)
     joined = _joined(rows)
     for loss in joined:

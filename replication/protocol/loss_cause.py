@@ -122,7 +122,7 @@ def _by_known_defect(state: State, leader: int | None, term: Term | None) -> str
     return "unknown"
 
 
-def contract_of(state: State, cause: str, contributing: tuple[str, ...], tier: str) -> str:
+def contract_of(state: State, cause: str, tier: str, first: int) -> str:
     """Whether Kafka had promised to keep the records: broken, not_promised or unknown."""
     if tier == "acknowledged_by_leader":
         return "not_promised"
@@ -134,7 +134,11 @@ def contract_of(state: State, cause: str, contributing: tuple[str, ...], tier: s
     if cause in ("storage_loss", "last_replica_standing"):
         if settings.min_insync_replicas is None:
             return "unknown"
-        lossy = {s.replica for s in state.history.storage_losses}
+        lossy = {
+            s.replica
+            for s in state.history.storage_losses
+            if s.left_end_offset <= first < s.had_end_offset
+        }
         return "not_promised" if len(lossy) >= settings.min_insync_replicas else "broken"
     if cause == "unknown":
         return "unknown"

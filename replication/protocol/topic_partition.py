@@ -39,6 +39,7 @@ class Replica:
     clean_start: bool | None = None
     led_in_epoch: bool = False
     term_occurrence: int = 0
+    checkpointed: tuple[int | None, int] | None = None
     promised_below: tuple[tuple[int, int] | None, int] | None = None
 
 
