@@ -29,6 +29,7 @@ class Life:
     started_at: int | None = None
     loaded: dict[tuple[str, int], int] = field(default_factory=dict)
     ends: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    registered: bool = False
     leader_epochs: set[int] = field(default_factory=set)
 
 
@@ -44,9 +45,12 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
         leader_epoch = fact.fields.get("leader_epoch")
         if isinstance(leader_epoch, int) and fact.topic is not None:
             life.leader_epochs.add(leader_epoch)
-        if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
+        if fact.kind == "broker_epoch_granted":
+            life.registered = True
+        elif fact.kind in ("clean_shutdown_found", "unclean_recovery"):
             life.began_clean = fact.kind == "clean_shutdown_found"
             if len(lives) > 1:
+                # A life that never came so far as to load its logs leaves the marker as it was.
                 lives[-2].ended_clean = life.began_clean
         elif fact.kind == "stopping":
             life.ended_clean = None
@@ -81,25 +85,32 @@ def place(copies: list[Copy], lives: list[Life], registrations: int | None = Non
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
     for position, group in enumerate(groups):
         newest = position == len(groups) - 1
-        slot = _slot(group, lives, _life_by_registration(group, lives, registrations), newest)
+        slot = _slot(group, lives, _lives_by_registration(group, lives, registrations), newest)
         for copy in group:
             copy.slot = slot
     _separate(groups)
 
 
-def _life_by_registration(
+def _lives_by_registration(
     group: list[Copy], lives: list[Life], registrations: int | None
-) -> int | None:
-    """The life in or after which a copy was taken, counted from the end of the log."""
+) -> range:
+    """The lives in or after which a copy can have been taken: all, where nothing tells.
+
+    A process may die before it registers; such a life belongs to the registration before it.
+    """
     seen = group[0].registrations
-    if seen is None or registrations is None or not lives:
-        return None
+    registered = [k for k, life in enumerate(lives) if life.registered]
+    if seen is None or registrations is None or not registered:
+        return range(len(lives))
     # The controllers' log at hand may end before the broker's does.
-    life = len(lives) - 1 - (max(registrations, len(lives)) - seen)
-    return life if 0 <= life < len(lives) else None
+    which = len(registered) - 1 - (max(registrations, len(registered)) - seen)
+    if not 0 <= which < len(registered):
+        return range(len(lives))
+    end = registered[which + 1] if which + 1 < len(registered) else len(lives)
+    return range(registered[which], end)
 
 
-def _slot(group: list[Copy], lives: list[Life], life: int | None, newest: bool) -> float:
+def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -> float:
     count = len(lives)
     if not count:
         return 0.0
@@ -107,21 +118,21 @@ def _slot(group: list[Copy], lives: list[Life], life: int | None, newest: bool) 
     last = lives[-1]
     # A log that breaks off while stopping may have stopped cleanly or not: the newest copy tells.
     ended = last.ended_clean == clean or (last.ended_clean is None and (clean or newest))
-    at_end = ended and _fits_end(group, last)
-    at_end = at_end and life in (None, count - 1)
+    at_end = ended and _fits_end(group, last) and count - 1 in possible
     exact = [
-        k for k in range(1, count) if life in (None, k - 1) and _fits_start(group, lives, k, clean)
+        k for k in range(1, count) if k - 1 in possible and _fits_start(group, lives, k, clean)
     ]
     undistinguished = bool(exact) and newest and _same_as_loaded(group, last)
+    told = len(possible) < count
     if at_end and (
-        undistinguished or (not exact and (clean or _is_of_last_life(group, last, life)))
+        undistinguished or (not exact and (clean or told or _is_of_last_life(group, last)))
     ):
         return float(count)
     if exact:
         return float(exact[-1])
     if clean:
-        return float(count if life is None else life + 1)
-    running = [k for k in range(count) if life in (None, k) and _fits_life(group, lives[k])]
+        return float(possible[-1] + 1)
+    running = [k for k in possible if _fits_life(group, lives[k])]
     newest_record = group[0].latest_timestamp
     if newest_record is not None:
         begun = [k for k in running if (lives[k].started_at or 0) <= newest_record]
@@ -131,10 +142,10 @@ def _slot(group: list[Copy], lives: list[Life], life: int | None, newest: bool) 
     return running[-1] + 0.5 if running else float(count)
 
 
-def _is_of_last_life(group: list[Copy], last: Life, life: int | None) -> bool:
+def _is_of_last_life(group: list[Copy], last: Life) -> bool:
     """Whether an unclean copy that could be from the end is not rather from an earlier life."""
     newest_record = group[0].latest_timestamp
-    return life is not None or newest_record is None or (last.started_at or 0) <= newest_record
+    return newest_record is None or (last.started_at or 0) <= newest_record
 
 
 def _same_as_loaded(group: list[Copy], life: Life) -> bool:
