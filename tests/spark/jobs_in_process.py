@@ -1,13 +1,14 @@
 """Runs the jobs inside the tests' session, and reads what they wrote as plain Python."""
 
 import io
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replication.protocol import wire
-from replication.protocol.events import Event
+from replication import paths
 from replication.spark import contracts, settings
 from replication.spark.progress import Progress
 from replication.spark.replay import ReplayJob, slices_of
@@ -19,9 +20,37 @@ RUN_COLUMNS = ("run", "micro_batch_id")
 ANSWERS = ("verdicts", "loss_ledger", "divergences", "findings", "replica_states")
 
 
-def write_events(path: Path, events: list[Event]) -> None:
-    """An event dump of JSON lines."""
-    path.write_text("".join(wire.to_json(e) + "\n" for e in events), encoding="utf-8")
+# Short runs: the first compiler of the JVM is enough, and a small heap.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def shipped_settings() -> dict[str, str]:
+    """conf/spark-defaults.conf, with its relative paths made absolute."""
+    root = paths.project_root()
+    found = {}
+    for line in (root / "conf" / "spark-defaults.conf").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, value = line.split(None, 1)
+            found[name] = value.strip()
+    found["spark.jars"] = ",".join(str(jar) for jar in paths.spark_jars())
+    options = found.get("spark.driver.extraJavaOptions", "").replace("=conf/", f"={root}/conf/")
+    found["spark.driver.extraJavaOptions"] = f"{options} {JAVA_OPTIONS}"
+    found["spark.driver.memory"] = "1500m"
+    # A few rows a query: compiling code for them would cost more than running it.
+    found["spark.sql.codegen.wholeStage"] = "false"
+    found["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+    return found
+
+
+def start_session(warehouse: Path) -> SparkSession:
+    """A session as the jobs have it."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName("tests")
+    for name, value in shipped_settings().items():
+        builder = builder.config(name, value)
+    session = builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
 
 
 def run_stream(spark: SparkSession, folder: Path, new_run: str | None = None, **flags: Any) -> str:

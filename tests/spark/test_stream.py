@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import import_evidence
 from replication.protocol.bounded import fold_all
 from replication.protocol.events import Event
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
-from tests.spark.jobs_in_process import ANSWERS, answers, rows, run_replay, run_stream, write_events
+from tests.spark.jobs_in_process import ANSWERS, answers, rows, run_replay, run_stream
 
 pytestmark = pytest.mark.spark
 INCIDENT = Path(__file__).parents[1] / "incidents" / "unclean_election__4.1.1"

@@ -1,0 +1,215 @@
+"""Bad input: each misfit ends in quarantine with where and why, and the counts add up."""
+
+import gzip
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from replication.evidence.event_dumps import write_events
+from replication.protocol import wire
+from replication.protocol.events import Event, HighWatermarkAdvanced
+from replication.spark import settings
+from replication.spark.event_files import SourceError
+from replication.spark.progress import Progress
+from replication.spark.stream import Stop, StreamJob, main
+from tests.spark.event_rows import identified, made_trace, other_content
+from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
+
+pytestmark = pytest.mark.spark
+GOOD = made_trace(0)
+
+
+def line(**changes: Any) -> str:
+    """The first event as a line with some columns changed; None takes a column out."""
+    row = {**wire.to_row(GOOD[6]), **changes}
+    return wire.json.dumps({k: v for k, v in row.items() if v is not None})
+
+
+BAD_LINES: dict[str, tuple[bytes, str]] = {
+    "truncated": (line()[:-20].encode(), "no JSON"),
+    "unknown kind": (line(kind="replica_teleported").encode(), "unknown kind"),
+    "negative offset": (line(fetch_offset=-1).encode(), "fetch_offset is out of range: -1"),
+    "absurd offset": (line(fetch_offset=1 << 63).encode(), "fetch_offset is out of range"),
+    "text for a number": (line(fetch_offset="7").encode(), "fetch_offset is no whole number"),
+    "fraction": (line(fetch_offset=7.5).encode(), "fetch_offset is no whole number"),
+    "schema version": (line(format_version=2).encode(), "format_version 2 is not 1"),
+    "foreign column": (line(acks="all").encode(), "column acks does not belong to"),
+    "missing column": (line(leader=None).encode(), "fetch_requested needs leader"),
+    "no sequence": (line(sequence=None).encode(), "sequence is missing"),
+    "bad grade": (line(grade="hearsay").encode(), "grade 'hearsay'"),
+    "two in a line": ((line() + line()).encode(), "no JSON"),
+    "an array": (f"[{line()}]".encode(), "must be one JSON object"),
+    "empty line": (b"", "an empty line"),
+    "no utf-8": (line().encode()[:-2] + b'\xff"}', "no UTF-8"),
+    "words": (b"INFO [Log partition=t-0] Truncating to 3", "no JSON"),
+}
+
+
+def test_each_bad_line_is_quarantined_with_its_line_and_reason(
+    spark: SparkSession, folder: Path
+) -> None:
+    """One file, every second line bad; the good ones fold as if the others were not there."""
+    good = [wire.to_json(event).encode() for event in GOOD]
+    bad = [data for data, _ in BAD_LINES.values()]
+    lines = [x for pair in zip(good, bad, strict=False) for x in pair] + good[len(bad) :]
+    (folder / "in" / "mixed.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    said = run_stream(spark, folder)
+    found = {r["origin_line"]: r for r in rows(spark, folder / "tables", "quarantine")}
+    assert sorted(found) == [2 * n + 2 for n in range(len(bad))]
+    for number, (name, (data, reason)) in enumerate(BAD_LINES.items()):
+        row = found[2 * number + 2]
+        assert reason in row["reason"], (name, row["reason"])
+        assert row["raw"] == data.decode("utf-8", errors="replace")
+        assert row["origin"] == str(folder / "in" / "mixed.jsonl")
+        with pytest.raises(wire.Misfit):
+            wire.from_json(data.decode("utf-8", errors="replace").replace("\ufffd", "\x00"))
+    assert (
+        f"in all: {len(lines)} rows = {len(GOOD)} applied + 0 duplicates + {len(bad)} quarantined "
+        "+ 0 held" in said
+    )
+    _, replayed = run_replay(spark, folder)
+    assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
+    assert rows(spark, folder / "replayed", "quarantine")[0]["reason"]
+    assert f"+ {len(bad)} quarantined + 0 held" in replayed
+
+
+def a_parquet_file(path: Path) -> int:
+    table = pa.table({"format_version": pa.array([1, 1], pa.int32()), "kind": ["a", "b"]})
+    pq.write_table(table, path)
+    return 2
+
+
+def junk(path: Path) -> int:
+    path.write_bytes(b"\x7fELF\x00\x01\n\x02\x00\n\xfe")
+    return 3
+
+
+def cut_gzip(path: Path) -> int:
+    whole = gzip.compress("".join(wire.to_json(e) + "\n" for e in GOOD).encode())
+    path.write_bytes(whole[:200])
+    return -1
+
+
+WHOLE_FILES: list[tuple[str, Callable[[Path], int], str, str]] = [
+    ("other.parquet", a_parquet_file, "foreign_schema", "format_version is int32, not bigint"),
+    ("core.dump", junk, "unreadable_file", "NUL bytes"),
+    ("cut.jsonl.gz", cut_gzip, "unreadable_file", "broken gzip"),
+]
+
+
+def test_unusable_files_are_quarantined_whole_and_the_job_goes_on(
+    spark: SparkSession, folder: Path
+) -> None:
+    """Beside a gzip file and a Parquet file of good events, which are read."""
+    text = "".join(wire.to_json(e) + "\n" for e in GOOD[:20]).encode()
+    (folder / "in" / "a.jsonl.gz").write_bytes(gzip.compress(text))
+    write_events(folder / "in" / "b.parquet", GOOD[20:])
+    wanted = {}
+    for name, make, code, reason in WHOLE_FILES:
+        count = make(folder / "in" / name)
+        wanted[str(folder / "in" / name)] = (code, reason, count)
+    said = run_stream(spark, folder)
+    found = {r["origin"]: r for r in rows(spark, folder / "tables", "quarantine")}
+    assert set(found) == set(wanted)
+    for origin, (code, reason, count) in wanted.items():
+        assert found[origin]["reason_code"] == code
+        assert reason in found[origin]["reason"]
+        assert found[origin]["rows"] == count or count < 0
+    total = sum(r["rows"] for r in found.values())
+    assert (
+        f"in all: {len(GOOD) + total} rows = {len(GOOD)} applied + 0 duplicates + "
+        f"{total} quarantined + 0 held" in said
+    )
+
+
+def test_events_that_fit_nothing_are_refused_by_the_fold(spark: SparkSession, folder: Path) -> None:
+    """An unassigned replica, and the same sequence with other content."""
+    stranger = identified(
+        Event("", "trace", "cluster", "t", "id", 0, len(GOOD), HighWatermarkAdvanced(9, 1))
+    )
+    clash = other_content(GOOD[-1])
+    write_events(folder / "in" / "a.jsonl", [*GOOD, clash, stranger])
+    said = run_stream(spark, folder)
+    found = {r["event_id"]: r for r in rows(spark, folder / "tables", "quarantine")}
+    # The stranger waits behind the slot that has two contents.
+    assert set(found) == {GOOD[-1].event_id, clash.event_id}
+    assert f"= {len(GOOD) - 1} applied + 0 duplicates + 2 quarantined + 1 held" in said
+    write_events(folder / "in" / "b.jsonl", made_trace(1))
+    lost = identified(Event("", "trace", "cluster", "t", "id", 1, len(GOOD),
+                            HighWatermarkAdvanced(9, 1)))  # fmt: skip
+    write_events(folder / "in" / "c.jsonl", [lost])
+    run_stream(spark, folder)
+    found = {r["event_id"]: r for r in rows(spark, folder / "tables", "quarantine")}
+    assert "replica 9 is not assigned" in found[lost.event_id]["reason"]
+    assert found[lost.event_id]["origin"] == "replica_events"
+    assert found[lost.event_id]["sequence"] == len(GOOD)
+
+
+def test_a_growing_file_is_read_to_its_last_whole_line_and_the_rest_later(
+    spark: SparkSession, folder: Path
+) -> None:
+    whole = "".join(wire.to_json(event) + "\n" for event in GOOD)
+    cut = whole.index("\n", len(whole) // 2) + 30
+    file = folder / "in" / "growing.jsonl"
+    file.write_text(whole[:cut])
+    said = run_stream(spark, folder, settle_seconds="3600")
+    assert "left for later, as it may still grow" in said
+    assert " 0 quarantined" in said
+    with file.open("a") as grown:
+        grown.write(whole[cut:])
+    said = run_stream(spark, folder, settle_seconds="3600")
+    assert f"in all: {len(GOOD)} rows = {len(GOOD)} applied + 0 duplicates + 0 quarantined" in said
+    assert rows(spark, folder / "tables", "quarantine") == []
+
+
+def test_an_event_without_an_identity_gets_the_one_of_its_content(
+    spark: SparkSession, folder: Path
+) -> None:
+    lines = [wire.to_json(event) for event in GOOD]
+    row = wire.json.loads(lines[4])
+    del row["event_id"]
+    lines[4] = wire.json.dumps(row)
+    (folder / "in" / "a.jsonl").write_text("\n".join(lines) + "\n")
+    said = run_stream(spark, folder)
+    assert f"= {len(GOOD)} applied + 0 duplicates + 0 quarantined" in said
+    stored = rows(spark, folder / "tables", "replica_events")
+    assert {r["event_id"] for r in stored} == {e.event_id for e in GOOD}
+
+
+def test_an_empty_folder_is_said(spark: SparkSession, folder: Path) -> None:
+    assert f"no event files in {folder / 'in'} yet" in run_stream(spark, folder)
+    with pytest.raises(SourceError, match="no event files"):
+        run_replay(spark, folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source", "/nowhere", "--tables", "t", "--checkpoint-dir", "c"], "does not exist"),
+        (["--source", "kafka", "--tables", "t", "--checkpoint-dir", "c"], "--bootstrap-servers"),
+        (["--source", ".", "--topic", "x", "--tables", "t", "--checkpoint-dir", "c"], "kafka only"),
+        (["--source", ".", "--tables", "t", "--checkpoint-dir", "c", "--trigger", "x"], "trigger"),
+        (["--source", ".", "--tables", "t", "--checkpoint-dir", "c", "--profile", "x"], "profile"),
+    ],
+)
+def test_a_wrong_call_ends_with_2_and_one_clear_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr().err.strip()
+    assert re.fullmatch(f"stream.py: .*{message}.*", said), said
+
+
+def test_a_stream_over_a_lost_source_says_so(spark: SparkSession, folder: Path) -> None:
+    job = StreamJob(
+        spark, folder / "t", folder / "c", settings.load({}), Progress(io.StringIO()), Stop()
+    )
+    with pytest.raises(SourceError, match="does not exist"):
+        job.run(folder / "gone", None)
