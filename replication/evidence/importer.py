@@ -274,6 +274,7 @@ class _Joiner:
     def _take_lines(self) -> None:
         process_kinds = (
             "process_started",
+            "process_signalled",
             "stopping",
             "stopped_cleanly",
             "clean_shutdown_found",

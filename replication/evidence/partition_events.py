@@ -30,6 +30,7 @@ RANKS = {
     "follower_appended": 7,
 }
 LAST = 9
+STOP_KINDS = frozenset(("process_signalled", "stopping", "stopped_cleanly"))
 TRACE_KINDS = frozenset(
     ("log_appended", "leader_high_watermark_updated", "high_watermark_set",
      "fetch_response_received", "follower_log_end_recorded")
@@ -226,7 +227,7 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
         if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
             role["clean"] = fact.kind == "clean_shutdown_found"
             continue
-        if fact.kind in ("stopping", "stopped_cleanly"):
+        if fact.kind in STOP_KINDS:
             role["stopped"] = "clean" if fact.kind == "stopped_cleanly" else "unknown"
             continue
         if fact.kind in ("leader_and_isr_received", "leadership_cached"):

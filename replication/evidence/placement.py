@@ -52,7 +52,7 @@ def lives_of(facts: list[LogLineFact]) -> list[Life]:
             if len(lives) > 1:
                 # A life that never came so far as to load its logs leaves the marker as it was.
                 lives[-2].ended_clean = life.began_clean
-        elif fact.kind == "stopping":
+        elif fact.kind in ("stopping", "process_signalled", "broker_shutdown_granted"):
             life.ended_clean = None
         elif fact.kind == "stopped_cleanly":
             life.ended_clean = True
