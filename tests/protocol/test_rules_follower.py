@@ -105,6 +105,15 @@ def test_because_names_what_decided() -> None:
     b = behaviour("2.1.0")
 
     assert (
+        "ends its latest epoch at 7"
+        in truncate_by_common_epoch(EpochEndOffset(None, 7), CACHE, 10, 4, b).because
+    )
+    assert (
+        "ends epoch 2 at 7"
+        in truncate_by_common_epoch(EpochEndOffset(2, 7), CACHE, 10, 4, b).because
+    )
+
+    assert (
         "its own epoch 2 ends at 8"
         in truncate_by_common_epoch(EpochEndOffset(2, 9), CACHE, 10, 4, b).because
     )

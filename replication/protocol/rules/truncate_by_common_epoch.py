@@ -29,11 +29,9 @@ def truncate_by_common_epoch(
     if answer.end_offset is None:
         return truncate_to_high_watermark(high_watermark)
     end = answer.end_offset
-    if answer.leader_epoch is None:
-        because = f"the leader ends its latest epoch at {end}"
-        return Cut(min(end, log_end_offset), True, rule, because)
+    asked = "its latest epoch" if answer.leader_epoch is None else f"epoch {answer.leader_epoch}"
     own = end_offset_for_epoch(epoch_entries, answer.leader_epoch, log_end_offset, behaviour)
-    because = f"the leader ends epoch {answer.leader_epoch} at {end}"
+    because = f"the leader ends {asked} at {end}"
     if own.end_offset is None:
         return Cut(min(end, log_end_offset), True, rule, because)
     if own.leader_epoch != answer.leader_epoch:
