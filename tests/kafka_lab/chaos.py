@@ -49,7 +49,7 @@ class ChaosPlan:
             version=version,
             seconds=chance.choice((25, 35, 45)),
             assignment=spread,
-            min_insync_replicas=chance.choice((1, 1, 2)),
+            min_insync_replicas=chance.choice((1, 1, 2) if factor == 3 else (1, 1, 1, 1, 2)),
             unclean=chance.random() < 0.4,
             eligible_leader_replicas=chance.random() < 0.5,
             acks=chance.choice((["all"], ["all", "1"], ["all", "all", "1"], ["all", "1", "0"])),
@@ -75,17 +75,18 @@ class Chaos:
     def run(self) -> None:
         end = time.monotonic() + self.plan.seconds
         while time.monotonic() < end:
-            time.sleep(self.chance.choice((0.3, 0.6, 1.5, 3.0)))
+            time.sleep(self.chance.choice((0.3, 0.6, 1.5, 3.0, 5.0)))
             self._one_fault()
 
     def heal(self) -> None:
         """Everybody up and nobody frozen; those that were down are copied before their start."""
         for broker in sorted(self.frozen):
             self._resume(broker)
+        self._notice_the_dead()
         for broker in sorted(self.down_since):
             self._start(broker)
         for broker in self.cluster.plan.brokers:
-            self.cluster.wait_up(broker)
+            self._bring_up(broker)
         for partition, replicas in self.plan.assignment.items():
             try:
                 self.cluster.wait_for_isr("t", partition, *replicas, seconds=45)
@@ -93,9 +94,30 @@ class Chaos:
                 # Lawful: with unclean elections off nobody may be allowed to lead.
                 self.cluster.journal.write(action="isr_not_full", partition=partition)
 
+    def _bring_up(self, broker: int) -> None:
+        """A broker frozen while it starts may find its session gone, and end: started again."""
+        for _ in range(3):
+            try:
+                self.cluster.wait_up(broker)
+                return
+            except ChildProcessError:
+                self._notice_the_dead()
+                self._start(broker)
+        self.cluster.wait_up(broker)
+
+    def _notice_the_dead(self) -> None:
+        for broker in self.cluster.plan.brokers:
+            if broker not in self.down_since and not self.cluster.running(broker):
+                self.cluster.journal.write(action="ended_by_itself", broker=broker)
+                self.frozen.discard(broker)
+                self.down_since[broker] = time.monotonic()
+
     def _one_fault(self) -> None:
-        brokers = self.cluster.plan.brokers
-        broker = self.chance.choice(brokers)
+        self._notice_the_dead()
+        out = sorted(self.frozen | self.down_since.keys())
+        # Somebody should be up most of the time, else nothing is written that could be lost.
+        rescue = len(out) > 1 and self.chance.random() < 0.7
+        broker = self.chance.choice(out if rescue else self.cluster.plan.brokers)
         if self.chance.random() < self.plan.live_copy_chance:
             self.capture.copy_disk(broker, "live")
             return

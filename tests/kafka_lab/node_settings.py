@@ -44,7 +44,7 @@ SMALL: dict[str, str] = {
 }
 KRAFT: dict[str, str] = {
     "controller.listener.names": "CONTROLLER",
-    "broker.session.timeout.ms": "4000",
+    "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "500",
 }
 SHARE_GROUPS: dict[str, str] = {
@@ -53,7 +53,7 @@ SHARE_GROUPS: dict[str, str] = {
     "share.coordinator.state.topic.min.isr": "1",
 }
 ZOOKEEPER: dict[str, str] = {
-    "zookeeper.session.timeout.ms": "2500",
+    "zookeeper.session.timeout.ms": "4000",
     "controlled.shutdown.retry.backoff.ms": "300",
 }
 PROTOCOLS = "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT"

@@ -16,6 +16,7 @@ from kafka.record import MemoryRecordsBuilder
 from tests.kafka_lab import wire
 from tests.kafka_lab.cluster import Cluster
 from tests.kafka_lab.journal import Journal, utc_text
+from tests.kafka_lab.processes import JavaProcess
 
 # Answers that are given before anything is appended. Others, also "not leader", may come after.
 REFUSED = {3, 5, 10, 17, 19, 29, 45, 47, 87}
@@ -69,6 +70,7 @@ class Producer:
     value_bytes: int = 20
     keys: int | None = None
     _connections: dict[int, wire.Connection] = field(default_factory=dict)
+    _of_process: dict[int, JavaProcess] = field(default_factory=dict)
 
     def send(
         self, count: int = 1, *, acks: str = "all", partition: int = 0, broker: int | None = None
@@ -115,7 +117,12 @@ class Producer:
         self._connections.clear()
 
     def _connection(self, broker: int) -> wire.Connection:
+        process = self.cluster.processes[broker]
+        if self._of_process.get(broker) is not process:
+            # A connection to an earlier process of this broker is broken, but does not know it.
+            self._drop(broker)
         if broker not in self._connections:
+            self._of_process[broker] = process
             seconds = self.timeout_ms / 1000 + 3
             self._connections[broker] = self.cluster.connection(broker, self.client, seconds)
         return self._connections[broker]

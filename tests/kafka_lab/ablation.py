@@ -1,0 +1,162 @@
+"""The same incident with evidence withheld or altered: the answer may become UNKNOWN, never wrong.
+
+An operator seldom has everything, clocks differ and folders are renamed. Each such change is
+applied to a kept capture and `diagnose` is asked again; the truth stays what it was.
+"""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from tests.kafka_lab.comparing import Comparison, compare
+from tests.kafka_lab.history import TopicPartition
+from tests.kafka_lab.truth import PartitionTruth, load_truths
+
+Withhold = Callable[[Path], bool]
+
+
+def in_disk(path: Path) -> bool:
+    """Within a copied log directory, by the laboratory's naming."""
+    return any(part.startswith("disk-") for part in path.parts)
+
+
+def is_broker_log(path: Path) -> bool:
+    return not in_disk(path) and ".log" in path.name
+
+
+def broker_folder(broker: int) -> Withhold:
+    return lambda path: path.parts[0] == f"broker-{broker}"
+
+
+# Given a path relative to the evidence folder: is it withheld?
+WITHHELD: dict[str, Withhold] = {
+    "no_acknowledgements": lambda path: path.name == "acks.jsonl",
+    "no_description": lambda path: path.name == "describe.txt",
+    "no_metadata_log": lambda path: "__cluster_metadata-0" in path.parts,
+    "no_controller": lambda path: path.parts[0].startswith("controller"),
+    "no_broker_logs": is_broker_log,
+    "no_directories": in_disk,
+    "only_final_directories": lambda path: in_disk(path) and "disk-final" not in path.parts,
+    "no_final_directories": lambda path: "disk-final" in path.parts,
+    "no_checkpoints": lambda path: path.name.endswith("checkpoint") and in_disk(path),
+    "no_state_change_log": lambda path: path.name.startswith("state-change.log"),
+    "no_server_log": lambda path: path.name.startswith("server.log"),
+    "no_broker_1": broker_folder(1),
+    "no_broker_2": broker_folder(2),
+    "no_broker_3": broker_folder(3),
+    "disks_and_acknowledgements_only": lambda path: (
+        is_broker_log(path) or path.name == "describe.txt" or "__cluster_metadata-0" in path.parts
+    ),
+}
+
+
+STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]", re.MULTILINE)
+SKEW_MINUTES = {"broker-1": 7, "broker-2": -11, "broker-3": 3, "controller-100": -2}
+
+
+def skew_clocks(evidence: Path) -> None:
+    """Every node's log lines as if its clock had been minutes off."""
+    for path in sorted(evidence.rglob("*.log*")):
+        relative = path.relative_to(evidence)
+        if not is_broker_log(relative):
+            continue
+        minutes = timedelta(minutes=SKEW_MINUTES.get(relative.parts[0], 0))
+
+        def moved(match: re.Match[str], by: timedelta = minutes) -> str:
+            shown = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") + by
+            return f"[{shown:%Y-%m-%d %H:%M:%S},{match[2]}]"
+
+        text = STAMP.sub(moved, path.read_text(errors="surrogateescape"))
+        path.unlink()
+        path.write_text(text, errors="surrogateescape")
+
+
+def rename_folders(evidence: Path) -> None:
+    """Names of folders say nothing any more: neither which broker nor which copy was later."""
+    for number, folder in enumerate(sorted(evidence.iterdir(), reverse=True)):
+        if not folder.is_dir():
+            continue
+        for label, inner in enumerate(sorted(folder.glob("disk-*"), reverse=True)):
+            inner.rename(folder / f"c{label}")
+        folder.rename(evidence / f"machine{number}")
+
+
+def touch_everything(evidence: Path) -> None:
+    """All files of one age, as after an archive was unpacked without its times."""
+    for path in sorted(evidence.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            path.unlink()
+            path.write_bytes(content)
+            os.utime(path, (time.time(), time.time()))
+
+
+def zip_logs(evidence: Path) -> None:
+    """Broker logs as rotation leaves them."""
+    for path in sorted(evidence.rglob("*.log*")):
+        if is_broker_log(path.relative_to(evidence)):
+            with gzip.open(f"{path}.gz", "wb") as file:
+                file.write(path.read_bytes())
+            path.unlink()
+
+
+ALTERED: dict[str, Callable[[Path], None]] = {
+    "skewed_clocks": skew_clocks,
+    "renamed_folders": rename_folders,
+    "one_age": touch_everything,
+    "zipped_logs": zip_logs,
+}
+
+
+def withheld_copy(evidence: Path, target: Path, withhold: Withhold) -> int:
+    """Links the evidence without what is withheld; how many files that left out."""
+    left_out = 0
+    for path in sorted(evidence.rglob("*")):
+        relative = path.relative_to(evidence)
+        if not path.is_file():
+            continue
+        if withhold(relative):
+            left_out += 1
+            continue
+        (target / relative).parent.mkdir(parents=True, exist_ok=True)
+        os.link(path, target / relative)
+    return left_out
+
+
+def judge_changed(directory: Path, names: list[str]) -> list[Comparison]:
+    """A kept capture, judged after each of the named changes, or all."""
+    truths = load_truths(directory / "truth.json")
+    return [
+        found
+        for name in names or [*WITHHELD, *ALTERED]
+        if (found := _judge(directory, truths, name)) is not None
+    ]
+
+
+def _judge(
+    directory: Path, truths: dict[TopicPartition, PartitionTruth], name: str
+) -> Comparison | None:
+    # Beside the capture, since links do not cross file systems.
+    target = Path(tempfile.mkdtemp(prefix="changed-", dir=directory))
+    evidence = target / "evidence"
+    try:
+        left_out = withheld_copy(
+            directory / "evidence", evidence, WITHHELD.get(name, lambda path: False)
+        )
+        if name in ALTERED:
+            ALTERED[name](evidence)
+        elif not left_out:
+            return None
+        comparison, answer = compare(f"{directory.name} {name}", evidence, truths)
+        if not comparison.right:
+            (directory / f"answer-{name}.json").write_text(json.dumps(answer, indent=1))
+        return comparison
+    finally:
+        shutil.rmtree(target)
