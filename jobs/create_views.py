@@ -1,0 +1,8 @@
+"""spark-submit jobs/create_views.py: the documented views for spark-sql; `--help` tells all."""
+
+import sys
+
+from replication.spark.views import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,183 @@
+"""A suite as one frame: the rows of its table that may fail, found in as few passes as can be.
+
+Great Expectations runs two Spark jobs per expectation. So the big tables are read here, all row
+conditions of a suite in one pass; what is left is small, is kept in memory, and is what the
+expectations are then judged on: those rows, their observed values and the limits.
+"""
+
+import re
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replication.quality.suites import TABLE, Expectation, Suite, SuiteError
+
+# A failing row as people get to see it.
+ROW = {
+    "topic_partition_id": "string",
+    "topic": "string",
+    "partition": "bigint",
+    "replicas": "array<bigint>",
+    "first_offset": "bigint",
+    "end_offset": "bigint",
+    "finding_id": "string",
+    "detail": "string",
+    "observed": "double",
+}
+# Beside ROW: the expectation, the reason of the allowed deviation that covers the row, whether it
+# is a row at all (not the bare result of a limit or a share), and that result.
+COLUMNS = ("expectation", "allowed", "listed", "value", *ROW)
+
+
+def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> DataFrame:
+    """The candidates of a suite, with COLUMNS. views: table or view -> its name in the session.
+
+    Nothing runs yet. Raises SuiteError where SQL does not fit the tables.
+    """
+    parts: list[DataFrame] = []
+    conditions = [e for e in suite.expectations if e.kind == "rows"]
+    try:
+        if conditions:
+            parts.append(_by_condition(spark.table(views[suite.table]), conditions))
+        for expectation in suite.expectations:
+            if expectation.kind != "rows":
+                parts.append(_candidates(spark, suite, expectation, views))
+    except PySparkException as error:
+        first = str(error).strip().splitlines()[0]
+        raise SuiteError(f"the suite of {suite.table} does not fit its tables: {first}") from None
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part)
+    return whole
+
+
+def _candidates(
+    spark: SparkSession, suite: Suite, expectation: Expectation, views: Mapping[str, str]
+) -> DataFrame:
+    if expectation.kind == "unique":
+        keys = ", ".join(f"`{c}`" for c in expectation.columns)
+        words = ", ', ', ".join(f"'{c} ', CAST(`{c}` AS STRING)" for c in expectation.columns)
+        sql = (
+            f"SELECT {keys}, concat(times, ' rows: ', {words}) AS detail FROM "
+            f"(SELECT {keys}, count(*) AS times FROM {{batch}} GROUP BY {keys}) WHERE times > 1"
+        )
+    else:
+        sql = expectation.sql
+    found = spark.sql(_with_tables(sql, suite, views))
+    if expectation.kind == "limit":
+        return _limited(found, expectation)
+    if expectation.kind == "share":
+        return _shared(found, expectation)
+    rows = found.select(*_marks(expectation), *_row(found))
+    return rows.select(*COLUMNS)
+
+
+def _with_tables(sql: str, suite: Suite, views: Mapping[str, str]) -> str:
+    def name(match: re.Match[str]) -> str:
+        table = match[1]
+        known = suite.table if table == "batch" else table
+        if known not in views:
+            raise SuiteError(f"the suite of {suite.table} asks for {table}: no such table or view")
+        return f"`{views[known]}`"
+
+    return TABLE.sub(name, sql)
+
+
+def _by_condition(table: DataFrame, expectations: list[Expectation]) -> DataFrame:
+    """All row conditions of a suite in one pass over its table."""
+    broken = [
+        F.when(
+            F.expr(e.where),
+            F.struct(
+                F.lit(e.name).alias("expectation"),
+                _allowed(e).alias("allowed"),
+                F.expr(e.detail).cast("string").alias("detail"),
+            ),
+        )
+        for e in expectations
+    ]
+    any_of = " OR ".join(f"({e.where})" for e in expectations)
+    failing = table.filter(any_of).select(
+        *[c for n, c in zip(ROW, _row(table), strict=True) if n != "detail"],
+        F.explode(F.array_compact(F.array(*broken))).alias("broken"),
+    )
+    return failing.select(
+        "broken.expectation", "broken.allowed", F.lit(True).alias("listed"),
+        F.lit(None).cast("double").alias("value"),
+        *[F.col("broken.detail") if n == "detail" else F.col(n) for n in ROW],
+    )  # fmt: skip
+
+
+def _limited(found: DataFrame, expectation: Expectation) -> DataFrame:
+    """The rows above the limit, each with the highest value, or that value alone."""
+    rows = found.select(_allowed(expectation).alias("allowed"), *_row(found))
+    above = F.when(F.col("observed") > expectation.at_most, F.struct("allowed", *ROW))
+    highest = F.max(F.when(F.col("allowed").isNull(), F.col("observed")))
+    result = rows.agg(highest.alias("value"), F.collect_list(above).alias("above"))
+    return _with_result(result.select("value", F.inline_outer("above")), expectation)
+
+
+def _shared(found: DataFrame, expectation: Expectation) -> DataFrame:
+    """The broken rows where their share is above the limit, and the share."""
+    rows = found.select("broken", _allowed(expectation).alias("allowed"), *_row(found))
+    counted = F.when(F.col("allowed").isNull(), F.col("broken").cast("double"))
+    share = rows.agg(F.coalesce(F.avg(counted), F.lit(0.0)).alias("value"))
+    too_many = F.col("allowed").isNotNull() | (F.col("value") > expectation.at_most)
+    broken = rows.filter("broken").crossJoin(F.broadcast(share)).filter(too_many)
+    alone = share.select(
+        "value", F.lit(None).cast("string").alias("allowed"),
+        *[F.lit(None).cast(t).alias(n) for n, t in ROW.items()],
+    )  # fmt: skip
+    listed = broken.select(
+        *_marks(expectation, F.col("allowed"), F.lit(True), F.col("value")), *ROW
+    )
+    both = listed.unionByName(_with_result(alone, expectation))
+    return both.select(*COLUMNS)
+
+
+def _with_result(rows: DataFrame, expectation: Expectation) -> DataFrame:
+    """Rows of value, allowed and ROW; those without an observed value are no rows of the table."""
+    listed = F.col("observed").isNotNull()
+    marks = _marks(expectation, F.col("allowed"), listed, F.col("value"))
+    return rows.select(*marks, *ROW).select(*COLUMNS)
+
+
+def _marks(
+    expectation: Expectation,
+    allowed: Column | None = None,
+    listed: Column | None = None,
+    value: Column | None = None,
+) -> list[Column]:
+    return [
+        F.lit(expectation.name).alias("expectation"),
+        (_allowed(expectation) if allowed is None else allowed).alias("allowed"),
+        (F.lit(True) if listed is None else listed).alias("listed"),
+        (F.lit(None).cast("double") if value is None else value).alias("value"),
+    ]
+
+
+def _allowed(expectation: Expectation) -> Column:
+    """The reason of the first allowed deviation that covers the row, null where none does."""
+    reason = F.lit(None).cast("string")
+    for deviation in reversed(expectation.allowed):
+        reason = F.when(F.expr(deviation.where), F.lit(deviation.reason)).otherwise(reason)
+    return reason
+
+
+def _row(found: DataFrame) -> list[Column]:
+    """The columns of ROW, from what a query or a table has of them."""
+    have = set(found.columns)
+    derived: dict[str, Column] = {}
+    if "topic_partition_id" in have:
+        parts = F.split("topic_partition_id", "/")
+        derived["topic"] = F.element_at(parts, -3)
+        derived["partition"] = F.element_at(parts, -1).cast("bigint")
+    if "replica" in have:
+        derived["replicas"] = F.array("replica")
+    result = []
+    for name, kind in ROW.items():
+        column = F.col(name) if name in have else derived.get(name, F.lit(None))
+        result.append(column.cast(kind).alias(name))
+    return result

@@ -1,0 +1,169 @@
+"""Runs suites over tables: outcomes as rows of `expectation_results`, as words, as exit status."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as F
+
+from replication.quality.candidates import ROW, frame_of
+from replication.quality.great_expectations_suite import Judge
+from replication.quality.suites import Expectation, Suite
+
+# Failing rows that are written down per expectation; all of them are counted.
+LISTED = 1_000
+SHOWN = 5
+EXIT_PASSED, EXIT_FAILED = 0, 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one expectation came to. rows: the failing rows (columns of ROW), the first LISTED."""
+
+    suite: str
+    expectation: Expectation
+    failing: int
+    allowed: int
+    observed_value: float
+    rows: tuple[Mapping[str, Any], ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no row fails."""
+        return self.failing == 0
+
+
+def run(
+    spark: SparkSession, suites: Iterable[Suite], views: Mapping[str, str], judge: Judge
+) -> list[Result]:
+    """Judges every suite. views: table or documented view -> the session's name for it.
+
+    Raises SuiteError, JudgeError.
+    """
+    results = []
+    for suite in suites:
+        # One partition: what is left is small, and every look at it is a job.
+        candidates = frame_of(spark, suite, views).repartition(1).persist()
+        try:
+            failing = judge.judge(suite, candidates)
+            listed = _listed(candidates)
+        finally:
+            candidates.unpersist()
+        results += [
+            _result(suite, e, failing[e.name], listed.get(e.name, [])) for e in suite.expectations
+        ]
+    return results
+
+
+def _listed(candidates: DataFrame) -> dict[str, list[Row]]:
+    """Expectation -> its first rows of each sort (failing, allowed, bare result), counted."""
+    sort = Window.partitionBy("expectation", "listed", F.col("allowed").isNotNull())
+    order = sort.orderBy("topic_partition_id", "first_offset", "end_offset", "detail")
+    numbered = candidates.withColumns(
+        {"place": F.row_number().over(order), "all": F.count(F.lit(1)).over(sort)}
+    )
+    listed: dict[str, list[Row]] = {}
+    for row in numbered.filter(F.col("place") <= LISTED).collect():
+        listed.setdefault(row["expectation"], []).append(row)
+    return listed
+
+
+def _result(suite: Suite, expectation: Expectation, failing: int, found: list[Row]) -> Result:
+    rows = [r for r in found if r["listed"] and r["allowed"] is None]
+    rows.sort(key=lambda r: r["place"])
+    allowed = [r["all"] for r in found if r["listed"] and r["allowed"] is not None]
+    if expectation.kind in ("limit", "share"):
+        values = [r["value"] for r in found if r["value"] is not None]
+        observed = max(values, default=0.0)
+    else:
+        observed = float(failing)
+    return Result(
+        suite.table, expectation, failing, allowed[0] if allowed else 0, observed,
+        tuple({name: r[name] for name in ROW} for r in (rows if failing else [])),
+    )  # fmt: skip
+
+
+def result_rows(
+    results: Iterable[Result], run_name: str, checked: tuple[str | None, int | None], at: int
+) -> list[dict[str, Any]]:
+    """Rows of `expectation_results`. checked: run and micro-batch of the fold; at: milliseconds."""
+    return [
+        {
+            "run": run_name,
+            "suite": r.suite,
+            "expectation": r.expectation.name,
+            "family": r.expectation.family,
+            "severity": r.expectation.severity,
+            "outcome": "passed" if r.passed else "failed",
+            "observed_value": r.observed_value,
+            "at_most": float(r.expectation.at_most),
+            "failing": r.failing,
+            "allowed": r.allowed,
+            "failing_rows": [dict(row) for row in r.rows],
+            "meaning": r.expectation.meaning,
+            "checked_run": checked[0],
+            "checked_micro_batch_id": checked[1],
+            "at": at,
+        }
+        for r in results
+    ]
+
+
+def exit_status(results: Iterable[Result]) -> int:
+    """1 where a critical expectation failed, else 0."""
+    failed = [r for r in results if not r.passed and r.expectation.severity == "critical"]
+    return EXIT_FAILED if failed else EXIT_PASSED
+
+
+def text(results: list[Result]) -> str:
+    """What failed, the worst first, each with its first rows; then the sum."""
+    order = {"critical": 0, "warning": 1, "info": 2}
+    failed = [r for r in results if not r.passed]
+    lines: list[str] = []
+    for r in sorted(failed, key=lambda r: (order[r.expectation.severity], r.suite)):
+        e = r.expectation
+        lines.append(f"FAILED  {e.severity}  {r.suite}.{e.name}: {r.failing} rows{_limit(r)}")
+        lines.append(f"        {e.meaning}")
+        lines += [f"        - {row_words(row)}" for row in r.rows[:SHOWN]]
+        if r.failing > SHOWN:
+            lines.append(f"        - and {r.failing - SHOWN} more")
+    allowed = sum(r.allowed for r in results)
+    lines.append(
+        f"{len(results) - len(failed)} of {len(results)} expectations passed, {len(failed)} failed"
+        + (f"; {allowed} rows deviate as allowed" if allowed else "")
+    )
+    return "\n".join(lines)
+
+
+def _limit(r: Result) -> str:
+    if r.expectation.kind in ("limit", "share"):
+        return f", observed {r.observed_value:g}, at most {r.expectation.at_most:g}"
+    return ""
+
+
+def row_words(row: Mapping[str, Any]) -> str:
+    """A failing row in one line: where, offsets (the last one included), replicas, finding."""
+    words = []
+    if row["topic"] is not None:
+        words.append(f"{row['topic']}-{row['partition']}")
+    if row["first_offset"] is not None and row["end_offset"] is not None:
+        words.append(_offsets(row["first_offset"], row["end_offset"]))
+    if row["replicas"]:
+        words.append("replicas " + ",".join(str(r) for r in row["replicas"]))
+    if row["finding_id"] is not None:
+        words.append(f"finding {row['finding_id']}")
+    if row["observed"] is not None:
+        words.append(f"{row['observed']:g}")
+    place = " ".join(words)
+    detail = _printable(row["detail"] or "")
+    return f"{_printable(place)}: {detail}" if place and detail else _printable(place) or detail
+
+
+def _offsets(first: int, end: int) -> str:
+    return f"offset {first}" if end == first + 1 else f"offsets {first}..{end - 1}"
+
+
+def _printable(value: str) -> str:
+    """Text from the evidence as text: nothing in it may steer a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)

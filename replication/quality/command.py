@@ -1,0 +1,30 @@
+"""The command line of jobs/check_quality.py."""
+
+import argparse
+from pathlib import Path
+
+
+def parser() -> argparse.ArgumentParser:
+    """Flags of jobs/check_quality.py."""
+    made = argparse.ArgumentParser(
+        prog="check_quality.py",
+        description="Holds the Delta tables against the expectations of conf/expectations/ and "
+        "writes what came out into expectation_results.",
+        epilog="Exit status: 0 no critical expectation failed, 1 one failed, 2 the tables or the "
+        "expectations cannot be used, 4 a defect of this tool.",
+    )
+    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--suite", action="append", default=[], metavar="TABLE",
+        help="only this table's suite; may be given several times",
+    )  # fmt: skip
+    made.add_argument(
+        "--expectations", type=Path, metavar="DIR",
+        help="a folder of suites; without it conf/expectations",
+    )  # fmt: skip
+    made.add_argument("--run", metavar="NAME", help="name of this run; without it the time")
+    made.add_argument(
+        "--data-docs", type=Path, metavar="DIR",
+        help="write Great Expectations' Data Docs there (its pages load styles from the network)",
+    )  # fmt: skip
+    return made

@@ -1,0 +1,148 @@
+"""Reads conf/expectations/: one file per table, each expectation with what it means and allows."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FAMILIES = ("integrity", "health", "evidence")
+SEVERITIES = ("critical", "warning", "info")
+# What each kind needs beside name, family, severity and meaning, and what it may have.
+NEEDS = {
+    "unique": {"columns"},
+    "rows": {"where"},
+    "query": {"sql"},
+    "limit": {"sql", "at_most"},
+    "share": {"sql", "at_most"},
+}
+MAY_HAVE = {"rows": {"detail"}}
+COMMON = {"name", "family", "severity", "meaning", "kind"}
+# A table or a documented view in SQL; {batch} is the suite's own table.
+TABLE = re.compile(r"\{(\w+)\}")
+
+
+class SuiteError(ValueError):
+    """A file of expectations that cannot be used; the text says which, where and why."""
+
+
+@dataclass(frozen=True)
+class AllowedDeviation:
+    """Rows that may deviate: a SQL condition over the failing row, and why it is no failure."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One expectation.
+
+    kind says how sql, where, columns and at_most are meant:
+      unique  no two rows agree in columns
+      rows    no row of the table fulfils the condition where; detail: SQL for what is wrong
+      query   sql returns no row; it names the failing rows
+      limit   sql returns rows with a column observed (a double), none above at_most
+      share   sql returns rows with a boolean column broken; their share is at most at_most
+    """
+
+    name: str
+    family: str
+    severity: str
+    meaning: str
+    kind: str
+    sql: str = ""
+    where: str = ""
+    detail: str = "CAST(NULL AS STRING)"
+    columns: tuple[str, ...] = ()
+    at_most: float = 0.0
+    allowed: tuple[AllowedDeviation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The expectations of one table."""
+
+    table: str
+    about: str
+    expectations: tuple[Expectation, ...]
+
+    def reads(self) -> set[str]:
+        """The tables and views that the suite looks at, its own among them."""
+        named = {n for e in self.expectations for n in TABLE.findall(e.sql)}
+        return (named - {"batch"}) | {self.table}
+
+
+def load(folder: Path, only: tuple[str, ...] = ()) -> list[Suite]:
+    """Every suite of a folder, in the order of their names; only: the tables to take, () for all.
+
+    Raises SuiteError.
+    """
+    files = {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    if not files:
+        raise SuiteError(f"no expectations in {folder}")
+    unknown = sorted(set(only) - set(files))
+    if unknown:
+        raise SuiteError(f"no suite {', '.join(unknown)}: {folder} has {', '.join(files)}")
+    return [suite_of(path) for table, path in files.items() if not only or table in only]
+
+
+def suite_of(path: Path) -> Suite:
+    """The suite of one file. Raises SuiteError."""
+    try:
+        text = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SuiteError(f"{path}: {error}") from None
+    about, listed = text.pop("about", None), text.pop("expectation", None)
+    if text:
+        raise SuiteError(f"{path}: unknown key {min(text)!r}; known: about, expectation")
+    if not isinstance(about, str) or not isinstance(listed, list) or not listed:
+        raise SuiteError(f"{path}: needs about, a text, and at least one [[expectation]]")
+    expectations = tuple(_expectation(path, entry) for entry in listed)
+    names = [e.name for e in expectations]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise SuiteError(f"{path}: two expectations are called {twice[0]!r}")
+    return Suite(path.stem, about, expectations)
+
+
+def _expectation(path: Path, entry: dict[str, Any]) -> Expectation:
+    where = f"{path}: expectation {entry.get('name', '?')!r}"
+    kind = entry.get("kind")
+    if kind not in NEEDS:
+        raise SuiteError(f"{where}: kind {kind!r} is none of {', '.join(NEEDS)}")
+    given = dict(entry)
+    allowed = tuple(_allowed(where, a) for a in given.pop("allowed", []))
+    wanted = COMMON | NEEDS[kind]
+    missing = sorted(wanted - set(given))
+    surplus = sorted(set(given) - wanted - MAY_HAVE.get(kind, set()))
+    if missing or surplus:
+        problem = f"lacks {missing[0]}" if missing else f"has an unknown key {surplus[0]}"
+        raise SuiteError(f"{where}, kind {kind}: {problem}")
+    _typed(where, given)
+    for key, words in (("family", FAMILIES), ("severity", SEVERITIES)):
+        if given[key] not in words:
+            raise SuiteError(f"{where}: {key} {given[key]!r} is none of {', '.join(words)}")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", given["name"]):
+        raise SuiteError(f"{where}: a name is lower case letters, digits and _")
+    given["columns"] = tuple(given.get("columns", ()))
+    return Expectation(**given, allowed=allowed)
+
+
+def _typed(where: str, given: dict[str, Any]) -> None:
+    for key, value in given.items():
+        if key == "at_most":
+            good = isinstance(value, int | float) and not isinstance(value, bool)
+        elif key == "columns":
+            good = isinstance(value, list) and bool(value) and all(type(v) is str for v in value)
+        else:
+            good = isinstance(value, str) and bool(value.strip())
+        if not good:
+            raise SuiteError(f"{where}: {key} = {value!r} does not fit")
+
+
+def _allowed(where: str, entry: Any) -> AllowedDeviation:
+    if not isinstance(entry, dict) or set(entry) != {"where", "reason"}:
+        raise SuiteError(f"{where}: an allowed deviation has where and reason, nothing else")
+    _typed(where, entry)
+    return AllowedDeviation(**entry)
