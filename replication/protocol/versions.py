@@ -9,6 +9,7 @@ maintenance branches too. protocol.md section 0.
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 KNOWN_BRANCHES: tuple[tuple[int, ...], ...] = (
     *((0, 8, n) for n in range(3)),
@@ -371,6 +372,7 @@ GENERATIONS: dict[str, str] = {
 """The generations of the protocol, each with a release that lives by it."""
 
 
+@cache
 def parse_version(text: str) -> tuple[int, ...]:
     """A Kafka version as numbers: "2.8.1" -> (2, 8, 1), "0.10.2.2" -> (0, 10, 2, 2).
 
@@ -415,6 +417,7 @@ def _reached(version: tuple[int, ...], releases: tuple[str, ...]) -> bool:
     return version > firsts[-1]
 
 
+@cache
 def behaviour(
     kafka_version: str,
     inter_broker_version: str | None = None,
