@@ -49,6 +49,7 @@ class Browser:
         arguments = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
             f"--window-size={width},{height}", f"--user-data-dir={self._home.name}/profile",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
         ]  # fmt: skip
         wanted = {
             "browserName": "chrome",
@@ -61,6 +62,9 @@ class Browser:
             self.close()
             raise
         self._base += f"/session/{answer['sessionId']}"
+        # The browser's own first page asks for much; what is asked from here on is the test's.
+        self._call("POST", "/url", {"url": "about:blank"})
+        self.requests()
 
     def _port(self) -> int:
         deadline = time.monotonic() + 30
