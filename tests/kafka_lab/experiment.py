@@ -46,7 +46,7 @@ class Experiment:
         return self._sampler
 
     def producer(self, client: str = "p1", topic: str = "t") -> Producer:
-        made = Producer(self.cluster, self.acks, client, topic)
+        made = Producer(self.cluster, self.acks, client, topic, timeout_ms=20_000)
         self._producers.append(made)
         return made
 

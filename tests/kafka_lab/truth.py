@@ -244,6 +244,8 @@ def _committed(view: View, shown: set[str]) -> tuple[dict[str, Commitment], set[
                 by = f"below {sample.high_watermark}, high watermark of {sample.broker}"
                 known = name in found or name in shown
                 found[name] = Commitment(sample.written_at, by, known)
+    for name in shown - found.keys():
+        found[name] = Commitment(view.quiet_at, "below the high watermark of a copy", True)
     return found, doubtful
 
 
