@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars lint test-fast test lab demo clean
+.PHONY: help setup kafka-jars lint test-fast test soak mutants small-worlds lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -60,6 +60,16 @@ test: setup lint ## everything: set-up, lint, all tests with Spark and a real Ka
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
+
+SCHEDULES := 10000
+soak: $(VENV) ## random schedules, machine against naive model: make soak SCHEDULES=10000
+	$(BIN)/python -m tests.protocol.schedules $(SCHEDULES)
+
+mutants: $(VENV) ## every condition of the rules changed in turn: who catches it
+	$(BIN)/python -m tests.protocol.mutants
+
+small-worlds: $(VENV) ## every schedule of small worlds: which invariant each generation can break
+	$(BIN)/python -m tests.protocol.small_worlds
 
 demo: setup ## a real incident through the Spark jobs into Delta tables, and the answer by SQL
 	$(BIN)/python -m replication.spark.demo
