@@ -51,29 +51,6 @@ def apply(state: State, event: ev.Event) -> None:
     state.applied += 1
 
 
-def apply_steady(
-    state: State, kind: str, replica: int, first: int, end: int, leader_epoch: int | None
-) -> bool:
-    """The fast path for uneventful appends: True when the event was folded, False to use apply().
-
-    Folds an append that continues the replica's log in the epoch it already holds; identical in
-    effect to apply() for that case.
-    """
-    known = state.replicas.get(replica)
-    if known is None or kind not in ("leader_appended", "follower_appended") or end <= first:
-        return False
-    spans = known.log.spans
-    if not spans or known.log.log_end_offset != first or spans[-1].end_offset != first:
-        return False
-    last = spans[-1]
-    if last.content is not None or leader_epoch is None or last.leader_epoch != leader_epoch:
-        return False
-    spans[-1] = Span(last.first_offset, end, leader_epoch, None)
-    known.log.log_end_offset = end
-    state.applied += 1
-    return True
-
-
 def _check(state: State, fact: ev.Fact) -> None:
     replica = getattr(fact, "replica", None)
     if (
@@ -212,6 +189,9 @@ def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> 
 def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     replica = _replica(state, fact.replica)
     replica.stopped = False
+    if replica.known_log_end_offset is not None and not replica.just_started:
+        # The log was loaded before and something happened since: this is another process.
+        replica.role = None
     replica.just_started = True
     _lives_on(state, replica)
     replica.clean_start = fact.clean
@@ -571,17 +551,16 @@ def _promise_committed(
         held = [Span(start, high_watermark, None, None)]
     else:
         held = clipped(replica.log.spans, start, high_watermark)
-    event_id = ""
     for span in held:
         if by_term is not None and (span.leader_epoch or 0) > by_term[0]:
             by_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
         shown = span.leader_epoch is not None or span.content is not None
         if (shown or bounded) and not _already_promised(state, span, by_term):
-            event_id = event_id or _witness(state, event)
-            _add_promise(
-                state.history.commitments,
-                Promise(span, by_term, how, event_id, replica.replica, event.observed_at),
+            promise = Promise(
+                span, by_term, how, event.event_id, replica.replica, event.observed_at
             )
+            if _add_promise(state.history.commitments, promise):
+                _witness(state, event)
 
 
 def _is_superseded(state: State, leader_epoch: int | None) -> bool:
@@ -620,7 +599,8 @@ def _not_later(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
     return b is None or (a is not None and a <= b)
 
 
-def _add_promise(promises: list[Promise], new: Promise) -> None:
+def _add_promise(promises: list[Promise], new: Promise) -> bool:
+    """Lengthens a promise that the new one continues; True where it had to be added instead."""
     for old in reversed(promises[-4:]):
         if (
             old.by_term == new.by_term
@@ -630,8 +610,9 @@ def _add_promise(promises: list[Promise], new: Promise) -> None:
         ):
             end = max(old.span.end_offset, new.span.end_offset)
             old.span = Span(old.span.first_offset, end, *new.span[2:])
-            return
+            return False
     promises.append(new)
+    return True
 
 
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
@@ -644,19 +625,17 @@ def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowl
     how = "acks_all" if fact.acks == "all" else "acks_1"
     if event.grade == "traced" and _is_traced(state) and _is_superseded(state, fact.leader_epoch):
         how = "acks_1"  # A deposed leader promises no more than itself.
-    _add_promise(
-        state.history.acknowledgements,
-        Promise(span, by_term, how, _witness(state, event), None, event.observed_at),
-    )
+    promise = Promise(span, by_term, how, event.event_id, None, event.observed_at)
+    if _add_promise(state.history.acknowledgements, promise):
+        _witness(state, event)
 
 
 def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -> None:
     by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
-    _add_promise(
-        state.history.consumptions,
-        Promise(span, by_term, "consumed", _witness(state, event), None, event.observed_at),
-    )
+    promise = Promise(span, by_term, "consumed", event.event_id, None, event.observed_at)
+    if _add_promise(state.history.consumptions, promise):
+        _witness(state, event)
 
 
 def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
