@@ -1,4 +1,4 @@
-"""spark-submit jobs/stream.py: follows a folder of event files or a Kafka topic; `--help` tells all."""
+"""spark-submit jobs/stream.py: follows a folder or a Kafka topic of events; `--help` tells all."""
 
 import sys
 

@@ -8,7 +8,9 @@ older format is read by naming the fields that format had; defaults fill the res
 import json
 import struct
 import zlib
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -30,7 +32,7 @@ class UnknownFormat(CorruptState):
 
 def encode(state: State) -> bytes:
     """The state as bytes; decode() gives an equal state."""
-    body = zlib.compress(json.dumps(_plain(state), separators=(",", ":")).encode(), 1)
+    body = zlib.compress(json.dumps(_writer(State)(state), separators=(",", ":")).encode(), 1)
     return HEAD.pack(MAGIC, FORMAT, zlib.crc32(body)) + body
 
 
@@ -46,65 +48,101 @@ def decode(data: bytes) -> State:
     body = data[HEAD.size :]
     if zlib.crc32(body) != crc:
         raise CorruptState("the state's checksum does not match its bytes")
-    state = _built(json.loads(zlib.decompress(body)), State)
+    state = _reader(State)(json.loads(zlib.decompress(body)))
     assert isinstance(state, State)
     return state
 
 
-def _plain(value: Any) -> Any:
-    """Dataclasses as arrays cut after the last field that differs from its default."""
-    if is_dataclass(value) and not isinstance(value, type):
-        result = [_plain(getattr(value, f.name)) for f in fields(value)]
-        while result and result[-1] in (None, [], 0, False, ""):
-            # Only what the field's own default restores may be left out.
-            field = fields(value)[len(result) - 1]
-            default = field.default
-            if field.default_factory is not field.default and callable(field.default_factory):
-                default = _plain(field.default_factory())
-            if default != getattr(value, field.name) and default != result[-1]:
-                break
-            result.pop()
-        return result
-    if isinstance(value, dict):
-        return [[_plain(k), _plain(v)] for k, v in value.items()]
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+Converter = Callable[[Any], Any]
+
+
+def _as_it_is(value: Any) -> Any:
     return value
 
 
-_HINTS: dict[Any, dict[str, Any]] = {}
-
-
-def _built(plain: Any, hint: Any) -> Any:
-    """The value of type hint that _plain() wrote."""
+@cache
+def _writer(hint: Any) -> Converter:
+    """What turns a value of a type hint into plain JSON values; worked out once per type."""
     if isinstance(hint, UnionType):
-        if plain is None:
-            return None
-        hint = next(o for o in get_args(hint) if o is not type(None))
+        inner = _writer(_named(hint))
+        return inner if inner is _as_it_is else lambda v: None if v is None else inner(v)
     if hint in (Span, EpochEntry):
-        return hint(*plain)
-    origin = get_origin(hint)
-    if origin is list:
-        return [_built(v, get_args(hint)[0]) for v in plain]
-    if origin is set:
-        return set(plain)
-    if origin is dict:
-        key, value = get_args(hint)
-        return {_built(k, key): _built(v, value) for k, v in plain}
-    if origin is tuple:
-        args = get_args(hint)
-        if len(args) == 2 and args[1] is Ellipsis:
-            return tuple(_built(v, args[0]) for v in plain)
-        return tuple(_built(v, a) for v, a in zip(plain, args, strict=True))
+        return list
     if is_dataclass(hint):
-        hints = _HINTS.get(hint)
-        if hints is None:
-            hints = _HINTS[hint] = get_type_hints(hint)
-        values = {
-            f.name: _built(v, hints[f.name]) for f, v in zip(fields(hint), plain, strict=False)
-        }
-        assert isinstance(hint, type)
-        return hint(**values)
-    return plain
+        return _dataclass_writer(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is set:
+        return sorted
+    if origin is dict:
+        key, value = _writer(args[0]), _writer(args[1])
+        return lambda v: [[key(k), value(x)] for k, x in v.items()]
+    if origin is list or (origin is tuple and args[-1] is Ellipsis):
+        item = _writer(args[0])
+        return list if item is _as_it_is else lambda v: [item(x) for x in v]
+    if origin is tuple:
+        items = [_writer(a) for a in args]
+        return lambda v: [item(x) for item, x in zip(items, v, strict=True)]
+    return _as_it_is
+
+
+def _dataclass_writer(hint: Any) -> Converter:
+    """Writes a dataclass as an array, cut after the last field that differs from its default."""
+    hints = get_type_hints(hint)
+    names = [f.name for f in fields(hint)]
+    writers = [_writer(hints[name]) for name in names]
+    defaults = [_default(f, w) for f, w in zip(fields(hint), writers, strict=True)]
+
+    def write(value: Any) -> list[Any]:
+        result = [w(getattr(value, n)) for n, w in zip(names, writers, strict=True)]
+        length = len(result)
+        while length and result[length - 1] == defaults[length - 1]:
+            length -= 1
+        return result[:length]
+
+    return write
+
+
+_NO_DEFAULT = object()
+
+
+def _default(field: Any, write: Converter) -> Any:
+    """A field's default as it is written; equal to nothing where the field has none."""
+    if field.default is not MISSING:
+        return write(field.default)
+    return _NO_DEFAULT if field.default_factory is MISSING else write(field.default_factory())
+
+
+@cache
+def _reader(hint: Any) -> Converter:
+    """What turns the plain values of _writer back into a value of the type hint."""
+    if isinstance(hint, UnionType):
+        inner = _reader(_named(hint))
+        return inner if inner is _as_it_is else lambda v: None if v is None else inner(v)
+    if hint in (Span, EpochEntry):
+        return lambda v: hint(*v)
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        readers = [_reader(hints[f.name]) for f in fields(hint)]
+        # Fields that an older format had not, or that had their default, are left to the default.
+        return lambda v: hint(*[r(x) for r, x in zip(readers, v, strict=False)])  # type: ignore[operator]
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is set:
+        return set
+    if origin is dict:
+        key, value = _reader(args[0]), _reader(args[1])
+        return lambda v: {key(k): value(x) for k, x in v}
+    if origin is list:
+        item = _reader(args[0])
+        return _as_it_is if item is _as_it_is else lambda v: [item(x) for x in v]
+    if origin is tuple and args[-1] is Ellipsis:
+        item = _reader(args[0])
+        return tuple if item is _as_it_is else lambda v: tuple(item(x) for x in v)
+    if origin is tuple:
+        items = [_reader(a) for a in args]
+        return lambda v: tuple(item(x) for item, x in zip(items, v, strict=True))
+    return _as_it_is
+
+
+def _named(hint: UnionType) -> Any:
+    """The one type of an optional hint."""
+    return next(o for o in get_args(hint) if o is not type(None))

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.protocol import fold
+from replication.protocol import steady
 from replication.protocol.codec import CorruptState
 from replication.protocol.sequencing import HELD_LIMIT
+from replication.spark import contracts
 from replication.spark.partition_fold import COUNTS, Out, PartitionFold, identity_of
-from replication.spark.transport import ABSENT, APPENDS, Rows
+from replication.spark.transport import ABSENT, Rows
 
 OUT_DDL = "out_table string, topic_partition_id string, replaces boolean, rows string, state binary"
 OUT_NAMES = tuple(part.strip().split(" ")[0] for part in OUT_DDL.split(","))
@@ -26,6 +27,10 @@ SHARD_MAGIC = b"RSH1"
 COUNT = struct.Struct(">I")
 # Late rows of a partition go out in pieces of this many, so that no row of a frame is huge.
 PIECE = 5_000
+
+
+# By the code of a kind: what folds it where nothing new is learnt, None where that never happens.
+STEPS = [steady.STEPS.get(kind) for kind in contracts.event_kinds()]
 
 
 @dataclass
@@ -87,27 +92,22 @@ class ShardFold:
         )
         plain = one_trace and gap_free and part.enter_trace(trace)
         if plain and part.sequencer.is_next(int(sequence[0])):
-            self._fold_run(part, rows, places.tolist())
+            self._fold_run(part, rows, places)
             return
         identity = identity_of(name)
         for place in places.tolist():
             part.offer(rows.event(place, identity), self.limit)
         part.drain(self.limit)
 
-    def _fold_run(self, part: PartitionFold, rows: Rows, places: list[int]) -> None:
+    def _fold_run(self, part: PartitionFold, rows: Rows, places: "np.ndarray[Any, Any]") -> None:
         """Folds events that are simply the next ones of their trace."""
         identity = identity_of(part.topic_partition_id)
-        kinds = rows.kinds
-        replica, first, end, epoch, content = rows.numbers[:5]
         state = part.present_state()
         refused = 0
-        for i in places:
-            kind = kinds[i]
-            if (
-                kind in APPENDS
-                and content[i] < 0
-                and fold.apply_steady(state, kind, replica[i], first[i], end[i], epoch[i])
-            ):
+        columns = [column[places].tolist() for column in rows.step_columns]
+        for i, kind, traced, word, *numbers in zip(places.tolist(), *columns, strict=True):
+            step = STEPS[kind]
+            if step is not None and step(state, *numbers, word, traced):
                 continue
             if not part.fold_one(rows.event(i, identity)):
                 refused += 1

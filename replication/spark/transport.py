@@ -27,7 +27,7 @@ NUMERIC_KINDS = (
     "records_acknowledged",
     "records_consumed",
 )
-APPENDS = ("leader_appended", "follower_appended")
+Array = np.ndarray[Any, Any]
 NUMBERS = 6
 ABSENT = -1
 DDL = (
@@ -94,41 +94,43 @@ def _narrow_columns() -> tuple[str, ...]:
 
 
 class Rows:
-    """A frame of DDL columns as Python lists; event(i) builds the i-th Event."""
+    """A frame of DDL columns as arrays; event(i) builds the i-th Event."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        kinds = contracts.event_kinds()
         self.codes, names = pd.factorize(frame["topic_partition_id"])
         self.names = [str(n) for n in names]
-        self.sequence: np.ndarray[Any, Any] = frame["sequence"].to_numpy()
-        self.generation: np.ndarray[Any, Any] = frame["trace_generation"].to_numpy()
-        trace_codes, traces = pd.factorize(frame["trace_id"])
-        self.trace_codes = trace_codes
+        self.sequence: Array = frame["sequence"].to_numpy()
+        self.generation: Array = frame["trace_generation"].to_numpy()
+        self.trace_codes, traces = pd.factorize(frame["trace_id"])
         self.traces = [str(t) for t in traces]
-        self.ingest: np.ndarray[Any, Any] = frame["ingest"].to_numpy()
-        observed = frame["observed_at"].to_numpy()
-        self.newest_event_time = int(observed.max()) if len(observed) else ABSENT
-        self.kinds = [kinds[k] for k in frame["kind"].tolist()]
-        self.event_ids = frame["event_id"].tolist()
-        self.observed = observed.tolist()
-        self.traced = frame["traced"].tolist()
-        self.paths = frame["source_path"].tolist()
-        self.lines = frame["source_line"].tolist()
-        self.byte_offsets = frame["source_byte_offset"].tolist()
-        self.numbers = [frame[f"a{j}"].tolist() for j in range(NUMBERS)]
-        self.words = frame["word"].tolist()
-        self.rests = frame["rest"].tolist()
+        self.ingest: Array = frame["ingest"].to_numpy()
+        self.observed: Array = frame["observed_at"].to_numpy()
+        self.newest_event_time = int(self.observed.max()) if len(frame) else ABSENT
+        self.kinds: Array = frame["kind"].to_numpy()
+        self.traced: Array = frame["traced"].to_numpy()
+        self.words: Array = frame["word"].to_numpy()
+        self.numbers: list[Array] = [frame[f"a{j}"].to_numpy() for j in range(NUMBERS)]
+        self.event_ids: Array = frame["event_id"].to_numpy()
+        self.paths: Array = frame["source_path"].to_numpy()
+        self.lines: Array = frame["source_line"].to_numpy()
+        self.byte_offsets: Array = frame["source_byte_offset"].to_numpy()
+        self.rests: Array = frame["rest"].to_numpy()
+
+    @property
+    def step_columns(self) -> list[Array]:
+        """What a step of protocol.steady takes: kind, traced, word, then the numbers."""
+        return [self.kinds, self.traced, self.words, *self.numbers]
 
     def event(self, i: int, identity: tuple[str, str, str, int]) -> Event:
         """The i-th row as an Event of the topic partition of identity."""
-        kind = self.kinds[i]
+        kind = contracts.event_kinds()[self.kinds[i]]
         arguments = ARGUMENTS.get(kind)
         if arguments is None:
             return self._event_of_json(i, kind, identity)
         names, word = arguments
         values: dict[str, Any] = {}
         for name, column in zip(names, self.numbers, strict=False):
-            number = column[i]
+            number = int(column[i])
             if number >= 0:
                 values[name] = number
         if word is not None and self.words[i] is not None:
@@ -167,4 +169,4 @@ class Rows:
 
 
 def _or_none(number: int) -> int | None:
-    return number if number >= 0 else None
+    return int(number) if number >= 0 else None

@@ -99,7 +99,7 @@ def stream(spark: SparkSession, folder: Path, broker: Broker, topic: str) -> str
 def test_records_of_a_topic_fold_as_the_same_lines_of_a_file(
     spark: SparkSession, folder: Path, broker: Broker
 ) -> None:
-    """Two partitions, so that events arrive out of order; junk and a record without value between."""
+    """Two partitions, so that events come out of order; junk and a null value between."""
     events: list[Event] = made_trace(0)
     values: list[bytes | None] = [wire.to_json(event).encode() for event in events]
     values[10:10] = [b"\x00\xff junk", None]
