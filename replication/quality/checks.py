@@ -43,13 +43,11 @@ def run(
     """
     results = []
     for suite in suites:
-        # One partition: what is left is small, and every look at it is a job.
-        candidates = frame_of(spark, suite, views).repartition(1).persist()
-        try:
-            failing = judge.judge(suite, candidates)
-            listed = _listed(candidates)
-        finally:
-            candidates.unpersist()
+        # Cut off from what they were made of, and in one partition: what is left is small, but
+        # with its plan at its back each look at it would cost as much as making it.
+        candidates = frame_of(spark, suite, views).repartition(1).localCheckpoint()
+        failing = judge.judge(suite, candidates)
+        listed = _listed(candidates)
         results += [
             _result(suite, e, failing[e.name], listed.get(e.name, [])) for e in suite.expectations
         ]

@@ -95,14 +95,14 @@ class Judge:
         definition = self._context.validation_definitions.add(
             gx.ValidationDefinition(name=suite.table, data=batch, suite=stored)
         )
-        checkpoint = self._context.checkpoints.add(
+        documented = self._context.checkpoints.add(
             gx.Checkpoint(
                 name=suite.table,
                 validation_definitions=[definition],
                 result_format={"result_format": "SUMMARY"},
             )
         )
-        outcome = checkpoint.run(
+        outcome = documented.run(
             batch_parameters={"dataframe": candidates},
             run_id=gx.RunIdentifier(run_name=self.run),
         )

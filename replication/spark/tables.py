@@ -130,6 +130,10 @@ class Store:
             known = self._versions[table] = int(self._snapshot(table).version())
         return known
 
+    def size(self, table: str) -> int:
+        """How many bytes the files of a table's newest version have."""
+        return int(self._snapshot(table).sizeInBytes())
+
     def _snapshot(self, table: str) -> Any:
         jvm = self.spark.sparkContext._jvm
         assert jvm is not None

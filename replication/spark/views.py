@@ -40,11 +40,18 @@ class Opened:
         """A table at the cut."""
         return self.store.at_cut(table, self.cut)
 
-    def register(self) -> dict[str, str]:
-        """Makes each table and documented view a temporary view; returns name -> view's name."""
+    def register(self, keep_below: int = 0) -> dict[str, str]:
+        """Makes each table and documented view a temporary view; returns name -> view's name.
+
+        keep_below: tables of fewer bytes are kept in memory: each look at a Delta table costs jobs
+        of its own to find its files, which for a small table is most of the work.
+        """
         for table in stored():
             if _is_table(self.store.folder / table):
-                self.frame(table).createOrReplaceTempView(table)
+                frame = self.frame(table)
+                if self.store.size(table) < keep_below:
+                    frame = frame.coalesce(1).persist()
+                frame.createOrReplaceTempView(table)
         for view, sql in documented().items():
             self.store.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW `{view}` AS {sql}")
         return {name: name for name in contracts.tables()}
