@@ -265,13 +265,19 @@ def gap_reason(sequencer: Sequencer) -> str | None:
 
 
 def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dict[str, Any]]:
-    """Verdicts as they stand behind a gap: HOLDS becomes UNKNOWN, a violation stays proven."""
+    """Verdicts as they stand behind a gap: a violation stays proven, all else is UNKNOWN."""
     if reason is None:
         return list(verdicts)
+    settled = f"the missing events ({reason.split(':', 1)[1].strip()})"
     result = []
     for verdict in verdicts:
         if verdict["verdict"] == "HOLDS":
-            settled = f"the missing events ({reason.split(':', 1)[1].strip()})"
             verdict = {**verdict, "verdict": "UNKNOWN", "reason": reason, "settled_by": [settled]}
+        elif verdict["verdict"] == "UNKNOWN":
+            verdict = {
+                **verdict,
+                "reason": f"{reason}; besides: {verdict['reason']}",
+                "settled_by": [settled, *verdict["settled_by"]],
+            }
         result.append(verdict)
     return result

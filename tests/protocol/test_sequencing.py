@@ -122,10 +122,15 @@ def test_the_declared_end_is_said_in_the_reason() -> None:
     )
 
 
-@pytest.mark.parametrize(("verdict", "expected"), [("HOLDS", "UNKNOWN"), ("VIOLATED", "VIOLATED")])
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [("HOLDS", "UNKNOWN"), ("UNKNOWN", "UNKNOWN"), ("VIOLATED", "VIOLATED")],
+)
 def test_behind_a_gap_nothing_holds_and_what_is_proven_stays(verdict: str, expected: str) -> None:
-    row = {"invariant": "x", "verdict": verdict, "reason": "r", "settled_by": []}
+    row = {"invariant": "x", "verdict": verdict, "reason": "own", "settled_by": ["log"]}
     (changed,) = with_gap([row], "trace_gap: events 1 of trace t are missing: not arrived")
     assert changed["verdict"] == expected
-    assert row["verdict"] == verdict
-    assert bool(changed["settled_by"]) == (expected == "UNKNOWN")
+    assert row["reason"] == "own"
+    assert changed["reason"].startswith("trace_gap") == (expected == "UNKNOWN")
+    assert ("own" in changed["reason"]) == (verdict != "HOLDS")
+    assert ("log" in changed["settled_by"]) == (verdict != "HOLDS")
