@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,34 +134,40 @@ def _compare_offsets(
     found: Comparison, answer: dict[str, Any], partition: TopicPartition, truth: PartitionTruth
 ) -> None:
     name = f"{partition[0]}-{partition[1]}"
+    losses = [
+        loss
+        for loss in answer["losses"]
+        if (loss["topic"], loss["partition"]) == partition
+        and loss["status"] not in ("recovered", "at_risk")
+    ]
     for acks, tiers in TIERS.items():
-        told = {
-            offset
-            for loss in answer["losses"]
-            if (loss["topic"], loss["partition"]) == partition
-            and loss["tier"] in tiers
-            and loss["status"] not in ("recovered", "at_risk")
-            for offset in range(loss["first_offset"], loss["end_offset"])
-        }
+        told = _offsets(loss for loss in losses if loss["tier"] in tiers)
         expected = {offset for one in acks for offset in truth.lost.get(one, [])}
-        promised = f"{name} lost at acks={'/'.join(acks)}"
-        if expected - told:
-            found.details.append(f"{promised}: not told {sorted(expected - told)}")
-        if told - expected:
-            found.false_alarms.append(f"{promised}: told besides {sorted(told - expected)}")
-    told_divergent = {
-        offset
+        if told != expected:
+            found.details.append(
+                f"{name} lost at acks={'/'.join(acks)}: not told {sorted(expected - told)}, "
+                f"told besides {sorted(told - expected)}"
+            )
+    told = _offsets(losses)
+    if truth.gone_offsets is not None and told - set(truth.gone_offsets):
+        never = sorted(told - set(truth.gone_offsets))
+        found.false_alarms.append(f"{name}: told as lost, but nothing there ever was: {never}")
+    told_divergent = _offsets(
+        divergence
         for divergence in answer["divergences"]
         if (divergence["topic"], divergence["partition"]) == partition
         and divergence["status"] == "settled"
-        for offset in range(divergence["first_offset"], divergence["end_offset"])
-    }
+    )
     divergent = {offset for offsets in truth.divergent_offsets.values() for offset in offsets}
     if told_divergent != divergent:
         found.details.append(
             f"{name} divergent: expected {sorted(divergent)}, came {sorted(told_divergent)}"
         )
     _compare_elections(found, answer, partition, truth)
+
+
+def _offsets(spans: Iterable[dict[str, Any]]) -> set[int]:
+    return {offset for span in spans for offset in range(span["first_offset"], span["end_offset"])}
 
 
 def _compare_elections(

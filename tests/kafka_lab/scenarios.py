@@ -307,7 +307,7 @@ def compaction(lab: Experiment) -> None:
     time.sleep(6)
 
 
-@scenario(("2.8.2", "4.1.1", "4.3.0"), NOTHING_LOST)
+@scenario(KRAFT, NOTHING_LOST)
 def topic_recreated(lab: Experiment) -> None:
     """The topic is deleted and made anew under the same name while a replica is down."""
     lab.cluster.create_topic("t", {0: [1, 2, 3]}, min_insync_replicas=1)

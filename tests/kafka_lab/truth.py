@@ -66,6 +66,8 @@ class PartitionTruth:
     elections: list[Election]
     acked: int
     notes: list[str] = field(default_factory=list)
+    # Where any replica ever held a record that the last leader does not hold; None: not recorded.
+    gone_offsets: list[int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         shown = dict(self.__dict__)
@@ -187,6 +189,15 @@ def judge(view: View, shown: set[str], excused: Excused) -> PartitionTruth:
         elections=view.elections,
         acked=len(acked),
         notes=notes,
+        gone_offsets=sorted(
+            {
+                held.offset
+                for sample in view.samples
+                for batch in sample.batches
+                for held in records(batch)
+                if held.payload_id not in final
+            }
+        ),
     )
 
 
