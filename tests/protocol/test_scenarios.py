@@ -12,7 +12,7 @@ from replication.protocol.scenario_text import COMMANDS, ScenarioError, parse, r
 from replication.scenario_command import main
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
-FILES = sorted(SCENARIOS.glob("*.txt"))
+FILES = sorted(SCENARIOS.rglob("*.txt"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
