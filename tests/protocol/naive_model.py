@@ -70,7 +70,7 @@ class NaiveModel:
         self.unclean = unclean
         self.replicas = {n: Replica(n) for n in names}
         self.leader: str | None = names[0]
-        self.epoch = 0
+        self.leader_epoch = 0
         self.partition_epoch = 0
         self.isr = list(names)
         self.elr: set[str] = set()
@@ -122,16 +122,16 @@ class NaiveModel:
 
     # Epoch caches, record by record.
 
-    def remember_epoch(self, r: Replica, epoch: int, offset: int) -> None:
-        if r.cache and r.cache[-1][0] == epoch and r.cache[-1][1] <= offset:
+    def remember_epoch(self, r: Replica, leader_epoch: int, offset: int) -> None:
+        if r.cache and r.cache[-1][0] == leader_epoch and r.cache[-1][1] <= offset:
             return
         if not self.since("2.0.1", "2.1.0"):
-            if not r.cache or (epoch > r.cache[-1][0] and offset >= r.cache[-1][1]):
-                r.cache.append((epoch, offset))
+            if not r.cache or (leader_epoch > r.cache[-1][0] and offset >= r.cache[-1][1]):
+                r.cache.append((leader_epoch, offset))
             return
-        while r.cache and (r.cache[-1][0] >= epoch or r.cache[-1][1] >= offset):
+        while r.cache and (r.cache[-1][0] >= leader_epoch or r.cache[-1][1] >= offset):
             r.cache.pop()
-        r.cache.append((epoch, offset))
+        r.cache.append((leader_epoch, offset))
 
     def end_of_epoch(self, r: Replica, asked: int | None) -> tuple[int | None, int | None]:
         names_epoch = self.v >= (2, 0)
@@ -152,11 +152,11 @@ class NaiveModel:
 
     # Logs.
 
-    def put(self, r: Replica, offset: int, epoch: int, content: str) -> None:
-        r.records[offset] = (epoch, content)
+    def put(self, r: Replica, offset: int, leader_epoch: int, content: str) -> None:
+        r.records[offset] = (leader_epoch, content)
         r.end = offset + 1
         if self.epochs:
-            self.remember_epoch(r, epoch, offset)
+            self.remember_epoch(r, leader_epoch, offset)
 
     def cut(self, r: Replica, target: int) -> None:
         if target >= r.end:
@@ -218,7 +218,7 @@ class NaiveModel:
 
     def promise(self, leader: Replica) -> None:
         """Everything below a valid leader's high watermark is committed, in its term."""
-        if leader.role != "leader" or leader.term is None or leader.term < self.epoch:
+        if leader.role != "leader" or leader.term is None or leader.term < self.leader_epoch:
             return
         term = (leader.term, leader.times_led.get(leader.term, 0))
         for offset in range(leader.start, leader.mark):
@@ -404,7 +404,7 @@ class NaiveModel:
 
     def decide(self, leader: Replica) -> None:
         isr = leader.wish
-        if isr is None or leader.term != self.epoch:
+        if isr is None or leader.term != self.leader_epoch:
             return
         if leader.version_of_partition != self.partition_epoch:
             return
@@ -416,7 +416,7 @@ class NaiveModel:
             self.remember_elr(set(self.isr), isr, None, set(), self.leader)
             if self.v < (3, 6) and not isr >= leader.isr:
                 order = [n for n in self.names if n in isr]
-                self.register(self.leader, order, self.epoch + 1, False, None)
+                self.register(self.leader, order, self.leader_epoch + 1, False, None)
                 return
         self.write_isr(leader, isr)
 
@@ -441,8 +441,8 @@ class NaiveModel:
                 self.take_mark(f, answer["mark"])
             self.common(f, *answer["diverging"])
             return
-        for offset, epoch, content in answer["records"]:
-            self.put(f, offset, epoch, content)
+        for offset, leader_epoch, content in answer["records"]:
+            self.put(f, offset, leader_epoch, content)
         self.take_mark(f, answer["mark"])
         self.raise_start(f, min(answer["start"], f.mark))
 
@@ -463,19 +463,19 @@ class NaiveModel:
         elif leader.start > f.end:
             self.restart_log(f, leader.start)
 
-    def common(self, f: Replica, epoch: int | None, end: int | None) -> bool:
+    def common(self, f: Replica, leader_epoch: int | None, end: int | None) -> bool:
         """One round of KIP-279; False when another is needed."""
         if end is None:
             self.cut(f, f.mark)
             return True
-        if epoch is None:
+        if leader_epoch is None:
             self.cut(f, min(end, f.end))
             return True
-        mine = self.end_of_epoch(f, epoch)
+        mine = self.end_of_epoch(f, leader_epoch)
         if mine[1] is None:
             self.cut(f, min(end, f.end))
             return True
-        if mine[0] != epoch:
+        if mine[0] != leader_epoch:
             self.cut(f, min(mine[1], f.end))
             return False
         self.cut(f, min(mine[1], end, f.end))
@@ -499,13 +499,13 @@ class NaiveModel:
                     return
             if leader.role != "leader":
                 return
-            epoch, end = self.end_of_epoch(leader, last)
+            leader_epoch, end = self.end_of_epoch(leader, last)
             if self.v < (2, 0):
                 self.cut(f, f.mark if end is None else min(end, f.end))
                 f.truncating = False
             else:
                 before = (f.end, list(f.cache))
-                f.truncating = not self.common(f, epoch, end)
+                f.truncating = not self.common(f, leader_epoch, end)
                 if before == (f.end, f.cache):
                     return
 
@@ -550,9 +550,9 @@ class NaiveModel:
             raise Cannot
         if not r.clean:
             for offset in sorted(r.records):
-                epoch = r.records[offset][0]
-                if not r.cache or epoch > r.cache[-1][0]:
-                    r.cache.append((epoch, offset))
+                leader_epoch = r.records[offset][0]
+                if not r.cache or leader_epoch > r.cache[-1][0]:
+                    r.cache.append((leader_epoch, offset))
         r.cache = [(e, s) for e, s in r.cache if s < r.end] if self.epochs else []
         r.mark = min(r.mark_on_disk, r.end)
         if self.v >= (2, 4):
@@ -608,7 +608,7 @@ class NaiveModel:
         isr = [n for n in self.names if n in members or n == name]
         self.active.add(name)
         hears = settings["deliver"].split(",") if "deliver" in settings else self.names
-        self.register(name, isr, self.epoch + 1, False, hears)
+        self.register(name, isr, self.leader_epoch + 1, False, hears)
 
     def elect_by_rule(self, cause: str) -> None:
         unclean = self.unclean or cause == "unclean"
@@ -621,7 +621,7 @@ class NaiveModel:
         good = [n for n in self.names if n in self.isr and n in self.active]
         if cause == "preferred":
             if self.names[0] in good and self.names[0] != self.leader:
-                self.register(self.names[0], list(self.isr), self.epoch + 1, False, None)
+                self.register(self.names[0], list(self.isr), self.leader_epoch + 1, False, None)
             return
         live = [n for n in self.names if n in self.active]
         if good:
@@ -630,10 +630,10 @@ class NaiveModel:
             leader, isr, recovering = live[0], [live[0]], self.v >= (3, 2)
         else:
             if self.leader is not None:
-                self.register(None, list(self.isr), self.epoch + 1, False, None)
+                self.register(None, list(self.isr), self.leader_epoch + 1, False, None)
             return
         if (leader, isr) != (self.leader, self.isr):
-            self.register(leader, isr, self.epoch + 1, recovering, None)
+            self.register(leader, isr, self.leader_epoch + 1, recovering, None)
 
     def do_fence(self, arguments: list[str], settings: dict[str, str]) -> None:
         name = arguments[0]
@@ -650,7 +650,7 @@ class NaiveModel:
             if len(self.isr) == 1 and (self.v >= (1, 1) or not self.unclean):
                 return
             left = [n for n in self.isr if n != name]
-            self.register(self.leader, left, self.epoch + 1, False, None)
+            self.register(self.leader, left, self.leader_epoch + 1, False, None)
 
     def do_unfence(self, arguments: list[str], settings: dict[str, str]) -> None:
         self.active.add(arguments[0])
@@ -714,17 +714,22 @@ class NaiveModel:
             self.elr, self.last_known = set(), None
         if not raised and before == (order, self.elr, self.last_known):
             return
-        self.register(leader, order, self.epoch + int(raised), recovering, None)
+        self.register(leader, order, self.leader_epoch + int(raised), recovering, None)
 
     def register(
         self,
         leader: str | None,
         isr: list[str],
-        epoch: int,
+        leader_epoch: int,
         recovering: bool,
         hears: list[str] | None,
     ) -> None:
-        self.leader, self.isr, self.epoch, self.recovering = leader, isr, epoch, recovering
+        self.leader, self.isr, self.leader_epoch, self.recovering = (
+            leader,
+            isr,
+            leader_epoch,
+            recovering,
+        )
         if leader is not None:
             self.last_elected = leader
         self.partition_epoch += 1
@@ -738,9 +743,9 @@ class NaiveModel:
         for r in hears:
             if not r.running or r.alone:
                 continue
-            if r.term is not None and r.term > self.epoch:
+            if r.term is not None and r.term > self.leader_epoch:
                 continue
-            if r.term == self.epoch and r.version_of_partition == self.partition_epoch:
+            if r.term == self.leader_epoch and r.version_of_partition == self.partition_epoch:
                 continue
             if r.name == self.leader:
                 self.lead(r)
@@ -752,17 +757,17 @@ class NaiveModel:
         self.settle()
 
     def lead(self, r: Replica) -> None:
-        if r.role == "leader" and r.term == self.epoch:
+        if r.role == "leader" and r.term == self.leader_epoch:
             r.version_of_partition, r.isr, r.wish = self.partition_epoch, set(self.isr), None
             self.move_mark(r)
             return
         old = r.known if r.role == "leader" else {}
-        r.role, r.leader, r.term = "leader", r.name, self.epoch
+        r.role, r.leader, r.term = "leader", r.name, self.leader_epoch
         r.version_of_partition, r.isr, r.wish = self.partition_epoch, set(self.isr), None
         r.truncating, r.checked_against, r.answer = False, None, None
         r.first_of_term = r.end
         if self.since("2.0.1", "2.1.0"):
-            self.remember_epoch(r, self.epoch, r.end)
+            self.remember_epoch(r, self.leader_epoch, r.end)
         r.known = {}
         for name in self.names:
             if name == r.name:
@@ -816,23 +821,27 @@ class NaiveModel:
 
     def follow(self, r: Replica) -> None:
         led = r.role == "leader"
-        repeated = r.role == "follower" and r.term == self.epoch and r.leader == self.leader
+        repeated = r.role == "follower" and r.term == self.leader_epoch and r.leader == self.leader
         r.role = "follower"
         if led:
             self.answer_producers(r)
-        r.leader, r.term, r.version_of_partition = self.leader, self.epoch, self.partition_epoch
+        r.leader, r.term, r.version_of_partition = (
+            self.leader,
+            self.leader_epoch,
+            self.partition_epoch,
+        )
         r.known, r.wish, r.isr = {}, None, set()
         if self.leader is None or repeated:
             return
         r.fetching = True
         old = r.checked_against
-        r.checked_against = (self.leader, self.epoch)
+        r.checked_against = (self.leader, self.leader_epoch)
         if old is None:
             due = True
         elif self.v >= (2, 1):
-            due = self.epoch > old[1]
+            due = self.leader_epoch > old[1]
         elif self.since("2.0.1", "2.1.0"):
-            due = self.leader != old[0] or self.epoch > old[1] + 1
+            due = self.leader != old[0] or self.leader_epoch > old[1] + 1
         else:
             due = self.leader != old[0]
         if due:

@@ -198,7 +198,7 @@ def difference(machine: Machine, naive: NaiveModel) -> str | None:
     )
     ours = (
         naive.leader,
-        naive.epoch,
+        naive.leader_epoch,
         naive.partition_epoch,
         naive.isr,
         naive.elr,
