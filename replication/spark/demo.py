@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from replication.paths import project_root
-from replication.spark import session
-from replication.spark.tables import Store
+from replication.spark import session, views
 
 INCIDENT = "tests/incidents/unclean_election__4.1.1"
 PROPERTIES = "conf/spark-defaults.conf"
@@ -84,7 +83,7 @@ def _ask(tables: Path) -> None:
     os.environ["PYSPARK_SUBMIT_ARGS"] = arguments
     spark = session.start("replication-analyzer demo")
     try:
-        Store(spark, tables.absolute()).register_views()
+        views.opened(spark, tables.absolute()).register()
         for question, sql in QUESTIONS:
             frame = spark.sql(sql)
             rows = [[_cell(value) for value in row] for row in frame.collect()]

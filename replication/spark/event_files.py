@@ -98,6 +98,27 @@ def next_slice(path: Path, taken: int, settled: bool) -> Slice | None:
     return Slice(str(path), LINES, taken, end) if end > taken else None
 
 
+def still_readable(part: Slice) -> Slice:
+    """The slice, or a refusal of its file: it is gone, or Parquet with broken pages."""
+    path = Path(part.path)
+    rows = 0
+    if part.format == REFUSED:
+        return part
+    try:
+        if path.stat().st_size < part.end_byte:
+            reason = f"it was cut to {path.stat().st_size} bytes before it was read"
+            return _refused(path, part.end_byte, "unreadable_file", reason, 0)
+        if part.format == PARQUET:
+            with pq.ParquetFile(path) as file:
+                rows = file.metadata.num_rows
+                for _ in file.iter_batches(batch_size=10_000):
+                    pass
+    except (OSError, pa.ArrowException) as error:
+        reason = f"it cannot be read: {str(error).splitlines()[0]}"
+        return _refused(path, part.end_byte, "unreadable_file", reason, rows)
+    return part
+
+
 def _refused(path: Path, size: int, code: str, reason: str, rows: int) -> Slice:
     return Slice(str(path), REFUSED, 0, size, code, reason, rows)
 

@@ -4,12 +4,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replication.spark import event_frames, quarantine
-from replication.spark.event_files import SLICE_DDL, Slice
+from replication.spark.event_files import SLICE_DDL, Slice, still_readable
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
@@ -66,15 +67,22 @@ class Ingest:
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
         slices: list[Slice] = []
-        delivered: DataFrame | None
         if "value" in frame.columns:
-            delivered = event_frames.of_kafka(frame)
+            delivered: DataFrame | None = event_frames.of_kafka(frame)
+            figures = self._write_events(delivered, writer, micro_batch_id)
         else:
             slices = [Slice(**row.asDict()) for row in frame.collect()]
-            delivered = event_frames.of_slices(session, slices)
-        figures: dict[str, Any] = {"rows_in": 0, "quarantined": 0, "applied": 0}
-        if delivered is not None:
-            figures |= self._write_events(delivered, writer, micro_batch_id)
+            try:
+                delivered = event_frames.of_slices(session, slices)
+                figures = self._write_events(delivered, writer, micro_batch_id)
+            except (OSError, PySparkException):
+                # Some file is not what it was when it was admitted: the others are read again.
+                checked = [still_readable(part) for part in slices]
+                if checked == slices:
+                    raise
+                slices = checked
+                delivered = event_frames.of_slices(session, slices)
+                figures = self._write_events(delivered, writer, micro_batch_id)
         refusals = quarantine.of(delivered, slices, int(figures["quarantined"]))
         try:
             if refusals.rescued:
@@ -92,9 +100,11 @@ class Ingest:
         self.progress.report(QUERY, micro_batch_id, figures)
 
     def _write_events(
-        self, delivered: DataFrame, writer: Writer, micro_batch_id: int
+        self, delivered: DataFrame | None, writer: Writer, micro_batch_id: int
     ) -> dict[str, Any]:
         """Writes the rows that fit and counts all in the same pass."""
+        if delivered is None:
+            return {"rows_in": 0, "quarantined": 0}
         counters = event_frames.counters()
         repeated = self._may_be_repeated and self.store.is_written(
             "replica_events", writer, micro_batch_id

@@ -56,7 +56,7 @@ def write(
     session: SparkSession, store: Store, refusals: Refusals, writer: Writer, micro_batch_id: int
 ) -> None:
     """Appends the refusals of a micro-batch to the table; nothing where there are none."""
-    if not refusals.rows:
+    if not refusals.rows and not refusals.files:
         return
     columns = contracts.tables()[TABLE].columns
     given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")

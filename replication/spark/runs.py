@@ -10,6 +10,7 @@ import json
 import os
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,30 @@ class Run:
         return Writer(self.name, self.number, self.query, self.token, f"{self.query}/{query_id}")
 
 
-def enter(store: Store, checkpoint_dir: Path, query: str, new_run: str | None) -> Run:
+def enter(
+    store: Store,
+    checkpoint_dir: Path,
+    query: str,
+    new_run: str | None,
+    fixed: Mapping[str, int] | None = None,
+) -> Run:
     """The run that query goes on with, or the one that starts now, noted in the tables.
 
-    Raises TablesError where tables and checkpoint do not belong together.
+    fixed: settings that must stay what they were when the run started. Raises TablesError where
+    tables and checkpoint do not belong together, or such a setting has changed.
     """
     folder = checkpoint_dir / query
     newest = store.newest_batches().get(query)
     noted = _noted(folder)
+    fixed = dict(fixed or {})
     if noted is None:
-        return _started(store, folder, query, newest, new_run)
+        return _started(store, folder, query, newest, new_run, fixed)
+    for name, value in fixed.items():
+        if noted.get("fixed", {}).get(name, value) != value:
+            raise TablesError(
+                f"{name} is {noted['fixed'][name]} for the life of {folder}, not {value}: "
+                f"leave it, or delete {folder} and start anew with --new-run NAME"
+            )
     if newest is not None and newest["token"] != noted["token"]:
         raise TablesError(
             f"{folder} belongs to run {noted['run']!r}, but {store.folder} was last written by run "
@@ -91,7 +106,14 @@ def _named(store: Store, folder: Path, query: str, newest: Any, new_run: str | N
     return Run(query, name, number, uuid.uuid4().hex, folder, True)
 
 
-def _started(store: Store, folder: Path, query: str, newest: Any, new_run: str | None) -> Run:
+def _started(
+    store: Store,
+    folder: Path,
+    query: str,
+    newest: Any,
+    new_run: str | None,
+    fixed: dict[str, int],
+) -> Run:
     if newest is not None and new_run is None:
         raise TablesError(
             f"{store.folder} was written by run {newest['run']!r} of the {query} query, whose "
@@ -100,9 +122,9 @@ def _started(store: Store, folder: Path, query: str, newest: Any, new_run: str |
         )
     run = _named(store, folder, query, newest, new_run)
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"run": run.name, "run_number": run.number, "token": run.token})
+    note = {"run": run.name, "run_number": run.number, "token": run.token, "fixed": fixed}
     partial = folder / "run.json.partial"
-    partial.write_text(text, encoding="utf-8")
+    partial.write_text(json.dumps(note), encoding="utf-8")
     os.replace(partial, folder / "run.json")
     store.finish(run.writer("start"), START, {})
     return run

@@ -18,7 +18,6 @@ def start(name: str) -> SparkSession:
     store is not RocksDB. Sets nothing: settings in code would silently beat `--conf`.
     """
     spark = SparkSession.builder.appName(name).getOrCreate()
-    spark.sparkContext.setLogLevel("WARN")
     problem = _problem(spark)
     if problem:
         spark.stop()

@@ -26,6 +26,8 @@ FLAGS = (
     "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
     "starting_offsets", "fail_on_data_loss",
 )  # fmt: skip
+# A micro-batch that is cut off is done again at the next start; ending between two is tidier.
+LAST_MICRO_BATCH_SECONDS = 60.0
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 
 
@@ -151,7 +153,8 @@ class StreamJob:
 
     def _enter(self, store: Store, new_run: str | None) -> tuple[runs.Run, runs.Run]:
         reading = runs.enter(store, self.checkpoint_dir, ingest.QUERY, new_run)
-        folding = runs.enter(store, self.checkpoint_dir, fold_stream.QUERY, new_run)
+        fixed = {"state_shards": self.settings.state_shards}
+        folding = runs.enter(store, self.checkpoint_dir, fold_stream.QUERY, new_run, fixed)
         if new_run is not None and new_run not in (reading.name, folding.name):
             raise TablesError(
                 f"--new-run {new_run!r}: {self.checkpoint_dir} goes on with run {folding.name!r}. "
@@ -171,12 +174,9 @@ class StreamJob:
     def _wait(self, query: StreamingQuery) -> None:
         while query.isActive:
             if self.stop.asked:
-                query.stop()
-                return
+                break
             query.awaitTermination(1)
-        failure = query.exception()
-        if failure is not None:
-            raise failure
+        _end(query)
 
     def _follow(
         self,
@@ -192,11 +192,7 @@ class StreamJob:
             if admission is not None:
                 admission.admit()
         for query in queries:
-            if query.isActive:
-                query.stop()
-            failure = query.exception()
-            if failure is not None:
-                raise failure
+            _end(query)
 
     def _finish(
         self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run
@@ -207,6 +203,18 @@ class StreamJob:
         for line in totals(store, reading, folding):
             self.progress.say(line)
         self.progress.say(f"tables: {self.tables}")
+
+
+def _end(query: StreamingQuery) -> None:
+    """Ends a query between two micro-batches if it can; raises what it failed with."""
+    deadline = time.monotonic() + LAST_MICRO_BATCH_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if query.isActive:
+        query.stop()
+    failure = query.exception()
+    if failure is not None:
+        raise failure
 
 
 def totals(store: Store, reading: runs.Run, folding: runs.Run) -> list[str]:

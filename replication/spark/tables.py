@@ -217,18 +217,6 @@ class Store:
         reader = self.spark.read.format("delta").option("versionAsOf", cut[table])
         return reader.load(self.path(table))
 
-    def register_views(self) -> None:
-        """Makes every table of schemas/ a temporary view of this session, all at one cut."""
-        cut = self.cut()
-        known = contracts.tables()
-        for table in known.values():
-            made = (self.folder / table.name / "_delta_log").is_dir()
-            if table.written != "view" and made:
-                self.at_cut(table.name, cut).createOrReplaceTempView(table.name)
-        for table in known.values():
-            if table.sql is not None:
-                self.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {table.name} AS {table.sql}")
-
 
 def first_commit(table: contracts.Table) -> str:
     """The actions of the commit that makes an empty Delta table (protocol: reader 1, writer 2)."""

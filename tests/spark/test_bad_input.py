@@ -183,6 +183,21 @@ def test_an_event_without_an_identity_gets_the_one_of_its_content(
     assert {r["event_id"] for r in stored} == {e.event_id for e in GOOD}
 
 
+def test_a_parquet_file_with_a_broken_page_is_quarantined_and_the_others_are_read(
+    spark: SparkSession, folder: Path
+) -> None:
+    write_events(folder / "in" / "a.parquet", GOOD[:20])
+    write_events(folder / "in" / "b.parquet", GOOD[20:])
+    data = bytearray((folder / "in" / "b.parquet").read_bytes())
+    data[4:400] = b"\xff" * 396
+    (folder / "in" / "b.parquet").write_bytes(bytes(data))
+    said = run_stream(spark, folder)
+    assert f"= 20 applied + 0 duplicates + {len(GOOD) - 20} quarantined + 0 held" in said
+    (row,) = rows(spark, folder / "tables", "quarantine")
+    assert row["origin"] == str(folder / "in" / "b.parquet")
+    assert "cannot be read" in row["reason"]
+
+
 def test_an_empty_folder_is_said(spark: SparkSession, folder: Path) -> None:
     assert f"no event files in {folder / 'in'} yet" in run_stream(spark, folder)
     with pytest.raises(SourceError, match="no event files"):

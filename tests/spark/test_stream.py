@@ -1,6 +1,10 @@
 """The stream, the replay and the laptop tool give one answer, however the events come."""
 
+import io
 import json
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,9 @@ from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import import_evidence
 from replication.protocol.bounded import fold_all
 from replication.protocol.events import Event
+from replication.spark import settings, views
+from replication.spark.progress import Progress
+from replication.spark.stream import Stop, StreamJob
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
 from tests.spark.jobs_in_process import ANSWERS, answers, rows, run_replay, run_stream
@@ -186,11 +193,43 @@ def test_a_new_import_of_a_higher_generation_replaces_the_answer(
         same_rows(rows(spark, folder / "tables", table), laptop(new, table))
 
 
+def test_a_stream_with_an_interval_follows_until_it_is_stopped(
+    spark: SparkSession, folder: Path
+) -> None:
+    events = made_trace(0)
+    write_events(folder / "in" / "0.jsonl", events[:30])
+    said, stop = io.StringIO(), Stop()
+    chosen = settings.load({"trigger": "500 ms", "poll_seconds": "0.2", "settle_seconds": "0"})
+    job = StreamJob(spark, folder / "tables", folder / "checkpoint", chosen, Progress(said), stop)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(job.run, folder / "in", None)
+        waited_for(lambda: "fold micro-batch 0" in said.getvalue(), running)
+        write_events(folder / "in" / "1.jsonl", events[30:])
+        waited_for(lambda: "fold micro-batch 1" in said.getvalue(), running)
+        stop.asked = True
+        running.result(300)
+    for table in ANSWERED:
+        same_rows(rows(spark, folder / "tables", table), laptop(events, table))
+    assert f"in all: {len(events)} rows = {len(events)} applied" in said.getvalue()
+    with pytest.raises(TablesError, match="state_shards is 16 for the life of"):
+        run_stream(spark, folder, state_shards="8")
+
+
+def waited_for(reached: Callable[[], bool], running: "Future[None]") -> None:
+    """Waits until it is so; fails with what the job failed with."""
+    deadline = time.monotonic() + 600
+    while not reached():
+        assert time.monotonic() < deadline
+        if running.done():
+            running.result()
+        time.sleep(0.2)
+
+
 def test_every_table_of_the_contract_is_there_for_sql(
     spark: SparkSession, undisturbed: Path
 ) -> None:
     store = Store(spark, undisturbed / "tables")
-    store.register_views()
+    views.opened(spark, undisturbed / "tables").register()
     spans = spark.sql("SELECT replica, first_offset, end_offset FROM replica_log_spans").collect()
     assert {(r.replica, r.first_offset) for r in spans} >= {(1, 0), (2, 0), (3, 0)}
     for table in (*ANSWERS, "replica_events", "quarantine", "isr_and_leadership", "_batches"):
