@@ -248,15 +248,15 @@ def _by_request(
     f = fact.fields
     if f.get("leader") is None or f.get("leader_epoch") is None:
         return None
-    role["epoch"] = f["leader_epoch"]
     if f["leader"] == broker:
-        role["leads"] = True
         if leader_lines:
+            # It leads from its own line on: until then its fetchers still append.
             return None
+        role.update(leads=True, epoch=f["leader_epoch"])
         return ev.BecameLeader(broker, f["leader_epoch"], partition_epoch=f.get("partition_epoch"))
-    role["leads"] = False
     if follower_lines:
         return None
+    role.update(leads=False, epoch=f["leader_epoch"])
     return ev.BecameFollower(
         broker, f["leader_epoch"], f["leader"], partition_epoch=f.get("partition_epoch")
     )
@@ -280,7 +280,7 @@ def _high_watermark_loaded(broker: int, fact: LogLineFact, role: dict[str, Any])
 
 def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
-    role.update(leads=True, leader_epoch=f["leader_epoch"])
+    role.update(leads=True, epoch=f["leader_epoch"])
     return ev.BecameLeader(
         broker,
         f["leader_epoch"],
@@ -292,7 +292,7 @@ def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.F
 
 def _became_follower(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
-    role.update(leads=False, leader_epoch=f["leader_epoch"])
+    role.update(leads=False, epoch=f["leader_epoch"])
     return ev.BecameFollower(
         broker,
         f["leader_epoch"],

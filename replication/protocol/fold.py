@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from replication.protocol import events as ev
-from replication.protocol.model import EpochEntry, Span, clipped, normalized, overlaps, uncovered
 from replication.protocol.divergence import declared_behaviour
+from replication.protocol.model import EpochEntry, Span, clipped, normalized, overlaps, uncovered
 from replication.protocol.replica_log import ReplicaLog
 from replication.protocol.topic_partition import (
     Copy,
@@ -657,7 +657,8 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.stopped = fact.stopped
     replica.as_of = event_id
     replica.observed_at = event.observed_at
-    replica.known_log_end_offset = fact.log_end_offset
+    # Whether less than before is a loss of storage, the next start will tell.
+    replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
     if fact.epoch_entries is not None:
         replica.epoch_entries = list(fact.epoch_entries)
     else:
