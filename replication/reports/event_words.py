@@ -75,6 +75,10 @@ def offset_range(first: int, end: int) -> str:
     return f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}"
 
 
+def _is(first: int, end: int) -> str:
+    return "is" if end == first + 1 else "are"
+
+
 def brokers(numbers: Iterable[int]) -> str:
     """A set of brokers as Kafka's tools print it."""
     return "{" + ", ".join(str(n) for n in numbers) + "}"
@@ -207,7 +211,7 @@ def _truncated(fact: ev.Truncated, before: State) -> str:
     if end is not None and end > target:
         return (
             f"broker {fact.replica} cuts its log from {end} to {target}{why}: "
-            f"{offset_range(target, end)} are dropped"
+            f"{offset_range(target, end)} {_is(target, end)} dropped"
         )
     return f"broker {fact.replica} cuts its log at {target}{why}; nothing known is dropped"
 
@@ -268,7 +272,8 @@ def _log_start(fact: ev.LogStartAdvanced, before: State) -> str:
 
 def _acknowledged(fact: ev.RecordsAcknowledged, before: State) -> str:
     return (
-        f"a producer is told that {offset_range(fact.first_offset, fact.end_offset)} are "
+        f"a producer is told that {offset_range(fact.first_offset, fact.end_offset)} "
+        f"{_is(fact.first_offset, fact.end_offset)} "
         f"written (acks={fact.acks})"
     )
 

@@ -24,6 +24,8 @@ ROUTINE = frozenset({
     "high_watermark_advanced", "coverage_declared",
 })  # fmt: skip
 
+CRASHES = ("process_crash", "power_loss", "disk_loss")
+
 # One span as it is shown: leader epoch, first offset, end offset, content, and whether its records
 # were seen (True) or only follow from the log's end and the leader epochs known (False).
 ShownSpan = tuple[int | None, int, int, int | None, bool]
@@ -139,7 +141,7 @@ def _mark(event: ev.Event, before: State) -> str | None:
                 return UNCLEAN if fact.election_kind == "unclean" else ELECTION
             return ISR if event_words.isr_changed(fact, before.registration) else None
         case ev.ReplicaStopped(reason=reason):
-            return STOP if reason == "clean" else CRASH
+            return CRASH if reason in CRASHES else STOP
         case ev.ReplicaStarted():
             return START
         case ev.Truncated():
@@ -156,7 +158,8 @@ def _note_status(event: ev.Event, status: dict[int, str]) -> None:
     """What each broker was last seen doing with this partition."""
     match event.fact:
         case ev.ReplicaStopped(replica=replica, reason=reason):
-            status[replica] = "stopped" if reason == "clean" else "crashed"
+            known = {"clean": "stopped", "unknown": "down"}
+            status[replica] = known.get(reason, "crashed")
         case ev.ReplicaStarted(replica=replica):
             status[replica] = "started"
         case ev.BecameLeader(replica=replica):

@@ -56,7 +56,7 @@ def page(
             page_words.figures(answer),
             page_words.keep_safe(data.ranked),
             page_words.what_happened(data.ranked, page_words.Seen(data.places, data.moments)),
-            _overview(len(data.ranked)),
+            _overview(data),
             _part("panel.html"),
             page_words.not_known(answer),
             page_words.read_from(answer, data.left_out, data.root, data.span),
@@ -76,7 +76,7 @@ def headline(answer: dict[str, Any], data: PageData) -> str:
     """What is wrong in one sentence, naming the place where there is just one."""
     damaged = [p for p in data.ranked if p.damage not in ("undecided", "fine")]
     if not damaged:
-        return words.headline(answer)
+        return words.headline(answer).rstrip(".")
     parts = []
     for statuses, end in (
         (("lost", "undetermined"), "lost"),
@@ -144,9 +144,12 @@ def _embedded(data: PageData) -> str:
     )
 
 
-def _overview(count: int) -> str:
+def _overview(data: PageData) -> str:
     """The list of partitions; one partition needs none."""
+    count = len(data.ranked)
+    damaged = count > 0 and data.ranked[0].damage != "fine"
     frame = _part("overview.html").replace("{count}", f"{count:,}")
+    frame = frame.replace("{heading}", "Partitions, worst first" if damaged else "Partitions")
     return frame.replace("{shown}", "hidden" if count == 1 else "")
 
 

@@ -125,7 +125,7 @@ def header(answer: dict[str, Any], title: str) -> str:
     lines = "".join(f"<p class=facts>{escaped(f)}</p>" for f in facts[:5])
     more = len(facts) - 5
     lines += f"<p class=facts>and {more} more clusters</p>" if more > 0 else ""
-    return f"<header><p class=kicker>Kafka replication incident</p><h1>{title}</h1>{lines}</header>"
+    return f"<header><p class=kicker>Kafka replication report</p><h1>{title}</h1>{lines}</header>"
 
 
 def figures(answer: dict[str, Any]) -> str:
@@ -277,7 +277,11 @@ def _copies(loss: dict[str, Any], seen: Seen, forms: dict[str, str]) -> str:
             text = f"Broker {copy['replica']}: in its log"
         else:
             text = f"Broker {copy['replica']}: in an older copy among the evidence"
-        item = escaped(text) + (f" (<span class=place>{escaped(place)}</span>)" if place else "")
+        item = escaped(text)
+        if place:
+            item += f" (<span class=place>{escaped(place)}</span>)"
+        elif copy["as_of"]:
+            item += f", as of {escaped(copy['as_of'])}"
         if copy["destroyed_when"]:
             item += f". Destroyed when {escaped(copy['destroyed_when'])}"
         items.append(f"<li>{item}.</li>")
@@ -367,7 +371,7 @@ def not_known(answer: dict[str, Any]) -> str:
             f"<li><h3>{escaped(INVARIANT_SENTENCES.get(invariant, invariant))}? "
             f"<span class=where>{escaped(some)}</span></h3>"
             f"<p>Not decided: {escaped(first['reason'])}"
-            f"{' (in the first of them)' if count > 1 else ''}.<br>"
+            f"{' (in the first of them)' if len({v['reason'] for v in same}) > 1 else ''}.<br>"
             f"<span class=settle>Would settle it: {escaped(settle)}.</span></p></li>"
         )
     return (
@@ -381,8 +385,10 @@ def read_from(
 ) -> str:
     """What was read, what could not be, and what this page leaves out."""
     counts = answer["input"]
+    files = counts["files"]
+    gave = "There were" if files is None else f"{files:,} files were read and gave"
     sentences = [
-        f"{counts['files']:,} files were read and gave {counts['events']:,} events: "
+        f"{gave} {counts['events']:,} events: "
         f"{counts['applied']:,} counted, {counts['duplicates']:,} were duplicates, "
         f"{counts['quarantined']:,} quarantined, {counts['held']:,} held back behind a gap."
     ]

@@ -10,7 +10,7 @@ from replication.reports.page import page
 from replication.spark import views
 from replication.spark.incident_page import answer_of, events_of
 from replication.spark.tables import TablesError
-from tests.spark.jobs_in_process import run_replay, run_stream
+from tests.spark.jobs_in_process import run_replay
 
 pytestmark = pytest.mark.spark
 INCIDENTS = Path(__file__).parents[1] / "incidents"
@@ -40,14 +40,14 @@ def test_it_is_the_page_of_diagnose(
     target = folder / "page.html"
     cli.main(["diagnose", str(dump), "--report", str(target)])
     expected = without_quotes(without_evidence(target.read_text(encoding="utf-8")))
-    run_stream(spark, folder)
-    made = from_tables(spark, folder / "tables")
+    run_replay(spark, folder, keep_events=True)
+    made = from_tables(spark, folder / "replayed")
     assert without_quotes(without_evidence(made)) == expected
     assert "<article" in made
 
 
 def without_quotes(text: str) -> str:
-    """Lines of evidence are quoted where the files can still be read, which is not the same call."""
+    """Lines of evidence are quoted by the command alone: here nobody reads them again."""
     head, *parts = text.split(',"quotes":{')
     return head + "".join(part.partition("}")[2] for part in parts)
 
@@ -56,7 +56,7 @@ def test_without_events_it_says_so(spark: SparkSession, folder: Path) -> None:
     dump = folder / "in" / "events.jsonl"
     cli.main(["import", str(INCIDENTS / NAMES[0]), "--out", str(dump)])
     run_replay(spark, folder)
-    text = from_tables(spark, folder / "tables")
+    text = from_tables(spark, folder / "replayed")
     assert "No partition is told event by event" in text
     assert "<article" in text
 
@@ -64,6 +64,6 @@ def test_without_events_it_says_so(spark: SparkSession, folder: Path) -> None:
 def test_a_topic_that_is_not_there_is_named(spark: SparkSession, folder: Path) -> None:
     dump = folder / "in" / "events.jsonl"
     cli.main(["import", str(INCIDENTS / NAMES[0]), "--out", str(dump)])
-    run_stream(spark, folder)
+    run_replay(spark, folder, keep_events=True)
     with pytest.raises(TablesError, match="no topic nowhere"):
-        from_tables(spark, folder / "tables", "nowhere")
+        from_tables(spark, folder / "replayed", "nowhere")

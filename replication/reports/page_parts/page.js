@@ -254,7 +254,7 @@
       return `leader${inEpoch}${late ? " (superseded)" : ""}`;
     }
     if (status === "follower") return `follower${inEpoch}`;
-    return { stopped: "stopped", crashed: "crashed", started: "running, role not known yet",
+    return { stopped: "stopped", crashed: "crashed", down: "not running", started: "running, role not known yet",
       "": "seen, role not known" }[status] || status;
   }
 
@@ -404,7 +404,7 @@
         const words = epoch === null ? "leads" : `leads epoch ${epoch}`;
         if (to - from > words.length * 6.6 + 22) svg.append(shape("text", { x: from + 8, y: y + 4, class: "small" }, words));
       } else {
-        const down = status === "stopped" || status === "crashed" || status === "";
+        const down = ["stopped", "crashed", "down", ""].includes(status);
         svg.append(shape("line", { x1: from, x2: to, y1: y, y2: y, class: down ? "down" : "up" }));
       }
     };
@@ -599,7 +599,7 @@
       state && (state.losses || state.divergences) ? swatch("lost, missing or different in the end", box("lost")) : null,
     ];
     const marks = { election: "election", unclean: "unclean election", leaderless: "no leader", isr: "ISR change", crash: "crash",
-      stop: "clean stop", start: "start", cut: "log cut", copy: "copy of the log", removed: "log start moves" };
+      stop: "stop", start: "start", cut: "log cut", copy: "copy of the log", removed: "log start moves" };
     const used = new Set(told.moments.map((m) => m[MARK]));
     for (const [mark, words] of Object.entries(marks)) {
       if (used.has(mark)) items.push(swatch(words, shape("g", { class: "mark" }, markOf(mark, 11, 7))));

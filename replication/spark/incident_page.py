@@ -1,0 +1,227 @@
+"""What jobs/report.py does: the incident page from the Delta tables, read at one cut.
+
+The page is that of `diagnose --report` on the same events: the answer is put together from the
+answer tables, and the most damaged partitions' events come from replica_events.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from replication.protocol import wire
+from replication.protocol.bounded import Identity, identity_of
+from replication.protocol.events import Event
+from replication.protocol.judge import INVARIANTS
+from replication.reports import page_data
+from replication.reports.answer import FORMAT_VERSION
+from replication.reports.evidence_lines import read_lines
+from replication.reports.page import write_page
+from replication.spark import contracts, fold_stream, session, views
+from replication.spark.failures import first_cause
+from replication.spark.session import SessionError
+from replication.spark.tables import BATCHES, TablesError
+from replication.spark.views import Opened
+
+EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+# Events that are fetched for the stories; the page shows fewer. One partition is always fetched.
+MOST_EVENTS = 400_000
+MOST_PARTITIONS = 2_000
+IDENTITY = ("cluster_id", "topic", "topic_id", "partition")
+NOT_DESCRIBED: dict[str, Any] = {"versions": [], "kind": None}
+ORDER = {module.__name__.rpartition(".")[2]: i for i, module in enumerate(INVARIANTS)}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of jobs/report.py."""
+    made = argparse.ArgumentParser(
+        prog="report.py",
+        description="One self-contained HTML page about what the tables say now.",
+        epilog="Exit status: 0 the page was written, 2 the call or the tables are unusable, "
+        "4 a defect of this tool.",
+    )
+    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument("--out", required=True, type=Path, metavar="FILE.html")
+    made.add_argument("--topic", metavar="NAME", help="only this topic")
+    return made
+
+
+def main(argv: list[str]) -> int:
+    """Runs the job; returns the exit status."""
+    flags = parser().parse_args(argv)
+    try:
+        spark = session.start("replication-analyzer report")
+    except SessionError as error:
+        return _refused(error, EXIT_UNUSABLE)
+    try:
+        found = views.opened(spark, flags.tables.absolute())
+        answer = answer_of(found, flags.topic)
+        write_page(flags.out, answer, events_of(found, answer), read_lines)
+        print(f"report.py: {flags.out}", file=sys.stderr)
+        return EXIT_OK
+    except TablesError as error:
+        return _refused(error, EXIT_UNUSABLE)
+    except OSError as error:
+        return _refused(f"--out {flags.out}: {error.strerror}", EXIT_UNUSABLE)
+    except PySparkException as error:
+        return _refused(first_cause(error), EXIT_DEFECT)
+    finally:
+        spark.stop()
+
+
+def _refused(reason: object, status: int) -> int:
+    print(f"report.py: {reason}", file=sys.stderr)
+    return status
+
+
+def answer_of(found: Opened, topic: str | None = None) -> dict[str, Any]:
+    """The outward contract's answer as the tables hold it, but for elections.
+
+    Raises TablesError where the tables have no partition of that topic.
+    """
+    verdicts = _rows(found, "verdicts", topic)
+    if not verdicts:
+        raise TablesError(f"no topic {topic} in {found.store.folder}")
+    verdicts.sort(key=lambda v: (*page_data.identity_of(v), ORDER.get(v["invariant"], len(ORDER))))
+    partitions = _partitions(verdicts, _rows(found, "replica_states", topic))
+    return {
+        "format_version": FORMAT_VERSION,
+        "clusters": _clusters(found, partitions),
+        "input": _counts(found),
+        "partitions": partitions,
+        "verdicts": verdicts,
+        "losses": _rows(found, "loss_ledger", topic),
+        "divergences": _rows(found, "divergences", topic),
+        "findings": _rows(found, "findings", topic),
+    }
+
+
+def _rows(found: Opened, table: str, topic: str | None) -> list[dict[str, Any]]:
+    """A table's answer columns, by identity; rows of one partition stay in their order."""
+    frame = found.frame(table)
+    if topic is not None:
+        frame = frame.filter(F.col("topic") == topic)
+    names = [c.name for c in contracts.tables()[table].answer_columns]
+    rows = [row.asDict(recursive=True) for row in frame.select(*names).collect()]
+    return sorted(rows, key=page_data.identity_of)
+
+
+def _partitions(
+    verdicts: list[dict[str, Any]], replicas: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    partitions: dict[Identity, dict[str, Any]] = {}
+    unseen = ("leader", "leader_epoch", "isr", "assigned_replicas", "min_insync_replicas")
+    for verdict in verdicts:
+        partitions.setdefault(
+            page_data.identity_of(verdict),
+            {
+                **{name: verdict[name] for name in IDENTITY},
+                **dict.fromkeys(unseen),
+                "replicas": [],
+                "elections": [],
+                "truncations": [],
+            },
+        )
+    for row in sorted(replicas, key=lambda r: (*page_data.identity_of(r), r["replica"])):
+        partition = partitions[page_data.identity_of(row)]
+        partition |= {name: row[name] for name in unseen}
+        spans = [[s["leader_epoch"], s["first_offset"], s["end_offset"]] for s in row["spans"]]
+        kept = ("replica", "log_start_offset", "log_end_offset", "high_watermark", "as_of",
+                "stopped")  # fmt: skip
+        partition["replicas"].append({**{name: row[name] for name in kept}, "spans": spans})
+        partition["truncations"] += [{"replica": row["replica"], **t} for t in row["truncations"]]
+    return list(partitions.values())
+
+
+def _clusters(found: Opened, partitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Versions and controllers as events describe them, brokers as replicas name them."""
+    brokers: dict[str | None, set[int]] = {}
+    for partition in partitions:
+        own = brokers.setdefault(partition["cluster_id"] or None, set())
+        own.update(r["replica"] for r in partition["replicas"])
+    told = found.frame("replica_events").filter(F.col("kind") == "partition_described")
+    rows = (
+        told.groupBy("cluster_id")
+        .agg(F.collect_set("kafka_version").alias("versions"), F.max("controller").alias("kind"))
+        .collect()
+    )
+    described = {row["cluster_id"] or None: row.asDict() for row in rows}
+    return [
+        {
+            "cluster_id": cluster,
+            "kafka_versions": sorted(described.get(cluster, NOT_DESCRIBED)["versions"]),
+            "controller": described.get(cluster, NOT_DESCRIBED)["kind"],
+            "brokers": sorted(brokers[cluster]),
+        }
+        for cluster in sorted(brokers, key=lambda c: c or "")
+    ]
+
+
+def _counts(found: Opened) -> dict[str, Any]:
+    sums = found.store.sums(found.run, fold_stream.QUERY)
+    refused = found.frame("quarantine").select("origin", "origin_line", "event_id", "reason")
+    places = refused.orderBy("origin", "origin_line", "event_id").limit(1_000).collect()
+    return {
+        "files": None,
+        "events": sums["rows_in"],
+        "applied": sums["applied"],
+        "duplicates": sums["duplicates"] + sums["superseded"],
+        "quarantined": sums["quarantined"],
+        "held": sums["held"],
+        "unreadable": [
+            {
+                "path": row["origin"],
+                "where": f"line {row['origin_line']}" if row["origin_line"] else row["event_id"],
+                "reason": row["reason"],
+            }
+            for row in places
+        ],
+    }
+
+
+def events_of(found: Opened, answer: dict[str, Any]) -> Mapping[Identity, list[Event]]:
+    """The events of the most damaged partitions, as many as the page could need."""
+    events = found.frame("replica_events").filter(F.col("run").isin(_runs(found)))
+    by = [F.coalesce(F.col(n), F.lit("")).alias(n) for n in ("cluster_id", "topic", "topic_id")]
+    counted = events.groupBy(*by, "partition").count().collect()
+    size = {tuple(row[name] for name in IDENTITY): row["count"] for row in counted}
+    wanted: set[Identity] = set()
+    total = 0
+    for partition in page_data.partitions(answer):
+        count = size.get(partition.identity, 0)
+        if wanted and (total + count > MOST_EVENTS or len(wanted) >= MOST_PARTITIONS):
+            break
+        if count:
+            wanted.add(partition.identity)
+            total += count
+    return _fetched(found, events, wanted)
+
+
+def _runs(found: Opened) -> list[str]:
+    """The newest run of each query."""
+    rows = found.frame(BATCHES).groupBy("query").agg(F.max_by("run", "run_number")).collect()
+    return [row[1] for row in rows]
+
+
+def _fetched(found: Opened, events: Any, wanted: Iterable[Identity]) -> dict[Identity, list[Event]]:
+    keys = sorted(wanted)
+    if not keys:
+        return {}
+    schema = "c STRING, t STRING, i STRING, p BIGINT"
+    chosen = F.broadcast(found.store.spark.createDataFrame(keys, schema))
+    same = (
+        (F.coalesce(F.col("cluster_id"), F.lit("")) == F.col("c"))
+        & (F.col("topic") == F.col("t"))
+        & (F.coalesce(F.col("topic_id"), F.lit("")) == F.col("i"))
+        & (F.col("partition") == F.col("p"))
+    )
+    result: dict[Identity, list[Event]] = {}
+    rows = events.join(chosen, same, "left_semi").select(*wire.COLUMNS)
+    for row in rows.toLocalIterator():
+        event = wire.from_row(row.asDict(recursive=True))
+        result.setdefault(identity_of(event), []).append(event)
+    return result
