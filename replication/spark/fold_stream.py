@@ -73,8 +73,11 @@ class Fold:
         return triggered(writer, self.settings).start()
 
     def _events(self) -> DataFrame:
-        files = str(self.settings.fold_max_files_per_trigger)
-        reader = self.spark.readStream.format("delta").option("maxFilesPerTrigger", files)
+        limits = {
+            "maxFilesPerTrigger": str(self.settings.fold_max_files_per_trigger),
+            "maxBytesPerTrigger": str(self.settings.fold_max_bytes_per_trigger),
+        }
+        reader = self.spark.readStream.format("delta").options(**limits)
         events = reader.load(self.store.path("replica_events"))
         events = events.filter(F.col("run") == self.ingest_run)
         shards = self.settings.state_shards

@@ -26,6 +26,7 @@ class Settings:
     max_files_per_trigger: int
     max_offsets_per_trigger: int
     fold_max_files_per_trigger: int
+    fold_max_bytes_per_trigger: int
     settle_seconds: float
     poll_seconds: float
     state_shards: int

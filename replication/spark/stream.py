@@ -23,6 +23,7 @@ from replication.spark.tables import Store, TablesError
 
 FLAGS = (
     "trigger", "max_files_per_trigger", "max_offsets_per_trigger", "fold_max_files_per_trigger",
+    "fold_max_bytes_per_trigger",
     "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
     "starting_offsets", "fail_on_data_loss",
 )  # fmt: skip
