@@ -11,10 +11,9 @@ COUNTED = ("rows_in", "applied", "duplicates", "quarantined", "held", "supersede
 
 @dataclass
 class Progress:
-    """The sums of a job by query, and where its lines go."""
+    """Where a job's lines go."""
 
     out: TextIO = field(default_factory=lambda: sys.stderr)
-    sums: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def say(self, text: str) -> None:
         """One line of progress or of notes."""
@@ -22,29 +21,17 @@ class Progress:
 
     def report(self, query: str, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
         """The line of one micro-batch; its figures are changes, as in `_batches`."""
-        sums = self.sums.setdefault(query, dict.fromkeys(COUNTED, 0))
-        for name in COUNTED:
-            sums[name] += int(figures.get(name) or 0)
         seconds = max(int(figures.get("milliseconds") or 0), 1) / 1000
         rows = int(figures.get("rows_in") or 0)
+        count = {name: int(figures.get(name) or 0) for name in COUNTED}
         words = [f"{query} micro-batch {micro_batch_id}: {rows} in"]
-        shown: tuple[str, ...] = (
-            "applied",
-            "duplicates",
-            "quarantined",
-            "held",
-            "superseded",
-            "findings",
-        )
-        if query == "ingest":
-            shown = ("quarantined",)
-        words += [
-            f"{int(figures[name]):+d} {name}"
-            if name in ("held", "findings")
-            else f"{int(figures[name])} {name}"
-            for name in shown
-            if figures.get(name)
-        ]
+        if query != "ingest":
+            words += [f"{count['applied']} applied", f"{count['duplicates']} duplicates"]
+        words.append(f"{count['quarantined']} quarantined")
+        if count["superseded"]:
+            words.append(f"{count['superseded']} superseded")
+        if query != "ingest":
+            words += [f"held {count['held']:+d}", f"findings {count['findings']:+d}"]
         newest = figures.get("newest_event_time")
         if newest is not None:
             words.append(f"newest event {moment(int(newest))}")
