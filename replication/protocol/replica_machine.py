@@ -135,7 +135,7 @@ def advance_high_watermark(world: World, leader: Broker) -> None:
                 replica in leader.isr,
                 replica in counted,
                 caught_up,
-                replica in world.controller.active,
+                _may_join(world, leader, replica, follower),
             )
         )
     value = high_watermark_of_leader(
@@ -148,6 +148,17 @@ def advance_high_watermark(world: World, leader: Broker) -> None:
     )
     _set_high_watermark(world, leader, value)
     answer_producers(world, leader)
+
+
+def _may_join(world: World, leader: Broker, replica: int, follower: Follower) -> bool:
+    """Whether a replica outside the ISR is one that the leader could propose."""
+    if replica not in world.controller.active:
+        return False
+    if leader.behaviour.controller == "zookeeper":
+        return True
+    if not leader.behaviour.has("isr_needs_broker_epoch"):
+        return True
+    return follower.broker_epoch == world.broker(replica).broker_epoch
 
 
 def _set_high_watermark(world: World, broker: Broker, value: int) -> None:

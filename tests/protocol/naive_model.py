@@ -93,7 +93,14 @@ class NaiveModel:
         if self.since("2.0.1", "2.1.0"):
             first.cache = [(0, 0)]
         first.known = {
-            n: {"end": None, "caught_up": self.now, "fetched": 0, "seen": None, "sent": None}
+            n: {
+                "end": None,
+                "caught_up": self.now,
+                "fetched": 0,
+                "seen": None,
+                "sent": None,
+                "life": None,
+            }
             for n in names[1:]
         }
         self.terms[(0, names[0])] = 0
@@ -208,6 +215,8 @@ class NaiveModel:
                 outsider = self.v >= (0, 10, 2) and near
                 if self.v >= (3, 6):
                     outsider = outsider and name in self.active
+                    if self.kraft:
+                        outsider = outsider and k["life"] == self.replicas[name].life
                 if member or outsider:
                     unknown = k["end"] is None or lowest is None
                     lowest = None if unknown else min(lowest, k["end"])
@@ -370,6 +379,7 @@ class NaiveModel:
         known["seen"] = max(leader.end, known["seen"] or 0)
         known["fetched"] = self.now
         known["end"] = f.end
+        known["life"] = f.life
         may = f.name not in self.counted(leader) and f.end >= leader.mark
         if self.since("2.0.1", "2.1.0"):
             may = may and f.end >= leader.first_of_term
@@ -780,6 +790,7 @@ class NaiveModel:
                     "fetched": time,
                     "seen": r.end,
                     "sent": None,
+                    "life": old[name]["life"],
                 }
             else:
                 r.known[name] = {
@@ -788,6 +799,7 @@ class NaiveModel:
                     "fetched": 0,
                     "seen": None,
                     "sent": None,
+                    "life": None,
                 }
         self.begin_term(r)
         self.move_mark(r)
