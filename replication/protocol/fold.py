@@ -543,7 +543,9 @@ def _promise_committed(
     # Before KIP-320 a follower fetches on from a leader whose newer epoch it has not heard of: the
     # epoch it knows does not bound when its high watermark was reached. For records that the
     # evidence does not show, nothing else does.
-    bounded = by_term is not None and (replica.role == "leader" or _fences(state))
+    # A broker that last led is bounded by the epoch it led in.
+    led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
+    bounded = by_term is not None and (led or _fences(state))
     if how in ("load", "start_line"):
         if not bounded:
             return

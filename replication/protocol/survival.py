@@ -8,9 +8,14 @@ stopped with a lower log end. Everything else is doubt, never absence.
 
 from dataclasses import dataclass, field
 
+from itertools import pairwise
+
 from replication.protocol.model import Span, overlaps, same_record, uncovered
 from replication.protocol.topic_partition import Promise, Replica, State, Term
 from replication.protocol.verdict import Step
+
+
+UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
 
 
 @dataclass(slots=True)
@@ -103,6 +108,38 @@ def term_start(state: State, term: Term) -> int | None:
         if span.leader_epoch == term.leader_epoch
     ]
     return min(starts, default=None)
+
+
+def unwitnessed_election(state: State) -> tuple[Term, Term] | None:
+    """An election that could lose committed records, where nothing tells what was committed.
+
+    A leader from the ISR holds what was committed. Any other may not, and then the high watermark
+    of the leader before it decides: from its copies, its lines or its trace.
+    """
+    terms = state.history.terms
+    for before, term in pairwise(terms):
+        if term.leader == before.leader or term.election_kind not in UNSURE_KINDS:
+            continue
+        start = term_start(state, term)
+        earlier = [t for t in terms if t.order <= before.order]
+        if start is not None and all(term_start(state, t) == start for t in earlier):
+            continue
+        if not any(_witnessed(state, t) for t in earlier if t.leader == before.leader):
+            return before, term
+    return None
+
+
+def _witnessed(state: State, term: Term) -> bool:
+    """Whether the high watermark that a leader reached by the end of its term is known."""
+    if state.coverage.get(("replica_trace", term.leader), (False, None))[0]:
+        return True
+    return any(
+        p.replica == term.leader
+        and p.by_term is not None
+        and p.by_term[0] >= term.leader_epoch
+        and p.span.end_offset > 0
+        for p in state.history.commitments
+    )
 
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:

@@ -4,6 +4,7 @@ Committed: below the high watermark of a valid leader, or acknowledged at acks=a
 Retention, compaction, record deletion and topic deletion are not loss.
 """
 
+from replication.protocol.survival import unwitnessed_election
 from replication.protocol.verdict import Verdict, holds, unknown, violated
 from replication.protocol.view import View
 
@@ -46,6 +47,16 @@ def judge(view: View) -> Verdict:
             "nothing says what was committed: no acknowledgements and no high watermarks",
             ["an acknowledgement log", "replication-offset-checkpoint"],
             missing=True,
+        )
+    unsure = unwitnessed_election(view.state)
+    if unsure is not None:
+        before, term = unsure
+        return unknown(
+            NAME,
+            f"broker {term.leader} took epoch {term.leader_epoch} by an election of kind "
+            f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
+            "had committed before it",
+            [f"the log directory or broker log of broker {before.leader}"],
         )
     count = sum(1 for p in history.acknowledgements if p.how == "acks_all")
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"

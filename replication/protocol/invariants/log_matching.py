@@ -53,7 +53,7 @@ def judge(view: View) -> Verdict:
         a, b, first, end = blind
         return unknown(
             NAME,
-            f"nothing tells the records of replicas {a} and {b} apart at offsets {first}..{end - 1}",
+            f"nothing tells records of replicas {a} and {b} apart at offsets {first}..{end - 1}",
             [f"the log directory of broker {r} as it is now" for r in (a, b)],
         )
     pending = [d for d in view.divergences if d.status == "pending"]
