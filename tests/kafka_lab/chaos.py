@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.kafka_lab import wire
 from tests.kafka_lab.capture import Capture
 from tests.kafka_lab.cluster import Cluster, Plan
 from tests.kafka_lab.experiment import Experiment
@@ -36,6 +37,12 @@ class ChaosPlan:
     cut_chance: float
     copy_chance: float
     live_copy_chance: float
+    empty_disk_chance: float
+    reassign_chance: float
+    idempotent: bool
+    retries: int
+    names: str
+    small_segments: bool
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -57,6 +64,12 @@ class ChaosPlan:
             cut_chance=chance.choice((0.0, 0.3, 0.8)),
             copy_chance=chance.choice((0.5, 1.0)),
             live_copy_chance=chance.choice((0.0, 0.15)),
+            empty_disk_chance=chance.choice((0.0, 0.0, 0.25)),
+            reassign_chance=0.15 if version.at_least(2, 8) and chance.random() < 0.3 else 0.0,
+            idempotent=version.magic == 2 and chance.random() < 0.4,
+            retries=chance.choice((0, 0, 3)),
+            names=chance.choice(("payload_id", "payload_id", "sequence", "offset")),
+            small_segments=chance.random() < 0.3,
         )
 
 
@@ -121,7 +134,9 @@ class Chaos:
         if self.chance.random() < self.plan.live_copy_chance:
             self.capture.copy_disk(broker, "live")
             return
-        if broker in self.frozen:
+        if self.chance.random() < self.plan.reassign_chance:
+            self._reassign()
+        elif broker in self.frozen:
             self._resume(broker)
         elif broker in self.down_since:
             self._start(broker)
@@ -150,11 +165,31 @@ class Chaos:
     def _start(self, broker: int) -> None:
         if broker in self.killed and self.chance.random() < self.plan.cut_chance:
             self._cut(broker)
+        if broker in self.killed and self.chance.random() < self.plan.empty_disk_chance:
+            self.cluster.replace_disk(broker)
         if self.chance.random() < self.plan.copy_chance:
             self.capture.copy_disk(broker, self.chance.choice(LABELS))
         self.killed.discard(broker)
         del self.down_since[broker]
         self.cluster.start_broker(broker, wait=False)
+
+    def _reassign(self) -> None:
+        """Moves a partition to other brokers, if the controller takes the order just now."""
+        partition = self.chance.choice(sorted(self.plan.assignment))
+        factor = len(self.plan.assignment[partition])
+        replicas = self.chance.sample(self.cluster.plan.brokers, factor)
+        request = wire.reassign_request("t", partition, replicas)
+        try:
+            self.cluster.order(
+                "reassign",
+                request,
+                lambda told: told.error_code or told.responses[0].partitions[0].error_code,
+                seconds=1,
+            )
+        except wire.Refused:
+            return
+        self.plan.assignment[partition] = replicas
+        self.cluster.journal.write(action="reassign", partition=partition, replicas=replicas)
 
     def _cut(self, broker: int) -> None:
         data = self.cluster.data(broker)[0]
@@ -171,6 +206,13 @@ class Chaos:
                 self.cluster.journal.write(action="cut_suffix", broker=broker, **vars(cut))
 
 
+def _segment_settings(plan: ChaosPlan) -> dict[str, object]:
+    """Logs of several segments; by size where a size that small is allowed."""
+    if not plan.small_segments:
+        return {}
+    return {"segment_ms": 4000} if plan.version.at_least(4, 0) else {"segment_bytes": 2000}
+
+
 def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
     """One seeded run from start to truth; the evidence is under `directory`/evidence."""
     plan = ChaosPlan.from_seed(seed, version)
@@ -180,7 +222,7 @@ def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
         settings=plan.settings,
         eligible_leader_replicas=plan.eligible_leader_replicas,
     )
-    with Experiment(set_up, directory) as experiment:
+    with Experiment(set_up, directory, names=plan.names) as experiment:
         cluster = experiment.cluster
         cluster.journal.write(action="plan", **{**vars(plan), "version": version.name})
         cluster.create_topic(
@@ -188,6 +230,7 @@ def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
             plan.assignment,
             min_insync_replicas=plan.min_insync_replicas,
             unclean_leader_election_enable=str(plan.unclean).lower(),
+            **_segment_settings(plan),
         )
         load = Load(
             cluster,
@@ -196,6 +239,8 @@ def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
             partitions=tuple(plan.assignment),
             pause=0.25,
             batch=random.Random(seed).choice((1, 1, 2)),
+            idempotent=plan.idempotent,
+            retries=plan.retries,
         )
         chaos = Chaos(plan, cluster, experiment.capture)
         try:

@@ -150,6 +150,28 @@ class Cluster:
         self.processes[broker].resume()
         self.journal.write(action="sigcont", broker=broker)
 
+    def replace_disk(self, broker: int) -> None:
+        """An empty directory for a broker that is down; KRaft wants it formatted anew."""
+        data = self.data(broker)[0]
+        kept = {
+            name: (data / name).read_bytes()
+            for name in ("meta.properties", "bootstrap.checkpoint")
+            if self.version.kraft and (data / name).exists()
+        }
+        shutil.rmtree(data)
+        data.mkdir()
+        self.journal.write(action="empty_disk", broker=broker)
+        for name, content in kept.items():
+            (data / name).write_bytes(content)
+        properties = data / "meta.properties"
+        if properties.exists():
+            lines = properties.read_text().splitlines()
+            renamed = [
+                f"directory.id={random_uuid()}" if "directory.id" in line else line
+                for line in lines
+            ]
+            properties.write_text("\n".join(renamed) + "\n")
+
     def stop_all(self) -> None:
         """A clean end: followers first, so that little leadership moves; then the controller."""
         leaders = {

@@ -18,11 +18,13 @@ from tests.kafka_lab.truth import Excused, PartitionTruth, establish, save_truth
 class Experiment:
     """`directory`/cluster is the machines, `directory`/evidence what an operator takes."""
 
-    def __init__(self, plan: Plan, directory: Path) -> None:
+    def __init__(self, plan: Plan, directory: Path, *, names: str = "payload_id") -> None:
         self.directory = directory
         self.evidence = directory / "evidence"
         self.cluster = Cluster(plan, directory / "cluster")
-        self.acks = AcknowledgementLog(self.evidence / "acks.jsonl")
+        self.acks = AcknowledgementLog(
+            self.evidence / "acks.jsonl", directory / "acknowledgements.jsonl", names
+        )
         self.capture = Capture(self.cluster, self.evidence)
         self.truths: dict[TopicPartition, PartitionTruth] = {}
         self.excused: Excused = lambda payload_id: False
@@ -38,7 +40,7 @@ class Experiment:
         for producer in self._producers:
             producer.close()
         self.cluster.close()
-        self.acks.journal.close()
+        self.acks.close()
 
     @property
     def sampler(self) -> Sampler:
@@ -93,7 +95,9 @@ class Experiment:
         for node in self.cluster.nodes():
             self.capture.copy_disk(node, "final")
         self.capture.copy_logs()
-        self.truths = establish(self.cluster, self.sampler, self.evidence, self.excused)
+        self.truths = establish(
+            self.cluster, self.sampler, self.evidence, self.acks.journal.path, self.excused
+        )
         save_truths(self.directory / "truth.json", self.truths)
 
     def compare(self, name: str) -> tuple[Comparison, dict[str, Any]]:

@@ -4,14 +4,13 @@ A scenario drives one experiment to a situation and checks by the truth that it 
 `diagnose` sees it is judged elsewhere, the same way for all.
 """
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.kafka_lab import tap, wire
-from tests.kafka_lab.cluster import Plan, random_uuid
+from tests.kafka_lab.cluster import Plan
 from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.logs_on_disk import checkpoint_entries
 from tests.kafka_lab.processes import wait_for
@@ -160,32 +159,10 @@ def disk_replaced_by_an_empty_one(lab: Experiment) -> None:
     lab.cluster.wait_for_isr("t", 0, 1, 2)
     producer.must(3, 2)
     lab.capture.copy_disk(3, "broken-disk")
-    _replace_disk(lab, 3)
+    lab.cluster.replace_disk(3)
     lab.cluster.start_broker(3)
     lab.cluster.wait_for_isr("t", 0, 1, 2, 3)
     producer.must(3, 2)
-
-
-def _replace_disk(lab: Experiment, broker: int) -> None:
-    """An empty directory; KRaft wants it formatted, which gives it another directory id."""
-    data = lab.cluster.data(broker)[0]
-    kept = {
-        name: (data / name).read_bytes()
-        for name in ("meta.properties", "bootstrap.checkpoint")
-        if lab.cluster.version.kraft and (data / name).exists()
-    }
-    shutil.rmtree(data)
-    data.mkdir()
-    lab.cluster.journal.write(action="empty_disk", broker=broker)
-    for name, content in kept.items():
-        (data / name).write_bytes(content)
-    properties = data / "meta.properties"
-    if properties.exists():
-        lines = properties.read_text().splitlines()
-        renamed = [
-            f"directory.id={random_uuid()}" if "directory.id" in one else one for one in lines
-        ]
-        properties.write_text("\n".join(renamed) + "\n")
 
 
 def _two_disks(version: Version) -> Plan:
@@ -379,14 +356,12 @@ def zombie_leader(lab: Experiment) -> None:
     lab.cluster.wait_for_isr("t", 0, 1, 2, 3)
     time.sleep(1)
     lab.cluster.freeze(1)
-    waiting = [lab.acks.new_ids("z0", 1) for _ in range(5)]
-    for names in waiting:
-        stale.start(1, names, "1")
+    waiting = [stale.start(1, lab.acks.new_ids("z0", 1), "1") for _ in range(5)]
     lab.cluster.wait_for_leader("t", 0, 2, 3)
     producer.must(6, 2)
     lab.cluster.resume(1)
-    for names in waiting:
-        stale.finish(1, names, "1")
+    for batch in waiting:
+        stale.finish(1, batch)
     lab.cluster.wait_for_isr("t", 0, 1, 2, 3)
     producer.must(3, 2)
 

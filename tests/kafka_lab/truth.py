@@ -94,10 +94,14 @@ def establish(
     cluster: Cluster,
     sampler: Sampler,
     evidence: Path,
+    acknowledgements: Path,
     excused: Excused = lambda payload_id: False,
 ) -> dict[TopicPartition, PartitionTruth]:
-    """The truth of every partition; the cluster is stopped, its disks as it left them."""
-    acks = _acknowledged(evidence / "acks.jsonl")
+    """The truth of every partition; the cluster is stopped, its disks as it left them.
+
+    `acknowledgements` is the laboratory's own log, with every payload id.
+    """
+    acks = _acknowledged(acknowledgements)
     quiet = [line for line in cluster.journal.lines() if line["action"] == "quiet_point"]
     quiet_at = _seconds(quiet[-1]["ts"])
     known = elections(cluster, sampler)
@@ -168,7 +172,10 @@ def judge(view: View, shown: set[str], excused: Excused) -> PartitionTruth:
         notes.append(f"differs outside the ISR: {unsettled}")
     lost: dict[str, list[int]] = {}
     for name in lost_acked:
-        lost.setdefault(acked[name]["acks"], []).append(acked[name]["offset"])
+        offset = acked[name]["offset"]
+        lost.setdefault(acked[name]["acks"], []).append(
+            offset if offset is not None else min(one.offset for one in _seen(view.samples, name))
+        )
     offsets = {
         held.offset
         for name in gone

@@ -17,7 +17,7 @@ from kafka.protocol.admin.topics import (
 )
 from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.protocol.metadata import MetadataRequest
-from kafka.protocol.producer import ProduceRequest
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from tests.kafka_lab.versions import Version
 
@@ -104,6 +104,11 @@ def produce_request(
         timeout_ms=timeout_ms,
         topic_data=[data],
     )
+
+
+def producer_id_request() -> Any:
+    """For an idempotent producer without transactions."""
+    return InitProducerIdRequest(version=0, transactional_id=None, transaction_timeout_ms=60_000)
 
 
 def create_topic_request(
