@@ -64,6 +64,7 @@ class Contents:
     places: dict[str, list[Place]] = field(default_factory=dict)
     unreadable: list[Unreadable] = field(default_factory=list)
     payloads_read: bool = False
+    sequences_read: bool = False
 
 
 @dataclass(slots=True)
@@ -75,12 +76,15 @@ class _Held:
     batch: RecordBatch
 
 
-def identify_contents(copies: list[Copy], *, with_payloads: bool) -> Contents:
-    """Fills each copy's spans with content numbers; with_payloads also indexes record keys.
+def identify_contents(
+    copies: list[Copy], *, with_payloads: bool, with_sequences: bool = False
+) -> Contents:
+    """Fills each copy's spans with content numbers.
 
-    copies: of one incarnation of one topic partition, in a canonical order.
+    copies: of one incarnation of one topic partition, in a canonical order. with_payloads also
+    indexes record keys, with_sequences the sequence numbers of idempotent producers.
     """
-    result = Contents(payloads_read=with_payloads)
+    result = Contents(payloads_read=with_payloads, sequences_read=with_sequences)
     spans: list[list[Span]] = [[] for _ in copies]
     for cell in _cells(copies):
         if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1:
@@ -128,6 +132,10 @@ def _number_by_crc(
         spans[held.copy].append(
             Span(batch.base_offset, batch.end_offset, batch.leader_epoch, content)
         )
+        if result.sequences_read:
+            for offset in range(batch.base_offset, batch.end_offset):
+                place = Place(offset, batch.leader_epoch, content)
+                _index(result, _sequence_at(batch, offset), place)
         if with_payloads and not batch.is_control and (new or _other_epoch(cell, held)):
             for record in _records(held, result):
                 _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
@@ -161,8 +169,26 @@ def _number_by_record(
             spans[held.copy].append(
                 Span(record.offset, record.offset + 1, batch.leader_epoch, content)
             )
+            if result.sequences_read:
+                place = Place(record.offset, batch.leader_epoch, content)
+                _index(result, _sequence_at(batch, record.offset), place)
             if with_payloads and not batch.is_control:
                 _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
+
+
+def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:
+    """The name under which a record of an idempotent producer is indexed (KIP-98)."""
+    return f"\0{producer_id}/{producer_epoch}/{sequence}"
+
+
+def _sequence_at(batch: RecordBatch, offset: int) -> str | None:
+    """The sequence key of one record; None where the batch tells none or has lost records."""
+    if batch.producer_id is None or batch.producer_epoch is None or batch.base_sequence is None:
+        return None
+    if batch.is_control or batch.record_count != batch.end_offset - batch.base_offset:
+        return None
+    sequence = (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
+    return sequence_key(batch.producer_id, batch.producer_epoch, sequence)
 
 
 def _records(held: _Held, result: Contents) -> list[RecordIdentity]:

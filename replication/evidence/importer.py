@@ -356,7 +356,10 @@ class _Joiner:
         payloads = any(a.payload_id for a in evidence.acknowledgements) or any(
             c.payload_id for c in evidence.consumptions
         )
-        evidence.contents = identify_contents(evidence.copies, with_payloads=payloads)
+        sequences = any(a.sequence is not None for a in evidence.acknowledgements)
+        evidence.contents = identify_contents(
+            evidence.copies, with_payloads=payloads, with_sequences=sequences
+        )
 
     def _outlives_history(self, evidence: PartitionEvidence) -> bool:
         """Whether lines name a leader epoch that the metadata log at hand has not reached."""

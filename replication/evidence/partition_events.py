@@ -11,7 +11,14 @@ from typing import Any
 
 from replication.evidence.broker_log import LogLineFact
 from replication.evidence.client_logs import Acknowledgement, Consumption
-from replication.evidence.copies import UNSEEN_CONTENT, Contents, Copy, Place, latest
+from replication.evidence.copies import (
+    UNSEEN_CONTENT,
+    Contents,
+    Copy,
+    Place,
+    latest,
+    sequence_key,
+)
 from replication.evidence.registrations import Recorded
 from replication.protocol import events as ev
 from replication.protocol.model import EpochEntry, clipped
@@ -426,7 +433,7 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else a.payload_id
-        place = _place(evidence.contents, leader, a.offset, payload)
+        place = _place(evidence.contents, leader, a.offset, _name(evidence.contents, a, payload))
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
     for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
@@ -434,7 +441,8 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
         yield _Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
     seen = []
     for c in evidence.consumptions:
-        place = _place(evidence.contents, leader, c.offset, c.payload_id)
+        payload = c.payload_id if evidence.contents.payloads_read else None
+        place = _place(evidence.contents, leader, c.offset, payload)
         if place is not None:
             seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line)))
     for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
@@ -453,13 +461,22 @@ def _repeated(acked: Iterable[Acknowledgement]) -> set[str]:
     return repeated
 
 
+def _name(contents: Contents, a: Acknowledgement, payload: str | None) -> str | None:
+    """By what an acknowledged record is looked for: its payload id, else its sequence number."""
+    if payload is not None and contents.payloads_read:
+        return payload
+    if not contents.sequences_read or a.producer_id is None or a.producer_epoch is None:
+        return None
+    return None if a.sequence is None else sequence_key(a.producer_id, a.producer_epoch, a.sequence)
+
+
 def _place(
-    contents: Contents, leader: Copy | None, offset: int | None, payload: str | None
+    contents: Contents, leader: Copy | None, offset: int | None, name: str | None
 ) -> tuple[int, int | None, int | None] | None:
     """Offset, leader epoch and content of the very record that was promised, as far as known."""
-    if payload is None or not contents.payloads_read:
+    if name is None:
         return None if offset is None else (offset, None, None)
-    places = contents.places.get(payload, [])
+    places = contents.places.get(name, [])
     surviving = [p for p in places if _in_log(leader, p)]
     here = [p for p in places if p.offset == offset]
     for choice in ([p for p in surviving if p.offset == offset], surviving, here, places):
