@@ -52,7 +52,7 @@ lint: $(VENV) ## formatter, linter, types, import contracts
 	$(BIN)/mypy replication $(wildcard jobs/*.py)
 	$(BIN)/lint-imports --no-cache --no-logo
 
-test-fast: lint ## lint, and the tests that start no Java
+test-fast: lint ## lint, and the quick tests that start no Java
 	$(BIN)/python -m pytest -m "not spark and not kafka and not browser"
 
 test: setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker

@@ -20,6 +20,9 @@ from replication.protocol.model import Span, normalized
 UNSEEN_CONTENT = 1 << 31
 """The content of records that were looked for by payload and found in no copy."""
 
+# So many batches without readable records are listed one by one, of all copies together.
+_LISTED = 200
+
 
 @dataclass(slots=True)
 class Copy:
@@ -59,12 +62,18 @@ class Place:
 
 @dataclass(slots=True)
 class Contents:
-    """What reading the copies gave beside their spans."""
+    """What reading the copies gave beside their spans.
+
+    unread: the copies (by path) with records that could not be looked at: a payload that was not
+    found may be among them. damaged: those where not even all headers could be read.
+    """
 
     places: dict[str, list[Place]] = field(default_factory=dict)
     unreadable: list[Unreadable] = field(default_factory=list)
     payloads_read: bool = False
     sequences_read: bool = False
+    unread: set[str] = field(default_factory=set)
+    damaged: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -84,13 +93,14 @@ def identify_contents(
     copies: of one incarnation of one topic partition, in a canonical order. with_payloads also
     indexes record keys, with_sequences the sequence numbers of idempotent producers.
     """
-    result = Contents(payloads_read=with_payloads, sequences_read=with_sequences)
+    result = Contents(sequences_read=with_sequences and bool(copies))
+    result.damaged.update(c.path for c in copies if c.directory.unreadable)
     spans: list[list[Span]] = [[] for _ in copies]
     for cell in _cells(copies):
         if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1:
-            _number_by_crc(cell, spans, result, with_payloads)
+            _number_by_crc(cell, copies, spans, result, with_payloads)
         else:
-            _number_by_record(cell, spans, result, with_payloads)
+            _number_by_record(cell, copies, spans, result, with_payloads)
     for copy, found in zip(copies, spans, strict=True):
         copy.spans = normalized(found)
     return result
@@ -120,44 +130,60 @@ def _held(index: int, copy: Copy) -> Iterator[_Held]:
 
 
 def _number_by_crc(
-    cell: list[_Held], spans: list[list[Span]], result: Contents, with_payloads: bool
+    cell: list[_Held],
+    copies: list[Copy],
+    spans: list[list[Span]],
+    result: Contents,
+    with_payloads: bool,
 ) -> None:
     """Equal boundaries everywhere: equal CRC and size is equal content, whatever the epoch says."""
-    numbers: dict[tuple[int, int], int] = {}
+    alike: dict[tuple[int, int], list[_Held]] = {}
     for held in sorted(cell, key=lambda h: h.copy):
-        batch = held.batch
-        identity = (batch.crc, batch.size)
-        new = identity not in numbers
-        content = numbers.setdefault(identity, len(numbers))
-        spans[held.copy].append(
-            Span(batch.base_offset, batch.end_offset, batch.leader_epoch, content)
-        )
-        if result.sequences_read:
-            for offset in range(batch.base_offset, batch.end_offset):
-                place = Place(offset, batch.leader_epoch, content)
-                _index(result, _sequence_at(batch, offset), place)
-        if with_payloads and not batch.is_control and (new or _other_epoch(cell, held)):
-            for record in _records(held, result):
-                _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
+        alike.setdefault((held.batch.crc, held.batch.size), []).append(held)
+    for content, equals in enumerate(alike.values()):
+        for held in equals:
+            batch = held.batch
+            spans[held.copy].append(
+                Span(batch.base_offset, batch.end_offset, batch.leader_epoch, content)
+            )
+            if result.sequences_read:
+                for offset in range(batch.base_offset, batch.end_offset):
+                    place = Place(offset, batch.leader_epoch, content)
+                    _index(result, _sequence_at(batch, offset), place)
+        if with_payloads and not equals[0].batch.is_control:
+            leader_epochs = dict.fromkeys(h.batch.leader_epoch for h in equals)
+            for record in _records_of_any(equals, copies, result):
+                for leader_epoch in leader_epochs:
+                    _index(result, record.key, Place(record.offset, leader_epoch, content))
 
 
-def _other_epoch(cell: list[_Held], held: _Held) -> bool:
-    """The same content under another epoch in an earlier copy: index that place too."""
-    return any(
-        h.batch.crc == held.batch.crc and h.batch.leader_epoch != held.batch.leader_epoch
-        for h in cell
-        if h.copy < held.copy
-    )
+def _records_of_any(
+    equals: list[_Held], copies: list[Copy], result: Contents
+) -> list[RecordIdentity]:
+    """The records of a batch that several copies hold, from the first that gives them."""
+    for held in equals:
+        records = read_record_identities(held.path, held.batch)
+        if not isinstance(records, Unreadable):
+            result.payloads_read = True
+            return records
+        if len(result.unreadable) < _LISTED and records not in result.unreadable:
+            result.unreadable.append(records)
+    result.unread.update(copies[held.copy].path for held in equals)
+    return []
 
 
 def _number_by_record(
-    cell: list[_Held], spans: list[list[Span]], result: Contents, with_payloads: bool
+    cell: list[_Held],
+    copies: list[Copy],
+    spans: list[list[Span]],
+    result: Contents,
+    with_payloads: bool,
 ) -> None:
     """Boundaries differ: the records decide, offset by offset."""
     numbers: dict[int, dict[int, int]] = {}
     for held in sorted(cell, key=lambda h: (h.copy, h.batch.base_offset)):
         batch = held.batch
-        records = _records(held, result)
+        records = _records_of_any([held], copies, result)
         if not records:
             spans[held.copy].append(
                 Span(batch.base_offset, batch.end_offset, batch.leader_epoch, None)
@@ -189,15 +215,6 @@ def _sequence_at(batch: RecordBatch, offset: int) -> str | None:
         return None
     sequence = (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
     return sequence_key(batch.producer_id, batch.producer_epoch, sequence)
-
-
-def _records(held: _Held, result: Contents) -> list[RecordIdentity]:
-    records = read_record_identities(held.path, held.batch)
-    if isinstance(records, Unreadable):
-        if records not in result.unreadable:
-            result.unreadable.append(records)
-        return []
-    return records
 
 
 def _index(result: Contents, key: str | None, place: Place) -> None:

@@ -423,6 +423,8 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
     known = latest(evidence.copies)
     leaders = [r.fact.leader for r in evidence.recorded if r.fact.leader is not None]
     leader = known.get(leaders[-1]) if leaders else None
+    # Only where all that could lead was looked through, a payload found nowhere is gone.
+    looked_at = [leader] if leader is not None else list(known.values())
     acked = [a for a in evidence.acknowledgements if a.status == "acked" and a.acks != "0"]
     repeated = _repeated(acked)
     if repeated:
@@ -433,7 +435,9 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else a.payload_id
-        place = _place(evidence.contents, leader, a.offset, _name(evidence.contents, a, payload))
+        name = _name(evidence.contents, a, payload)
+        seen_all = _seen_all(evidence.contents, looked_at, by_payload=payload is not None)
+        place = _place(evidence.contents, leader, a.offset, name, seen_all)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
     for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
@@ -442,7 +446,8 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
     seen = []
     for c in evidence.consumptions:
         payload = c.payload_id if evidence.contents.payloads_read else None
-        place = _place(evidence.contents, leader, c.offset, payload)
+        seen_all = _seen_all(evidence.contents, looked_at, by_payload=True)
+        place = _place(evidence.contents, leader, c.offset, payload, seen_all)
         if place is not None:
             seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line)))
     for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
@@ -470,8 +475,18 @@ def _name(contents: Contents, a: Acknowledgement, payload: str | None) -> str | 
     return None if a.sequence is None else sequence_key(a.producer_id, a.producer_epoch, a.sequence)
 
 
+def _seen_all(contents: Contents, copies: list[Copy], *, by_payload: bool) -> bool:
+    """Whether a name that none of the copies showed is in none of them."""
+    hidden = contents.unread | contents.damaged if by_payload else contents.damaged
+    return bool(copies) and not any(c.path in hidden for c in copies)
+
+
 def _place(
-    contents: Contents, leader: Copy | None, offset: int | None, name: str | None
+    contents: Contents,
+    leader: Copy | None,
+    offset: int | None,
+    name: str | None,
+    seen_all: bool,
 ) -> tuple[int, int | None, int | None] | None:
     """Offset, leader epoch and content of the very record that was promised, as far as known."""
     if name is None:
@@ -482,7 +497,7 @@ def _place(
     for choice in ([p for p in surviving if p.offset == offset], surviving, here, places):
         if choice:
             return (choice[0].offset, choice[0].leader_epoch, choice[0].content)
-    return None if offset is None else (offset, None, UNSEEN_CONTENT)
+    return None if offset is None else (offset, None, UNSEEN_CONTENT if seen_all else None)
 
 
 def _in_log(copy: Copy | None, place: Place) -> bool:

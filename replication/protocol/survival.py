@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from itertools import pairwise
 
-from replication.protocol.model import Span, overlaps, same_record, uncovered
+from replication.protocol.model import Span, clipped, overlaps, same_record, uncovered
 from replication.protocol.topic_partition import Promise, Replica, State, Term
 from replication.protocol.verdict import Step
 
@@ -217,7 +217,7 @@ def _compare(
 ) -> Absence | Doubt | None:
     same = same_record(promise.span, held)
     if same is None and promise.span.content is None:
-        same = _by_position(state, promise, held, first, term)
+        same = _by_position(state, promise, held, first, end, term)
     if same is True:
         if term is None:
             return None
@@ -242,7 +242,7 @@ def _compare(
 
 
 def _by_position(
-    state: State, promise: Promise, held: Span, first: int, term: Term | None
+    state: State, promise: Promise, held: Span, first: int, end: int, term: Term | None
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
     if promise.by_term is not None:
@@ -257,7 +257,16 @@ def _by_position(
             return None
     if any(t.to_offset <= first for t in state.history.truncations):
         return None
+    if any(same_record(held, other) is False for other in _all_known(state, first, end)):
+        return None
     return True
+
+
+def _all_known(state: State, first: int, end: int) -> list[Span]:
+    """What any replica holds or held in [first, end), as far as copies and traces show."""
+    logs = [r.log.spans for r in state.replicas.values()]
+    logs += [c.spans for c in state.history.copies]
+    return [span for spans in logs for span in clipped(spans, first, end)]
 
 
 def _in_hole(

@@ -1,0 +1,161 @@
+"""Copies of captured incidents with evidence withheld or altered, and the answers about them.
+
+What the tests of removals, clock skew, damage and layouts share: an incident is copied, changed,
+read and folded; the truth stays what it was.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from replication.evidence.collection import NoEvidence
+from replication.evidence.digest import write_digest
+from replication.evidence.importer import import_evidence
+from replication.protocol.bounded import FoldedPartition, fold_all
+
+INCIDENTS = Path(__file__).parent / "incidents"
+EXPECTED: dict[str, dict[str, dict[str, Any]]] = json.loads(
+    (INCIDENTS / "expected.json").read_text()
+)
+DECIDING = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
+
+Change = Callable[[Path], None]
+
+
+def changed_copy(incident: str, change: Change, into: Path) -> Path:
+    """A copy of the incident's evidence below into, changed."""
+    evidence = into / "evidence"
+    shutil.copytree(INCIDENTS / incident, evidence, ignore=shutil.ignore_patterns("truth.json"))
+    change(evidence)
+    return evidence
+
+
+def folded_with(incident: str, change: Change) -> list[FoldedPartition]:
+    """The changed incident's partitions; none where nothing of the evidence is left."""
+    with tempfile.TemporaryDirectory() as into:
+        evidence = changed_copy(incident, change, Path(into))
+        try:
+            return fold_all(import_evidence([evidence]).events())
+        except NoEvidence:
+            return []
+
+
+def living(folded: list[FoldedPartition], topic_partition: str) -> FoldedPartition | None:
+    """The incarnation of a topic partition that was not deleted; the last if several are left."""
+    found = [
+        f
+        for f in folded
+        if f"{f.identity[1]}-{f.identity[3]}" == topic_partition and not f.state.settings.deleted
+    ]
+    return found[-1] if found else None
+
+
+def verdicts_of(folded: FoldedPartition) -> dict[str, str]:
+    """Every invariant's verdict, with the reason where it is UNKNOWN."""
+    return {
+        v["invariant"]: f"UNKNOWN: {v['reason']}" if v["verdict"] == "UNKNOWN" else v["verdict"]
+        for v in folded.answer.verdicts
+    }
+
+
+def wrong_verdicts(incident: str, topic_partition: str, verdicts: dict[str, str]) -> list[str]:
+    """Verdicts that contradict the ground truth, UNKNOWN never does."""
+    truth = dict(
+        zip(DECIDING, EXPECTED[incident][topic_partition]["verdicts"], strict=True),
+    )
+    wrong = [
+        f"{topic_partition} {name}: {verdicts[name]}, but the truth is {right}"
+        for name, right in truth.items()
+        if verdicts[name] in ("HOLDS", "VIOLATED") and verdicts[name] != right
+    ]
+    return wrong + [
+        f"{topic_partition} {name}: VIOLATED, which no real broker did here"
+        for name, verdict in verdicts.items()
+        if name not in truth and verdict == "VIOLATED" and name not in MAY_BREAK_WITH_THE_REST
+    ]
+
+
+# Consumers are given what was committed: lost with it. No incident has a consumption log.
+MAY_BREAK_WITH_THE_REST = ("consumed_records_survive",)
+
+
+def log_directories(evidence: Path) -> list[Path]:
+    """The copied log directories, by the captures' naming."""
+    return sorted(p for p in evidence.glob("*/disk-*") if p.is_dir())
+
+
+def broker_logs(evidence: Path) -> list[Path]:
+    """The brokers' and controllers' text logs."""
+    return sorted(p for p in evidence.glob("*/*.log*") if p.is_file())
+
+
+def nodes(incident: str) -> list[str]:
+    """The folders of the brokers and controllers."""
+    return sorted(p.name for p in (INCIDENTS / incident).iterdir() if p.is_dir())
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _acknowledgements(evidence: Path) -> None:
+    _remove([evidence / "acks.jsonl"])
+
+
+def _metadata_log(evidence: Path) -> None:
+    _remove(list(evidence.rglob("__cluster_metadata-0")))
+
+
+def _directories(evidence: Path) -> None:
+    _remove(log_directories(evidence))
+
+
+def _logs(evidence: Path) -> None:
+    _remove(broker_logs(evidence))
+
+
+def _older_copies(evidence: Path) -> None:
+    _remove([d for d in log_directories(evidence) if d.name != "disk-final"])
+
+
+def _final_copies(evidence: Path) -> None:
+    _remove([d for d in log_directories(evidence) if d.name == "disk-final"])
+
+
+def digests_for_directories(evidence: Path) -> None:
+    """Every log directory replaced by the digest that a broker's operator would have made."""
+    for directory in log_directories(evidence):
+        with directory.with_name(f"{directory.name}.digest").open("wb") as stream:
+            write_digest(str(directory), stream)
+        shutil.rmtree(directory)
+
+
+def _both(first: Change, second: Change) -> Change:
+    def change(evidence: Path) -> None:
+        first(evidence)
+        second(evidence)
+
+    return change
+
+
+def removals(incident: str) -> Iterator[tuple[str, Change]]:
+    """(what is withheld, how) for one incident; nothing that it does not have."""
+    yield "acknowledgement log", _acknowledgements
+    if any((INCIDENTS / incident).rglob("__cluster_metadata-0")):
+        yield "metadata log", _metadata_log
+    yield "all log directories", _directories
+    yield "all broker logs", _logs
+    yield "older copies", _older_copies
+    yield "final copies", _final_copies
+    for node in nodes(incident):
+        yield node, lambda evidence, node=node: shutil.rmtree(evidence / node)  # type: ignore[misc]
+    yield "directories but for digests", digests_for_directories
+    yield "acknowledgement log and directories", _both(_acknowledgements, _directories)
+    yield "acknowledgement log and broker logs", _both(_acknowledgements, _logs)
