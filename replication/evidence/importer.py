@@ -7,7 +7,7 @@ from pathlib import Path
 
 from replication.evidence.broker_log import LogLineFact
 from replication.evidence.client_logs import Acknowledgement, Consumption
-from replication.evidence.cluster_metadata import MetadataHistory
+from replication.evidence.cluster_metadata import MetadataHistory, PartitionChange
 from replication.evidence.collection import BrokerDirectory, BrokerLog, Collection, collect
 from replication.evidence.copies import Copy, identify_contents
 from replication.evidence.partition_events import PartitionEvidence, events_of
@@ -84,11 +84,50 @@ def import_evidence(
     if len(ids) == 2 and ids[0] == "":
         _adopt_nameless(collection, ids[1])
         ids = ids[1:]
+    nameless = _clusters_of_nameless(collection, ids or [""])
     for cluster_id in ids or [""]:
-        joiner = _Joiner(collection, cluster_id, kafka_version, len(ids) <= 1)
+        joiner = _Joiner(collection, cluster_id, kafka_version, nameless.get(cluster_id, set()))
         clusters.append(joiner.cluster)
         partitions += joiner.join(topic)
     return Import(collection, clusters, partitions, _trace_id(collection), generation)
+
+
+def _clusters_of_nameless(collection: Collection, ids: list[str]) -> dict[str, set[str]]:
+    """Per cluster the client logs and tool outputs that are its: they name no cluster, so where
+    several are at hand each belongs to the one whose brokers' evidence lies nearest to it."""
+    paths = {a.path for a in collection.acknowledgements}
+    paths |= {c.path for c in collection.consumptions}
+    paths |= {d.path for d in collection.descriptions}
+    if len(ids) == 1:
+        return {ids[0]: paths}
+    places: dict[str, list[tuple[str, ...]]] = {}
+    for d in collection.directories:
+        places.setdefault(d.cluster_id, []).append(d.directory.path.parts)
+    for log in collection.logs:
+        places.setdefault(log.cluster_id, []).append(Path(log.path).parts)
+    result: dict[str, set[str]] = {}
+    for path in sorted(paths):
+        parts = Path(path).parts
+        near = {i: max(_shared(parts, p) for p in found) for i, found in places.items()}
+        best = [i for i, depth in near.items() if depth == max(near.values())]
+        if len(best) == 1:
+            result.setdefault(best[0], set()).add(path)
+        else:
+            collection.notes.append(
+                f"{path}: names no cluster and lies equally near to the evidence of several, so "
+                "it was not used"
+            )
+    return result
+
+
+def _shared(a: tuple[str, ...], b: tuple[str, ...]) -> int:
+    """How many leading parts two paths share."""
+    count = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        count += 1
+    return count
 
 
 def _adopt_nameless(collection: Collection, cluster_id: str) -> None:
@@ -123,10 +162,14 @@ class _Joiner:
     """Joins one cluster's evidence."""
 
     def __init__(
-        self, collection: Collection, cluster_id: str, kafka_version: str | None, only: bool
+        self,
+        collection: Collection,
+        cluster_id: str,
+        kafka_version: str | None,
+        nameless: set[str],
     ) -> None:
         self.collection = collection
-        self.only = only
+        self.nameless = nameless
         self.directories = [d for d in collection.directories if d.cluster_id == cluster_id]
         self.logs = [log for log in collection.logs if log.cluster_id == cluster_id]
         self.history: MetadataHistory | None = collection.histories.get(cluster_id)
@@ -249,15 +292,12 @@ class _Joiner:
             if after.topic is None:
                 continue
             self._partition(after.topic, after.topic_id, after.partition)
-        for (topic, topic_id, number), evidence in self.partitions.items():
-            mine = [
-                c
-                for c in self.history.changes
-                if c.after.topic_id == topic_id
-                and c.after.partition == number
-                and c.after.topic == topic
-            ]
-            evidence.recorded = from_metadata(mine, self.history.path)
+        mine: dict[tuple[str | None, str, int], list[PartitionChange]] = {}
+        for change in self.history.changes:
+            after = change.after
+            mine.setdefault((after.topic, after.topic_id, after.partition), []).append(change)
+        for key, evidence in self.partitions.items():
+            evidence.recorded = from_metadata(mine.get(key, []), self.history.path)
             evidence.history_complete = (
                 self.history.first_offset == 0 and self.history.damaged_from is None
             )
@@ -304,21 +344,15 @@ class _Joiner:
                 )
 
     def _take_promises(self) -> None:
-        if not self.only:
-            # Client logs name no cluster; with several clusters at hand they cannot be matched.
-            if self.collection.acknowledgements:
-                self.collection.notes.append(
-                    "acknowledgement logs name no cluster: with evidence of several clusters they "
-                    "were not used"
-                )
-            return
-        for a in self.collection.acknowledgements:
+        acked = [a for a in self.collection.acknowledgements if a.path in self.nameless]
+        seen = [c for c in self.collection.consumptions if c.path in self.nameless]
+        for a in acked:
             self._promised(a).acknowledgements.append(a)
-        for c in self.collection.consumptions:
+        for c in seen:
             self._promised_read(c).consumptions.append(c)
         for evidence in self.partitions.values():
-            evidence.has_acknowledgement_log = self.collection.acknowledgement_logs > 0
-            evidence.has_consumption_log = self.collection.consumption_logs > 0
+            evidence.has_acknowledgement_log = bool(acked)
+            evidence.has_consumption_log = bool(seen)
 
     def _promised(self, a: Acknowledgement) -> PartitionEvidence:
         return self._partition(a.topic, a.topic_id or self._incarnation(a.topic, a.ts), a.partition)
@@ -383,7 +417,7 @@ class _Joiner:
             assigned = recorded.fact.assigned_replicas or assigned
         self._topic_settings(evidence, values)
         for item in self.collection.descriptions:
-            if item.topic != evidence.topic:
+            if item.topic != evidence.topic or item.path not in self.nameless:
                 continue
             if isinstance(item, TopicDescription):
                 if not item.topic_id or item.topic_id == evidence.topic_id:

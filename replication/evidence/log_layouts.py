@@ -495,6 +495,7 @@ class LineReader:
             if header is None:
                 continue
             begin = header.end()
+            logger: str | None
             if block.startswith(_DUMP_TITLE, begin):
                 # One message of many lines; the logger stands behind the last.
                 line, logger = block[begin : _end_of_dump(block, begin)], "KafkaConfig"
