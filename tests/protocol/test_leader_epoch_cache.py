@@ -50,6 +50,8 @@ def test_an_answer_spoken_in_an_old_protocol_names_no_epoch() -> None:
     old = behaviour("2.8.0", "1.1")
 
     assert end_offset_for_epoch(CACHE, 5, LOG_END, old) == EpochEndOffset(None, 30)
+    assert end_offset_for_epoch(CACHE, 1, LOG_END, old) == EpochEndOffset(None, 10)
+    assert end_offset_for_epoch(CACHE, 7, LOG_END, old) == EpochEndOffset(None, LOG_END)
 
 
 def test_assign_from_2_0_1_drops_what_cannot_stay() -> None:

@@ -181,6 +181,7 @@ def test_eligible_leader_replicas() -> None:
 
 def test_broker_registration() -> None:
     assert not broker_registration(None, None)
+    assert not broker_registration(None, 7)
     assert not broker_registration(7, 7)
     assert broker_registration(7, None)
     assert broker_registration(7, 6)
@@ -214,6 +215,8 @@ def test_reassignment() -> None:
     assert reassignment((1, 2), (2, 3), frozenset({1, 2}), 1) == Assignment((1, 2, 3), False, False)
     assert reassignment((1, 2, 3), (2, 3), ALL, 1) == Assignment((2, 3), True, True)
     assert reassignment((1, 2, 3), (2, 3), ALL, 2) == Assignment((2, 3), True, False)
+    exactly = reassignment((1, 2, 3), (2, 3), frozenset({2, 3}), 2)
+    assert exactly == Assignment((2, 3), True, False)
 
 
 def test_topic_identity() -> None:

@@ -32,6 +32,8 @@ def test_high_watermark_of_follower() -> None:
 # what, known leader, known epoch, leader, epoch, due by release
 CHECKS = [
     ("start", None, None, 1, 3, {"0.9.0.1": True, "2.0.1": True, "3.9.1": True}),
+    ("unknown leader", None, 3, 1, 3, {"2.0.1": True, "2.1.0": True}),
+    ("unknown epoch", 1, None, 1, 3, {"2.0.1": True, "2.1.0": True}),
     ("another leader", 2, 2, 1, 3, {"0.9.0.1": True, "2.0.1": True, "2.1.0": True}),
     ("same leader, next epoch", 1, 2, 1, 3, {"1.1.1": False, "2.0.1": False, "2.1.0": True}),
     ("same leader, one missed", 1, 1, 1, 3, {"2.0.0": False, "2.0.1": True, "2.1.0": True}),

@@ -335,6 +335,7 @@ def test_produce_admission() -> None:
 ACKNOWLEDGEMENTS = [
     ("0", 5, 0, 1, 1, 1, True, "none"),
     ("1", 5, 0, 1, 1, 1, True, "NONE"),
+    ("1", 5, 0, 1, 1, 1, False, "NONE"),
     ("all", 5, 4, 2, 2, 1, True, "pending"),
     ("all", 5, 5, 2, 2, 1, True, "NONE"),
     ("all", 5, 5, 1, 2, 1, True, "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),

@@ -73,8 +73,6 @@ def isr_without_dead_broker(
     always_kept: from 1.1 (KAFKA-5083, KAFKA-5642) whatever the setting; before, only with unclean
     election disabled, and a clean candidate was forgotten otherwise.
     """
-    if broker not in isr:
-        return isr
     if len(isr) == 1 and (always_kept or not unclean_leader_election):
         return isr
     return tuple(r for r in isr if r != broker)
