@@ -179,6 +179,8 @@ def _naive_model() -> bool:
 
 
 def _work(mutant: Mutant, answers: "multiprocessing.Queue[str]", first: int) -> None:
+    for name in [n for n in sys.modules if n.startswith(("replication", "tests.protocol."))]:
+        del sys.modules[name]  # What a parent had loaded would hide the mutant.
     sys.meta_path.insert(0, _Instead(mutant))
     for name, catcher in list(zip(CATCHERS, (_unit_tests, _scenarios, _naive_model), strict=True))[
         first:
