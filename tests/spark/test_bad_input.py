@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.protocol import wire
-from replication.protocol.events import Event, HighWatermarkAdvanced
+from replication.protocol.events import Event, HighWatermarkAdvanced, Source
 from replication.spark import settings
 from replication.spark.event_files import SourceError
 from replication.spark.progress import Progress
@@ -41,6 +42,7 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
     "fraction": (line(fetch_offset=7.5).encode(), "fetch_offset is no whole number"),
     "schema version": (line(format_version=2).encode(), "format_version 2 is not 1"),
     "foreign column": (line(acks="all").encode(), "column acks does not belong to"),
+    "unknown column": (line(colour="red").encode(), "unknown column 'colour'"),
     "missing column": (line(leader=None).encode(), "fetch_requested needs leader"),
     "no sequence": (line(sequence=None).encode(), "sequence is missing"),
     "bad grade": (line(grade="hearsay").encode(), "grade 'hearsay'"),
@@ -176,6 +178,11 @@ def test_an_event_without_an_identity_gets_the_one_of_its_content(
     row = wire.json.loads(lines[4])
     del row["event_id"]
     lines[4] = wire.json.dumps(row)
+    # What is null is absent, however it is spaced; a quote and a colon in a text change nothing.
+    lines[5] = wire.json.dumps(wire.json.loads(lines[5]) | {"acks": None, "source_line": None})
+    lines[6] = lines[6][:-1] + ',"error":null}'
+    odd = replace(GOOD[7], source=Source('a":b', 1))
+    lines[7] = wire.to_json(odd)
     (folder / "in" / "a.jsonl").write_text("\n".join(lines) + "\n")
     said = run_stream(spark, folder)
     assert f"= {len(GOOD)} applied + 0 duplicates + 0 quarantined" in said
