@@ -14,11 +14,16 @@ from replication.protocol.topic_partition import Replica, State
 from replication.protocol.versions import Behaviour, behaviour
 
 
+# One release of each truncation rule, for evidence that does not tell its version.
+_EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
+
+
 @dataclass(slots=True)
 class Divergence:
     """Offsets [first_offset, end_offset) at which replicas a and b differ.
 
-    status: settled, pending or header_mismatch.
+    status: settled, pending or header_mismatch. unsure: whether the next truncation removes it
+    depends on a leader's log, or a version, that is not known; then it is called pending.
     """
 
     a: int
@@ -26,6 +31,7 @@ class Divergence:
     first_offset: int
     end_offset: int
     status: str
+    unsure: bool = False
 
 
 def declared_behaviour(state: State) -> Behaviour | None:
@@ -64,16 +70,43 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     """Every difference between the known logs of the partition's replicas."""
     known = comparable(state)
     flags = declared_behaviour(state)
+    possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
     result: list[Divergence] = []
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
-            result += _between(a, b, ref, flags)
+            result += _between(a, b, _kept_both(a, b, ref, known, possible))
     return result
 
 
-def _between(a: Replica, b: Replica, ref: Reference, flags: Behaviour | None) -> list[Divergence]:
+def _kept_both(
+    a: Replica,
+    b: Replica,
+    ref: Reference,
+    known: list[Replica],
+    possible: list[Behaviour],
+) -> tuple[int, int]:
+    """Below which offset a difference of a and b surely stays, and from where it surely goes.
+
+    The two differ where the leader's log or the version is not known: then every replica may lead,
+    by every rule; and a leader whose log nobody has seen may make a follower cut anything.
+    """
+    least = most = None
+    leaders = [ref.replica] if ref.replica is not None else known
+    for leader in leaders:
+        for flags in possible:
+            kept = min(_kept_below(a, leader, flags), _kept_below(b, leader, flags))
+            least = kept if least is None else min(least, kept)
+            most = kept if most is None else max(most, kept)
+    if ref.leader is not None and ref.replica is None:
+        by_rule = {flags.truncation for flags in possible}
+        if by_rule != {"truncate_to_high_watermark"}:
+            least = 0
+    return least or 0, most or 0
+
+
+def _between(a: Replica, b: Replica, kept: tuple[int, int]) -> list[Divergence]:
     start = max(a.log.log_start_offset, b.log.log_start_offset)
-    kept = min(_kept_below(a, ref, flags), _kept_below(b, ref, flags))
+    least, most = kept
     result: list[Divergence] = []
     for first, end, left, right in overlaps(a.log.spans, b.log.spans):
         first = max(first, start)
@@ -84,29 +117,36 @@ def _between(a: Replica, b: Replica, ref: Reference, flags: Behaviour | None) ->
         if same is True or (same is None and not mismatch):
             continue
         parts = (
-            [(first, end, "header_mismatch")]
+            [(first, end, "header_mismatch", False)]
             if mismatch
-            else [(first, min(end, kept), "settled"), (max(first, kept), end, "pending")]
+            else [
+                (first, min(end, least), "settled", False),
+                (max(first, least), min(end, most), "pending", True),
+                (max(first, most), end, "pending", False),
+            ]
         )
-        for x, y, status in parts:
+        for x, y, status, unsure in parts:
             if x < y:
-                _add(result, Divergence(a.replica, b.replica, x, y, status))
+                _add(result, Divergence(a.replica, b.replica, x, y, status, unsure))
     return result
 
 
 def _add(result: list[Divergence], new: Divergence) -> None:
     last = result[-1] if result else None
-    if last and last.end_offset == new.first_offset and last.status == new.status:
+    if (
+        last
+        and last.end_offset == new.first_offset
+        and (last.status, last.unsure) == (new.status, new.unsure)
+    ):
         last.end_offset = new.end_offset
     else:
         result.append(new)
 
 
-def _kept_below(replica: Replica, ref: Reference, flags: Behaviour | None) -> int:
+def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
     """The offset below which the replica's next truncation as a follower keeps its records."""
-    leader = ref.replica
     end = replica.log.log_end_offset
-    if leader is None or flags is None or replica.replica == ref.leader:
+    if replica is leader:
         return end
     if flags.truncation == "truncate_to_high_watermark":
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)

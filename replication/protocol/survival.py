@@ -6,25 +6,28 @@ offset, or the leader took over with its log ending at or below it, or the leade
 stopped with a lower log end. Everything else is doubt, never absence.
 """
 
-from dataclasses import dataclass, field
-
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from replication.protocol.model import Span, clipped, overlaps, same_record, uncovered
 from replication.protocol.topic_partition import Promise, Replica, State, Term
 from replication.protocol.verdict import Step
 
-
 UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
 
 
 @dataclass(slots=True)
 class Reference:
-    """The log that counts now: the current leader's, else that of the last valid leader."""
+    """The log that counts now: the current leader's, else that of the last valid leader.
+
+    candidates: where nothing names a leader, every replica that may be it, if all their logs are
+    known; then only what holds for each of them is decided.
+    """
 
     leader: int | None
     replica: Replica | None
     term: Term | None
+    candidates: list[Replica] = field(default_factory=list)
 
     @property
     def spans(self) -> list[Span]:
@@ -84,7 +87,19 @@ def reference(state: State) -> Reference:
         term = terms[-1]
         leader = term.leader
     replica = state.replicas.get(leader) if leader is not None else None
+    if leader is None:
+        return Reference(None, None, term, _candidates(state))
     return Reference(leader, replica if log_is_known(state, replica) else None, term)
+
+
+def _candidates(state: State) -> list[Replica]:
+    """Every assigned replica, if the assignment and all their logs are known; else none."""
+    assigned = [state.replicas.get(r) for r in state.settings.assigned_replicas or ()]
+    return [r for r in assigned if r is not None] if _all_logs_known(state, assigned) else []
+
+
+def _all_logs_known(state: State, replicas: list[Replica | None]) -> bool:
+    return all(log_is_known(state, r) for r in replicas)
 
 
 def term_start(state: State, term: Term) -> int | None:
@@ -144,6 +159,8 @@ def _witnessed(state: State, term: Term) -> bool:
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
     """What became of one promise: the parts absent from a later leader, and the parts in doubt."""
+    if ref.candidates:
+        return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
     doubts: list[Doubt] = []
     for first, end, term in _first_lacking_terms(state, promise):
@@ -152,6 +169,37 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
                 absences.append(part)
             elif isinstance(part, Doubt):
                 doubts.append(part)
+    return absences, doubts
+
+
+def _fate_by_all(
+    state: State, ref: Reference, promise: Promise
+) -> tuple[list[Absence], list[Doubt]]:
+    """The same where any replica may lead: what every log lacks is absent, what some lack doubt."""
+    by_leader = [fate(state, Reference(r.replica, r, None), promise) for r in ref.candidates]
+    parts: list[Absence | Doubt] = [p for found in by_leader for kind in found for p in kind]
+    borders = sorted({p.first_offset for p in parts} | {p.end_offset for p in parts})
+    absences: list[Absence] = []
+    doubts: list[Doubt] = []
+    for first, end in pairwise(borders):
+        lacking = [
+            a
+            for found, _ in by_leader
+            for a in found
+            if a.first_offset <= first and a.end_offset >= end
+        ]
+        if len(lacking) == len(ref.candidates):
+            absences.append(replace(lacking[0], first_offset=first, end_offset=end))
+        elif any(p.first_offset <= first and p.end_offset >= end for p in parts):
+            doubts.append(
+                Doubt(
+                    first,
+                    end,
+                    promise,
+                    "nothing names the leader, and not every replica is known to hold it",
+                    "the controller's history (metadata log or state-change.log)",
+                )
+            )
     return absences, doubts
 
 
@@ -225,6 +273,14 @@ def _compare(
     if same is False:
         return _absence(state, ref, promise, first, end, term, back=False, final=True, held=held)
     if promise.span.content is not None:
+        if held.content is None:
+            return Doubt(
+                first,
+                end,
+                promise,
+                "nobody saw the content of the record that stands there",
+                f"the log directory of broker {ref.leader} as it is now",
+            )
         return Doubt(
             first,
             end,

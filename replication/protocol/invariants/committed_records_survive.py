@@ -28,6 +28,13 @@ def judge(view: View) -> Verdict:
             f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
+    if view.ref.candidates:
+        return unknown(
+            NAME,
+            "every replica's log holds what is known to be committed, but no controller's history "
+            "tells of elections that may have cost more",
+            ["the controller's history (metadata log or state-change.log)"],
+        )
     if view.ref.replica is None:
         who = (
             "no leader is known"

@@ -56,6 +56,18 @@ def judge(view: View) -> Verdict:
             f"nothing tells records of replicas {a} and {b} apart at offsets {first}..{end - 1}",
             [f"the log directory of broker {r} as it is now" for r in (a, b)],
         )
+    unsure = [d for d in view.divergences if d.unsure]
+    if unsure:
+        d = unsure[0]
+        what = "the Kafka version" if view.ref.replica is not None else "the leader's log"
+        return unknown(
+            NAME,
+            f"replicas {d.a} and {d.b} differ at offsets {d.first_offset}..{d.end_offset - 1}, and "
+            f"whether the next truncation mends it depends on {what}, which is not known",
+            ["broker logs from a start (they print the version)", "--kafka VERSION"]
+            if view.ref.replica is not None
+            else ["the controller's history (metadata log or state-change.log)"],
+        )
     pending = [d for d in view.divergences if d.status == "pending"]
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
