@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 import time
+import zlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -35,6 +36,11 @@ def broker_folder(broker: int) -> Withhold:
     return lambda path: path.parts[0] == f"broker-{broker}"
 
 
+def some_files(remainder: int) -> Withhold:
+    """A third of all files, by a checksum of the name: the same ones every time."""
+    return lambda path: zlib.crc32(str(path).encode()) % 3 == remainder
+
+
 # Given a path relative to the evidence folder: is it withheld?
 WITHHELD: dict[str, Withhold] = {
     "no_acknowledgements": lambda path: path.name == "acks.jsonl",
@@ -51,6 +57,8 @@ WITHHELD: dict[str, Withhold] = {
     "no_broker_1": broker_folder(1),
     "no_broker_2": broker_folder(2),
     "no_broker_3": broker_folder(3),
+    "a_third_gone": some_files(0),
+    "another_third_gone": some_files(1),
     "disks_and_acknowledgements_only": lambda path: (
         is_broker_log(path) or path.name == "describe.txt" or "__cluster_metadata-0" in path.parts
     ),
@@ -98,6 +106,15 @@ def touch_everything(evidence: Path) -> None:
             os.utime(path, (time.time(), time.time()))
 
 
+def rotate_away(evidence: Path) -> None:
+    """The older half of every broker log was deleted by rotation."""
+    for path in sorted(evidence.rglob("*.log*")):
+        if is_broker_log(path.relative_to(evidence)):
+            lines = path.read_bytes().splitlines(keepends=True)
+            path.unlink()
+            path.write_bytes(b"".join(lines[len(lines) // 2 :]))
+
+
 def zip_logs(evidence: Path) -> None:
     """Broker logs as rotation leaves them."""
     for path in sorted(evidence.rglob("*.log*")):
@@ -112,6 +129,7 @@ ALTERED: dict[str, Callable[[Path], None]] = {
     "renamed_folders": rename_folders,
     "one_age": touch_everything,
     "zipped_logs": zip_logs,
+    "older_half_of_logs_gone": rotate_away,
 }
 
 
