@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replication import cli
+from replication.reports.evidence_lines import read_lines
 from replication.reports.page import page
 from replication.spark import views
 from replication.spark.incident_page import answer_of, events_of
@@ -14,8 +15,8 @@ from tests.spark.jobs_in_process import run_replay
 
 pytestmark = pytest.mark.spark
 INCIDENTS = Path(__file__).parents[1] / "incidents"
-# One partition with a loss; several, some with a loss, some without.
-NAMES = ("unclean_election__4.1.1", "chaos__1.1.1__seed39__trace")
+# Two partitions, traced, one of them with a loss.
+NAME = "chaos__1.1.1__seed39__trace"
 
 
 def without_evidence(text: str) -> str:
@@ -25,45 +26,39 @@ def without_evidence(text: str) -> str:
     return head + rest.partition("</section>")[2]
 
 
+def first_difference(one: str, other: str) -> str | None:
+    """Where two texts part, in both; comparing pages as a whole would take pytest minutes."""
+    if one == other:
+        return None
+    at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), -1)
+    return f"{one[at - 40 : at + 80]!r} is not {other[at - 40 : at + 80]!r}"
+
+
 def from_tables(spark: SparkSession, tables: Path, topic: str | None = None) -> str:
     found = views.opened(spark, tables)
     answer = answer_of(found, topic)
-    return page(answer, events_of(found, answer))
+    return page(answer, events_of(found, answer), read_lines)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_it_is_the_page_of_diagnose(
-    spark: SparkSession, folder: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_the_page_of_diagnose(spark: SparkSession, folder: Path) -> None:
     dump = folder / "in" / "events.jsonl"
-    assert cli.main(["import", str(INCIDENTS / name), "--out", str(dump)]) == 0
+    assert cli.main(["import", str(INCIDENTS / NAME), "--out", str(dump)]) == 0
     target = folder / "page.html"
     cli.main(["diagnose", str(dump), "--report", str(target)])
-    expected = without_quotes(without_evidence(target.read_text(encoding="utf-8")))
+    expected = without_evidence(target.read_text(encoding="utf-8"))
     run_replay(spark, folder, keep_events=True)
     made = from_tables(spark, folder / "replayed")
-    assert without_quotes(without_evidence(made)) == expected
+    assert first_difference(without_evidence(made), expected) is None
     assert "<article" in made
-
-
-def without_quotes(text: str) -> str:
-    """Lines of evidence are quoted by the command alone: here nobody reads them again."""
-    head, *parts = text.split(',"quotes":{')
-    return head + "".join(part.partition("}")[2] for part in parts)
+    assert '"quotes":{"' in made
+    with pytest.raises(TablesError, match="no topic nowhere"):
+        from_tables(spark, folder / "replayed", "nowhere")
 
 
 def test_without_events_it_says_so(spark: SparkSession, folder: Path) -> None:
     dump = folder / "in" / "events.jsonl"
-    cli.main(["import", str(INCIDENTS / NAMES[0]), "--out", str(dump)])
+    cli.main(["import", str(INCIDENTS / NAME), "--out", str(dump)])
     run_replay(spark, folder)
     text = from_tables(spark, folder / "replayed")
     assert "No partition is told event by event" in text
     assert "<article" in text
-
-
-def test_a_topic_that_is_not_there_is_named(spark: SparkSession, folder: Path) -> None:
-    dump = folder / "in" / "events.jsonl"
-    cli.main(["import", str(INCIDENTS / NAMES[0]), "--out", str(dump)])
-    run_replay(spark, folder, keep_events=True)
-    with pytest.raises(TablesError, match="no topic nowhere"):
-        from_tables(spark, folder / "replayed", "nowhere")
