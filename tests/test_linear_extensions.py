@@ -64,7 +64,10 @@ def conclusions(folded: FoldedPartition) -> Any:
             (x["first_offset"], x["end_offset"], x["tier"], x["status"], x["cause"], x["contract"])
             for x in answer.losses
         ],
-        [(d["replicas"], d["first_offset"], d["end_offset"], d["status"]) for d in answer.divergences],
+        [
+            (d["replicas"], d["first_offset"], d["end_offset"], d["status"])
+            for d in answer.divergences
+        ],
     )
 
 
