@@ -13,7 +13,6 @@ from replication.protocol.survival import Reference, log_is_known
 from replication.protocol.topic_partition import Replica, State
 from replication.protocol.versions import Behaviour, behaviour
 
-
 # One release of each truncation rule, for evidence that does not tell its version.
 _EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
 
