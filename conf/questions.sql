@@ -1,6 +1,6 @@
 -- Questions people ask, each with the SQL that answers it, over the tables and the documented views.
 --   spark-submit --properties-file conf/spark-defaults.conf jobs/create_views.py --tables DIR
---   spark-sql --properties-file conf/spark-defaults.conf -i DIR/views.sql
+--   spark-sql --properties-file conf/spark-defaults.conf --conf spark.sql.catalogImplementation=in-memory -i DIR/views.sql
 -- A question begins with `-- ?`; its statement ends with a semicolon.
 
 -- ? What is broken, and where?

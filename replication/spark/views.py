@@ -22,6 +22,11 @@ from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 SCRIPT = "views.sql"
+# Temporary views need no metastore; without this spark-sql leaves one where it starts.
+SPARK_SQL = (
+    "spark-sql --properties-file conf/spark-defaults.conf "
+    "--conf spark.sql.catalogImplementation=in-memory"
+)
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,7 @@ def main(argv: list[str]) -> int:
         partial = out.with_name(out.name + ".partial")
         partial.write_text(script(found, flags.follow), encoding="utf-8")
         os.replace(partial, out)
-        print(f"spark-sql --properties-file conf/spark-defaults.conf -i {out}")
+        print(f"{SPARK_SQL} -i {out}")
         return EXIT_OK
     except (TablesError, OSError) as error:
         progress.say(f"create_views.py: {error}")

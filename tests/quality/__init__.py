@@ -1,0 +1,1 @@
+"""Tests of the expectations and of the documented views."""

@@ -1,0 +1,161 @@
+"""On real incidents the suites fail exactly where the ground truth says, and pass elsewhere."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs import check_quality
+from replication.paths import project_root
+from replication.quality import checks, suites
+from replication.quality.checks import Result
+from replication.quality.great_expectations_suite import Judge
+from replication.spark import views
+from replication.spark.tables import RESULTS, Store
+from tests.quality.conftest import EXPECTED, INCIDENTS, incident_of
+
+pytestmark = pytest.mark.spark
+SUITES = suites.load(project_root() / "conf" / "expectations")
+# What the ground truth speaks of. Every other expectation passes on every incident.
+MAY_FAIL = {
+    "no_committed_loss", "no_acknowledged_loss", "no_divergence", "no_unclean_election",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(session: SparkSession, all_incidents: Path) -> dict[str, Result]:
+    found = views.opened(session, all_incidents)
+    judged = checks.run(session, SUITES, found.register(check_quality.KEPT_BELOW), Judge("truth"))
+    assert len({f"{r.suite}.{r.expectation.name}" for r in judged}) == len(judged)
+    return {r.expectation.name: r for r in judged if r.failing or r.expectation.name in MAY_FAIL}
+
+
+def place(row: Mapping[str, Any]) -> tuple[str, str]:
+    """(incident, topic partition) of a failing row."""
+    incident = incident_of(row["topic_partition_id"].split("/")[0])
+    return incident, f"{row['topic']}-{row['partition']}"
+
+
+def truth(place_in_verdicts: int) -> set[tuple[str, str]]:
+    """Where the ground truth has VIOLATED for one of the three deciding invariants."""
+    return {
+        (incident, topic_partition)
+        for incident, partitions in EXPECTED.items()
+        for topic_partition, expected in partitions.items()
+        if expected["verdicts"][place_in_verdicts] == "VIOLATED"
+    }
+
+
+def offsets(result: Result) -> dict[tuple[str, str], list[int]]:
+    found: dict[tuple[str, str], set[int]] = {}
+    for row in result.rows:
+        found.setdefault(place(row), set()).update(range(row["first_offset"], row["end_offset"]))
+    return {where: sorted(numbers) for where, numbers in found.items()}
+
+
+def expected_offsets(*lists: str) -> dict[tuple[str, str], list[int]]:
+    found = {
+        (incident, topic_partition): sorted(o for name in lists for o in expected.get(name, []))
+        for incident, partitions in EXPECTED.items()
+        for topic_partition, expected in partitions.items()
+    }
+    return {where: numbers for where, numbers in found.items() if numbers}
+
+
+def test_nothing_fails_that_the_ground_truth_does_not_speak_of(results: dict[str, Result]) -> None:
+    assert set(results) == MAY_FAIL
+
+
+def test_committed_loss_is_found_where_it_is_and_offset_by_offset(
+    results: dict[str, Result],
+) -> None:
+    result = results["no_committed_loss"]
+    assert {place(row) for row in result.rows} == truth(0)
+    assert offsets(result) == expected_offsets("lost_all")
+    assert all(row["finding_id"] for row in result.rows)
+
+
+def test_acknowledged_loss_is_found_where_it_is_and_offset_by_offset(
+    results: dict[str, Result],
+) -> None:
+    result = results["no_acknowledged_loss"]
+    assert {place(row) for row in result.rows} == truth(1)
+    assert offsets(result) == expected_offsets("lost_all", "lost_one")
+
+
+def test_divergence_is_found_with_its_replicas(results: dict[str, Result]) -> None:
+    rows = results["no_divergence"].rows
+    assert {place(row) for row in rows} == truth(2)
+    found = {place(r): [[r["replicas"], r["first_offset"], r["end_offset"]]] for r in rows}
+    assert found == {
+        (incident, topic_partition): expected["divergent"]
+        for incident, partitions in EXPECTED.items()
+        for topic_partition, expected in partitions.items()
+        if "divergent" in expected
+    }
+
+
+def test_unclean_elections_are_those_that_were_recorded(
+    session: SparkSession, results: dict[str, Result]
+) -> None:
+    recorded = {
+        (incident, e["topic_partition"], e["leader"], e["leader_epoch"])
+        for incident in EXPECTED
+        for e in json.loads((INCIDENTS / incident / "truth.json").read_text())["elections"]
+        if e["kind"] == "unclean"
+    }
+    found = {
+        (*place(row.asDict()), row["leader"], row["leader_epoch"])
+        for row in session.table("unclean_elections").collect()
+    }
+    assert found == recorded
+    assert results["no_unclean_election"].failing == len(recorded)
+
+
+def test_no_row_of_a_healthy_incident_fails(results: dict[str, Result]) -> None:
+    healthy = {
+        incident
+        for incident, partitions in EXPECTED.items()
+        if all(expected["verdicts"] == ["HOLDS"] * 3 for expected in partitions.values())
+    }
+    assert len(healthy) == 8
+    failing = {place(row)[0] for result in results.values() for row in result.rows}
+    assert not failing & healthy
+
+
+def arguments(tables: Path, *more: str) -> Any:
+    return check_quality.parser().parse_args(["--tables", str(tables), *more])
+
+
+def test_the_job_passes_on_a_healthy_stream_and_writes_its_results(
+    session: SparkSession, healthy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check_quality.check(session, arguments(healthy, "--run", "one"), SUITES) == 0
+    total = sum(len(s.expectations) for s in SUITES)
+    said = capsys.readouterr().out
+    assert f"{total} of {total} expectations passed, 0 failed; 2 rows deviate as allowed" in said
+    rows = Store(session, healthy).newest(RESULTS).filter("run = 'one'").collect()
+    assert len(rows) == total
+    assert {(r["outcome"], r["failing"], r["checked_run"]) for r in rows} == {
+        ("passed", 0, "first")
+    }
+    assert {r["checked_micro_batch_id"] for r in rows} == {1}
+
+
+def test_the_job_fails_on_lost_records_writes_rows_and_data_docs(
+    session: SparkSession, all_incidents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = [s for s in SUITES if s.table in ("verdicts", "divergences")]
+    flags = arguments(all_incidents, "--run", "docs", "--data-docs", str(tmp_path / "docs"))
+    assert check_quality.check(session, flags, chosen) == 1
+    assert "FAILED  critical  verdicts.no_committed_loss: 8 rows" in capsys.readouterr().out
+    written = Store(session, all_incidents).newest(RESULTS)
+    loss = written.filter("run = 'docs' AND expectation = 'no_committed_loss'").collect()[0]
+    assert (loss["outcome"], loss["observed_value"], len(loss["failing_rows"])) == ("failed", 8, 8)
+    index = (tmp_path / "docs" / "index.html").read_text()
+    assert "verdicts" in index
+    pages = [p.read_text() for p in (tmp_path / "docs" / "validations").rglob("*.html")]
+    assert any("no_committed_loss: Every record that was committed" in page for page in pages)
