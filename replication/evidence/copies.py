@@ -30,7 +30,8 @@ class Copy:
 
     clean: a clean-shutdown marker lay beside it. metadata_end: how far the controllers' log of the
     same directory reached, which orders copies of one broker in time; registrations: how often the
-    broker had registered by then. spans: filled by `identify_contents`.
+    broker had registered by then. order_known: False where nothing tells which of several copies
+    is the last. spans: filled by `identify_contents`.
     """
 
     broker: int
@@ -44,6 +45,7 @@ class Copy:
     latest_epoch: int = -1
     spans: list[Span] = field(default_factory=list)
     slot: float = 0.0
+    order_known: bool = True
 
     @property
     def path(self) -> str:

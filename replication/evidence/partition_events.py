@@ -173,6 +173,10 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
             source = ev.Source(copy.path)
             add(_observed(copy), copy.latest_timestamp, source, "forensic", moment)
         if position == len(steps):
+            if copies and not copies[-1].order_known:
+                # Another copy may be later: what the last one lacks may have come after it.
+                lived_on = ev.ReplicaStarted(broker, None, None, None, None)
+                add(lived_on, None, ev.Source(copies[-1].path), "forensic", end)
             break
         kind, fact, at, line = steps[position]
         clock = max(clock, float(at or 0))

@@ -83,6 +83,11 @@ def place(copies: list[Copy], lives: list[Life], registrations: int | None = Non
     for copy in copies:
         by_parent.setdefault(str(copy.parent.path), []).append(copy)
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
+    if not lives and not _is_ordered(groups):
+        # The shortest counts as the last: it claims least, and the broker lived on after it.
+        groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
+        for copy in copies:
+            copy.order_known = False
     for position, group in enumerate(groups):
         newest = position == len(groups) - 1
         slot = _slot(group, lives, _lives_by_registration(group, lives, registrations), newest)
@@ -207,6 +212,38 @@ def _fits_end(group: list[Copy], life: Life) -> bool:
         if ends and end is not None and end < ends[-1]:
             return False
     return True
+
+
+def _is_ordered(groups: list[list[Copy]]) -> bool:
+    """Whether what only ever grows tells which copy is the last: a log's end also falls."""
+    return not groups or all(
+        _is_older(group, groups[-1]) or _equal(group, groups[-1]) for group in groups[:-1]
+    )
+
+
+def _is_older(a: list[Copy], b: list[Copy]) -> bool:
+    grows = (
+        (a[0].metadata_end, b[0].metadata_end),
+        (a[0].broker_epoch, b[0].broker_epoch),
+        (a[0].latest_epoch, b[0].latest_epoch),
+        (_log_starts(a), _log_starts(b)),
+    )
+    return any(x is not None and y is not None and x < y for x, y in grows)
+
+
+def _log_starts(group: list[Copy]) -> int:
+    return sum(c.directory.log_start_offset or 0 for c in group)
+
+
+def _equal(a: list[Copy], b: list[Copy]) -> bool:
+    """Whether two copies show the same logs, so that their order says nothing."""
+    held = [{(c.directory.topic, c.directory.partition): _shape(c) for c in g} for g in (a, b)]
+    return held[0] == held[1]
+
+
+def _shape(copy: Copy) -> tuple[object, ...]:
+    d = copy.directory
+    return d.log_start_offset, d.log_end_offset, d.spans, d.max_timestamp, copy.clean
 
 
 def _by_content(a: list[Copy], b: list[Copy]) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from replication.protocol.leader_epoch_cache import EpochCache, end_offset_for_epoch
 from replication.protocol.model import overlaps, same_record
-from replication.protocol.survival import Reference, log_is_known
+from replication.protocol.survival import Reference, lived_on_unseen, log_is_known
 from replication.protocol.topic_partition import Replica, State
 from replication.protocol.versions import Behaviour, behaviour
 
@@ -45,8 +45,12 @@ def declared_behaviour(state: State) -> Behaviour | None:
 
 
 def comparable(state: State) -> list[Replica]:
-    """The assigned replicas whose logs are known."""
-    known = [r for _, r in sorted(state.replicas.items()) if log_is_known(state, r)]
+    """The assigned replicas whose logs are known, and not from before something unseen."""
+    known = [
+        r
+        for _, r in sorted(state.replicas.items())
+        if log_is_known(state, r) and not lived_on_unseen(state, r)
+    ]
     assigned = set(state.settings.assigned_replicas or [r.replica for r in known])
     return [r for r in known if r.replica in assigned]
 

@@ -263,6 +263,14 @@ def _compare(
     held: Span,
     term: Term | None,
 ) -> Absence | Doubt | None:
+    if lived_on_unseen(state, ref.replica):
+        return Doubt(
+            first,
+            end,
+            promise,
+            f"leader {ref.leader} lived on after the copy of its log, and nothing tells how",
+            f"the broker log of broker {ref.leader}",
+        )
     same = same_record(promise.span, held)
     if same is None and promise.span.content is None:
         same = _by_position(state, promise, held, first, end, term)
@@ -295,6 +303,13 @@ def _compare(
         "known by offset alone, and a truncation or epoch start at or below it may have followed",
         "an acknowledgement log with payload ids",
     )
+
+
+def lived_on_unseen(state: State, replica: Replica | None) -> bool:
+    """Whether the log that a copy shows may have been cut since, where no line would tell."""
+    if replica is None or not replica.stale:
+        return False
+    return ("broker_log", replica.replica) not in state.coverage
 
 
 def _by_position(
