@@ -17,6 +17,8 @@ from replication.reports import page_words, words
 from replication.reports.page_data import PageData, Quotes, build
 from replication.reports.safe_text import escaped
 
+# So many partitions are seen at a glance; more can be searched.
+FEW = 8
 PARTS = resources.files("replication.reports") / "page_parts"
 
 
@@ -149,6 +151,7 @@ def _overview(data: PageData) -> str:
     count = len(data.ranked)
     damaged = count > 0 and data.ranked[0].damage != "fine"
     frame = _part("overview.html").replace("{count}", f"{count:,}")
+    frame = frame.replace("{searched}", "" if count > FEW else "hidden")
     frame = frame.replace("{heading}", "Partitions, worst first" if damaged else "Partitions")
     return frame.replace("{shown}", "hidden" if count == 1 else "")
 

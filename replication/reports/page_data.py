@@ -189,7 +189,7 @@ def build(
         for p in ranked
         if p.index in told
         for f in p.findings
-        if (event_id := _telling(f, told[p.index]))
+        if (event_id := _telling(f, p, told[p.index]))
     }
     for partition in ranked:
         if partition.index in told:
@@ -212,24 +212,34 @@ def _common_folder(events: Mapping[Identity, Sequence[Event]]) -> str:
     return f"{folder}/" if folder and folder != "/" else ""
 
 
-def _telling(finding: dict[str, Any], story: dict[str, Any]) -> str | None:
-    """The step of a proof whose moment tells most: what was done, before what was found later."""
-    steps = [
-        (story["events"][s["event_id"]], s["event_id"])
-        for s in finding["witness"]
-        if s["event_id"] in story["events"]
-    ]
-    if not steps:
-        return None
+def _telling(finding: dict[str, Any], partition: Partition, story: dict[str, Any]) -> str | None:
+    """The event whose moment tells a finding best: what was done, before what was found later."""
+    at: dict[str, int] = story["events"]
+    proof = [s["event_id"] for s in finding["witness"] if s["event_id"] in at]
 
-    def rank(step: tuple[int, str]) -> tuple[int, int]:
-        row = story["moments"][step[0]]
+    def rank(event_id: str) -> tuple[int, int]:
+        row = story["moments"][at[event_id]]
         if row[5] in TELLING:
-            return (TELLING.index(row[5]), step[0])
+            return (TELLING.index(row[5]), at[event_id])
         takes_over = row[7] is not None and story["rules"][row[7]] == "become_leader"
-        return (len(TELLING) if takes_over else 99, -step[0])
+        return (len(TELLING) if takes_over else 99, -at[event_id])
 
-    return min(steps, key=rank)[1]
+    best = min(proof, key=rank, default=None)
+    if best is not None and rank(best)[0] < 99:
+        return best
+    cuts = [event_id for event_id, step in at.items() if _drops(story, step, finding, partition)]
+    return max(cuts, key=lambda event_id: at[event_id], default=best)
+
+
+def _drops(story: dict[str, Any], step: int, finding: dict[str, Any], partition: Partition) -> bool:
+    """Whether at this moment a log loses some of the records that the finding is about."""
+    dropped = story["moments"][step][-1].get("dropped", ())
+    about = [
+        (x["first_offset"], x["end_offset"])
+        for x in partition.losses
+        if x["finding_id"] == finding["finding_id"]
+    ]
+    return any(row[1] < end and first < row[2] for row in dropped for first, end in about)
 
 
 def _opening(partition: Partition, story: dict[str, Any], chosen: dict[str, str]) -> int:
@@ -349,7 +359,7 @@ def _written(story: moments.Story, witnesses: set[str]) -> dict[str, Any]:
         "events": {
             m.event.event_id: i
             for i, m in enumerate(story.moments)
-            if m.event.event_id in witnesses
+            if m.event.event_id in witnesses or "dropped" in m.change
         },
     }
 
