@@ -21,6 +21,8 @@ Quotes = Callable[[set[Place]], Mapping[Place, str]]
 
 # Bytes of JSON; together with words and drawing code they keep a page below 20 MB.
 STORIES_LIMIT = 9_000_000
+# Partitions with nothing wrong are told while all stories are smaller than this.
+FINE_STORIES_LIMIT = 3_000_000
 STATES_LIMIT = 5_000_000
 ROWS_LIMIT = 3_000_000
 QUOTES_LIMIT = 1_500_000
@@ -272,7 +274,8 @@ def _stories(
         room = min(MOST_MOMENTS, MOST_MOMENTS_IN_ALL - shown)
         if not own:
             continue
-        if room < min(len(own), MOST_MOMENTS):
+        enough = partition.damage == "fine" and size > FINE_STORIES_LIMIT
+        if enough or room < min(len(own), MOST_MOMENTS):
             break
         story, length = _fitting(partition, own, room)
         if size + length > STORIES_LIMIT:
