@@ -1,0 +1,185 @@
+"""The documented views, the page of questions, spark-sql, and another engine on the tables."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from jobs import check_quality
+from replication.paths import project_root
+from replication.protocol import fold
+from replication.quality import suites
+from replication.spark import contracts, views
+from replication.spark.views import Opened
+from tests.quality.conftest import EXPECTED, events_of, incident_of
+
+pytestmark = pytest.mark.spark
+QUESTIONS = project_root() / "conf" / "questions.sql"
+TRACED = "unclean_election__4.1.1__trace"
+
+
+@pytest.fixture(scope="module")
+def registered(session: SparkSession, all_incidents: Path) -> Opened:
+    found = views.opened(session, all_incidents)
+    chosen = suites.load(project_root() / "conf" / "expectations", ("divergences",))
+    flags = check_quality.parser().parse_args(["--tables", str(all_incidents)])
+    check_quality.check(session, flags, chosen)
+    found.register(check_quality.KEPT_BELOW)
+    return found
+
+
+def questions() -> Iterator[tuple[str, str]]:
+    """(question, its SQL)."""
+    for block in QUESTIONS.read_text().split("-- ? ")[1:]:
+        question, sql = block.split("\n", 1)
+        assert sql.strip().endswith(";"), question
+        yield question, sql.strip().rstrip(";")
+
+
+def test_every_view_has_the_columns_that_are_documented(
+    session: SparkSession, registered: Opened
+) -> None:
+    for view in views.documented():
+        documented = [(c.name, c.type) for c in contracts.tables()[view].columns]
+        assert session.table(view).dtypes == documented, view
+
+
+@pytest.mark.parametrize(("question", "sql"), list(questions()))
+def test_every_question_has_an_answer(
+    session: SparkSession, registered: Opened, question: str, sql: str
+) -> None:
+    rows = session.sql(sql).collect()
+    nothing_to_tell = {
+        "What would the next failure cost?": False,
+        "What was refused on the way in, and why?": True,
+        "Which expectations failed in the newest run of the checks?": True,
+    }
+    assert bool(rows) is not nothing_to_tell.get(question, False)
+
+
+def test_lost_records_are_those_of_the_ground_truth(
+    session: SparkSession, registered: Opened
+) -> None:
+    found: dict[str, list[int]] = {}
+    for row in session.table("lost_records").collect():
+        lost = range(row["first_offset"], row["end_offset"])
+        found.setdefault(incident_of(row["cluster_id"]), []).extend(lost)
+        assert row["summary"]
+    wanted = {
+        incident: sorted(
+            o
+            for expected in partitions.values()
+            for o in [*expected.get("lost_all", []), *expected.get("lost_one", [])]
+        )
+        for incident, partitions in EXPECTED.items()
+    }
+    assert {i: sorted(o) for i, o in found.items()} == {i: o for i, o in wanted.items() if o}
+
+
+def test_replica_at_shows_what_the_fold_holds_at_that_step(
+    session: SparkSession, registered: Opened
+) -> None:
+    events = events_of(TRACED)
+    first = events[0]
+    name = f"{first.cluster_id}/{first.topic}/{first.topic_id}/{first.partition}"
+    frame = session.table("replica_at").filter(f"topic_partition_id = '{name}'").collect()
+    state = fold.new_state(first.cluster_id, first.topic, first.topic_id, first.partition)
+    compared = 0
+    for event in sorted(events, key=lambda e: e.sequence):
+        fold.apply(state, event)
+        replica = getattr(event.fact, "replica", None)
+        if event.fact.kind not in ("leader_appended", "follower_appended", "truncated"):
+            continue
+        at = [
+            r
+            for r in frame
+            if r["replica"] == replica
+            and r["from_sequence"] <= event.sequence
+            and (r["until_sequence"] is None or r["until_sequence"] > event.sequence)
+        ]
+        assert len(at) == 1
+        assert at[0]["log_end_offset"] == state.replicas[replica].log.log_end_offset
+        compared += 1
+    assert compared > 20
+
+
+def test_the_timeline_holds_every_step_of_every_proof(
+    session: SparkSession, registered: Opened
+) -> None:
+    steps = {
+        (f["finding_id"], step["event_id"])
+        for f in registered.frame("findings").collect()
+        for step in f["witness"]
+    }
+    told = {
+        (finding, row["event_id"])
+        for row in session.table("incident_timeline").collect()
+        for finding in row["finding_ids"]
+    }
+    assert told == steps
+    kip = session.sql(
+        "SELECT what FROM incident_timeline WHERE kind = 'truncated' ORDER BY what"
+    ).collect()
+    assert all(" cuts its log" in row["what"] for row in kip)
+
+
+def test_at_risk_names_what_would_destroy_the_last_copy(
+    session: SparkSession, registered: Opened
+) -> None:
+    rows = session.table("at_risk").filter("risk = 'records_recoverable'").collect()
+    found = {incident_of(r["cluster_id"]): (r["replicas"], r["destroyed_when"]) for r in rows}
+    recoverable = {
+        incident
+        for incident, partitions in EXPECTED.items()
+        for expected in partitions.values()
+        if any(loss[4] == "recoverable" for loss in expected.get("losses", []))
+    }
+    assert set(found) == recoverable
+    assert found["same_epoch_power_loss__1.1.1"] == ([2], "broker 2 starts as a follower")
+
+
+def plain(value: Any) -> Any:
+    """Values of two engines in one form: maps as dicts."""
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return dict(value)
+    return value
+
+
+def test_delta_rs_reads_the_same_rows(registered: Opened) -> None:
+    for table in views.stored():
+        path = registered.store.path(table)
+        other = DeltaTable(path).to_pyarrow_table().to_pylist()
+        ours = [r.asDict(recursive=True) for r in registered.store.newest(table).collect()]
+        theirs = [{k: plain(v) for k, v in row.items()} for row in other]
+        assert sorted(map(repr, map(_ordered, theirs))) == sorted(map(repr, map(_ordered, ours)))
+        assert table in ("quarantine", "_refolds") or ours, table
+
+
+def _ordered(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        k: dict(sorted(v.items())) if isinstance(v, dict) else v for k, v in sorted(row.items())
+    }
+
+
+def test_spark_sql_answers_over_the_script(registered: Opened, tmp_path: Path) -> None:
+    script = tmp_path / "views.sql"
+    script.write_text(views.script(registered, follow=False))
+    asked = "SELECT status, sum(records) FROM lost_records GROUP BY status ORDER BY status"
+    command = [
+        str(Path(sys.executable).parent / "spark-sql"), *views.SPARK_SQL.split()[1:],
+        "--conf", "spark.driver.memory=1g", "--conf", f"spark.sql.warehouse.dir={tmp_path}",
+        "-i", str(script), "-e", asked,
+    ]  # fmt: skip
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        command, cwd=project_root(), env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split("\n")[:2] == ["lost\t63", "recoverable\t3"]
