@@ -21,7 +21,7 @@ from replication.evidence.copies import (
 )
 from replication.evidence.registrations import Recorded
 from replication.protocol import events as ev
-from replication.protocol.model import EpochEntry, clipped
+from replication.protocol.model import EpochEntry, Span, clipped, normalized, uncovered
 
 # Within one millisecond of one broker's clock: what must come before what.
 RANKS = {
@@ -171,7 +171,8 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
             if position < len(steps) and steps[position][2] is not None:
                 moment = max(clock, float(steps[position][2] or 0))
             source = ev.Source(copy.path)
-            add(_observed(copy), copy.latest_timestamp, source, "forensic", moment)
+            keeps = evidence.described.cleanup_policy in ("delete", "[delete]")
+            add(_observed(copy, keeps), copy.latest_timestamp, source, "forensic", moment)
         if position == len(steps):
             if copies and not copies[-1].order_known:
                 # Another copy may be later: what the last one lacks may have come after it.
@@ -186,21 +187,37 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     return result
 
 
-def _observed(copy: Copy) -> ev.ReplicaLogObserved:
+def _observed(copy: Copy, keeps_every_offset: bool) -> ev.ReplicaLogObserved | ev.ReplicaStarted:
+    """What a copy shows; a copy without any segment only shows that the broker lived on.
+
+    A log has at least one segment file, so none is a copy that is not whole. The same holds for an
+    offset between two segments or below the first one that the epoch file still names: such
+    records are held but were not handed over, and stand as a span without epoch and content.
+    keeps_every_offset: the topic is not compacted, so that a gap is no lawful one.
+    """
     directory = copy.directory
-    start = directory.log_start_offset or 0
+    if directory.log_start_offset is None or not directory.segments:
+        return ev.ReplicaStarted(copy.broker)
+    start = directory.log_start_offset
     end = directory.log_end_offset if directory.log_end_offset is not None else start
     entries = directory.epoch_entries
+    spans = list(copy.spans)
+    if keeps_every_offset:
+        if entries and entries[0][1] < directory.segments[0].base_offset == start:
+            start = entries[0][1]
+        for a, b in uncovered(start, directory.segments[-1].base_offset, copy.spans):
+            spans.append(Span(a, b, None, None))
+    whole = directory.end_is_certain and (directory.last_snapshot_offset or 0) <= end
     kind = {"replica": "current", "deleted": "failed"}.get(directory.kind, directory.kind)
     return ev.ReplicaLogObserved(
         replica=copy.broker,
         log_start_offset=start,
         log_end_offset=end,
-        spans=tuple(clipped(copy.spans, start, max(end, start))),
+        spans=tuple(clipped(normalized(spans), start, max(end, start))),
         high_watermark=directory.high_watermark,
         recovery_point=directory.recovery_point,
         epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
-        stopped=copy.clean and directory.end_is_certain,
+        stopped=copy.clean and whole and (directory.high_watermark or 0) <= end,
         copy=kind,
     )
 
