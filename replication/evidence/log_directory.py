@@ -213,9 +213,9 @@ def read_log_directory(path: Path, *, verify_crc: bool = False) -> LogDirectory:
     names, unreadable = _list(path)
     folders = [path / name for name in names if name != CLUSTER_METADATA]
     checkpoints = DirectoryCheckpoints(
-        _checkpoint(path, HIGH_WATERMARKS, names, unreadable),
-        _checkpoint(path, RECOVERY_POINTS, names, unreadable),
-        _checkpoint(path, LOG_STARTS, names, unreadable),
+        _offset_checkpoint(path, HIGH_WATERMARKS, names, unreadable),
+        _offset_checkpoint(path, RECOVERY_POINTS, names, unreadable),
+        _offset_checkpoint(path, LOG_STARTS, names, unreadable),
     )
     meta = read_meta_properties(path / META_PROPERTIES) if META_PROPERTIES in names else None
     clean = read_clean_shutdown(path / CLEAN_SHUTDOWN) if CLEAN_SHUTDOWN in names else None
@@ -394,7 +394,7 @@ def readable_or_none(
     return value
 
 
-def _checkpoint(
+def _offset_checkpoint(
     path: Path, name: str, names: list[str], unreadable: list[Unreadable]
 ) -> OffsetCheckpoint:
     if name not in names:

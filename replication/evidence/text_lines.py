@@ -10,7 +10,7 @@ from replication.evidence.unreadable import Unreadable
 
 GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 1 << 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNIX_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def text_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str | Unreadable]]:
@@ -48,5 +48,5 @@ def text_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, s
 def iso_milliseconds(text: str) -> int:
     """Milliseconds since 1970 of ISO 8601 text, UTC where it names no zone; ValueError if none."""
     moment = datetime.fromisoformat(text)
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _UNIX_START
     return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
