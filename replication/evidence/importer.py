@@ -4,12 +4,18 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from replication.evidence.broker_log import LogLineFact
 from replication.evidence.client_logs import Acknowledgement, Consumption
 from replication.evidence.cluster_metadata import MetadataHistory, PartitionChange
 from replication.evidence.collection import BrokerDirectory, BrokerLog, Collection, collect
 from replication.evidence.copies import Copy, identify_contents
+from replication.evidence.incarnations import (
+    incarnations_of_lines,
+    incarnations_of_promises,
+    payloads_by_incarnation,
+)
 from replication.evidence.partition_events import PartitionEvidence, events_of
 from replication.evidence.placement import lives_of, place
 from replication.evidence.registrations import from_lines, from_metadata, joined
@@ -20,6 +26,7 @@ from replication.protocol import wire
 from replication.protocol.versions import behaviour
 
 INTERNAL = frozenset(("__cluster_metadata",))
+PromiseT = TypeVar("PromiseT", Acknowledgement, Consumption)
 SETTING_NAMES = {
     "min.insync.replicas": "min_insync_replicas",
     "unclean.leader.election.enable": "unclean_leader_election",
@@ -323,10 +330,9 @@ class _Joiner:
         for broker, facts in self.facts.items():
             general = [f for f in facts if f.topic is None and f.kind in process_kinds]
             mine: dict[tuple[str, str, int], list[LogLineFact]] = {}
-            for fact in facts:
+            for fact, topic_id in incarnations_of_lines(facts, self._incarnation):
                 if fact.topic is None or fact.partition is None or fact.topic in INTERNAL:
                     continue
-                topic_id = fact.fields.get("topic_id") or self._incarnation(fact.topic, fact.at)
                 mine.setdefault((fact.topic, topic_id, fact.partition), []).append(fact)
             for (topic, topic_id, number), lines in mine.items():
                 evidence = self._partition(topic, topic_id, number)
@@ -346,19 +352,45 @@ class _Joiner:
     def _take_promises(self) -> None:
         acked = [a for a in self.collection.acknowledgements if a.path in self.nameless]
         seen = [c for c in self.collection.consumptions if c.path in self.nameless]
-        for a in acked:
-            self._promised(a).acknowledgements.append(a)
-        for c in seen:
-            self._promised_read(c).consumptions.append(c)
+        unsure: set[tuple[str, int]] = set()
+        for a, topic_id in self._placed(acked, unsure):
+            self._partition(a.topic, topic_id, a.partition).acknowledgements.append(a)
+        for c, topic_id in self._placed(seen, unsure):
+            self._partition(c.topic, topic_id, c.partition).consumptions.append(c)
         for evidence in self.partitions.values():
-            evidence.has_acknowledgement_log = bool(acked)
-            evidence.has_consumption_log = bool(seen)
+            told = (evidence.topic, evidence.partition) not in unsure
+            evidence.has_acknowledgement_log = bool(acked) and told
+            evidence.has_consumption_log = bool(seen) and told
+        for topic, number in sorted(unsure):
+            self.collection.notes.append(
+                f"{topic}-{number}: the topic was created anew, and which of its incarnations some "
+                "promises in clients' logs are of cannot be told; those were not used"
+            )
 
-    def _promised(self, a: Acknowledgement) -> PartitionEvidence:
-        return self._partition(a.topic, a.topic_id or self._incarnation(a.topic, a.ts), a.partition)
-
-    def _promised_read(self, c: Consumption) -> PartitionEvidence:
-        return self._partition(c.topic, c.topic_id or self._incarnation(c.topic, c.ts), c.partition)
+    def _placed(
+        self, promises: list[PromiseT], unsure: set[tuple[str, int]]
+    ) -> Iterator[tuple[PromiseT, str]]:
+        """Each promise with the topic id it is of; partitions where that is unsure are noted."""
+        nameless: dict[tuple[str, int], list[PromiseT]] = {}
+        for promise in promises:
+            if promise.topic_id:
+                yield promise, promise.topic_id
+            else:
+                nameless.setdefault((promise.topic, promise.partition), []).append(promise)
+        for (topic, number), mine in nameless.items():
+            order = [topic_id for topic_id, _, _ in self.incarnations.get(topic, [])]
+            standing: dict[str, set[str]] = {}
+            if len(order) > 1:
+                evidence = [self.partitions.get((topic, i, number)) for i in order]
+                copies = [c for e in evidence if e is not None for c in e.copies]
+                standing = payloads_by_incarnation(copies, {p.payload_id or "" for p in mine})
+            for promise, topic_id in incarnations_of_promises(
+                mine, order, standing, self._incarnation
+            ):
+                if topic_id is None:
+                    unsure.add((topic, number))
+                else:
+                    yield promise, topic_id
 
     def _finish(self, evidence: PartitionEvidence) -> None:
         """Describes the partition, orders its copies and tells their contents apart."""

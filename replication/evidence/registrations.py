@@ -16,7 +16,10 @@ from replication.protocol.events import LeadershipRecorded, Source
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One state of the partition by the controller, and where it was read."""
+    """One state of the partition by the controller, and where it was read.
+
+    clock: the broker whose clock `at` is of; times of different brokers are not compared.
+    """
 
     partition_epoch: int
     leader: int | None
@@ -30,6 +33,7 @@ class Registration:
     recovering: bool | None = None
     election: str | None = None
     unclean: bool | None = None
+    clock: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +155,30 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
         elif fact.kind in PROPOSED_KINDS:
             _add_proposed(known, fact)
     for fact in selected:
-        for partition_epoch, registration in known.items():
-            if registration.leader == fact.fields.get("leader") and _close(
-                registration.at, fact.at
-            ):
-                known[partition_epoch] = replace(registration, unclean=True)
+        for partition_epoch in _elected_by(fact, known, facts):
+            known[partition_epoch] = replace(known[partition_epoch], unclean=True)
     return known
+
+
+def _elected_by(
+    fact: LogLineFact, known: dict[int, Registration], facts: list[LogLineFact]
+) -> list[int]:
+    """The registrations that a line of an unclean election speaks of: at the same moment by the
+    clock of the broker that printed both, or the only ones of that leader."""
+    leader = fact.fields.get("leader")
+    of_leader = [e for e, r in known.items() if r.leader == leader]
+    seen = {
+        f.fields["partition_epoch"]
+        for f in facts
+        if f.kind in COMPLETE_KINDS
+        and f.broker == fact.broker
+        and f.fields.get("partition_epoch") in of_leader
+        and _close(f.at, fact.at)
+    }
+    if seen:
+        return sorted(seen)
+    own_clock = [e for e in of_leader if known[e].clock == fact.broker]
+    return [e for e in own_clock if _close(known[e].at, fact.at)]
 
 
 def _close(a: int | None, b: int | None) -> bool:
@@ -181,6 +203,7 @@ def _registration(fact: LogLineFact) -> Registration:
         elr=f.get("elr"),
         last_known_elr=f.get("last_known_elr"),
         recovering=f.get("recovering"),
+        clock=fact.broker,
     )
 
 
@@ -205,6 +228,7 @@ def _add_change(known: dict[int, Registration], fact: LogLineFact) -> None:
             elr=f.get("elr_after", before.elr if before else None),
             last_known_elr=f.get("last_known_elr_after", before.last_known_elr if before else None),
             recovering=f.get("recovering"),
+            clock=fact.broker,
         ),
     )
 
@@ -245,6 +269,7 @@ def _add_isr(
         source=_source(fact),
         election=None,
         unclean=None,
+        clock=fact.broker,
     )
 
 
@@ -258,7 +283,7 @@ def _add_proposed(known: dict[int, Registration], fact: LogLineFact) -> None:
         if state.leader != fact.broker or not any(e > partition_epoch for e in known):
             continue
         later = min(e for e in known if e > partition_epoch)
-        later_at = known[later].at
+        later_at = known[later].at if known[later].clock == fact.broker else None
         if later_at is not None and fact.at is not None and fact.at > later_at:
             continue
         known[partition_epoch + 1] = replace(
@@ -269,5 +294,6 @@ def _add_proposed(known: dict[int, Registration], fact: LogLineFact) -> None:
             source=_source(fact),
             election=None,
             unclean=None,
+            clock=fact.broker,
         )
         return

@@ -37,19 +37,20 @@ def cause_of(
 
 
 def _term_by_time(state: State, first: int, absences: list[Absence]) -> Term | None:
-    """For records whose epoch is unknown: the first change of leader after the promise was made.
+    """For records whose epoch is unknown: the first change of leader after the promise was made,
+    among those that could lose it. Clocks decide only between several.
 
     Only the cause rests on it, never the verdict.
     """
+    terms = state.history.terms
+    could = [t for t in terms if t.start_offset is None or t.start_offset <= first]
+    changes = [t for t in could if t is not terms[0]]
+    if len(changes) == 1 and changes[0].start_offset is not None:
+        return changes[0]
     made = [a.promise.observed_at for a in absences if a.promise.observed_at is not None]
     if not made:
         return None
-    for term in state.history.terms:
-        if term.observed_at is not None and term.observed_at > min(made):
-            start = term.start_offset
-            if start is None or start <= first:
-                return term
-    return None
+    return next((t for t in could if t.observed_at is not None and t.observed_at > min(made)), None)
 
 
 def _came_back_short(state: State, leader: int, first: int, term: Term | None) -> bool:
