@@ -31,6 +31,8 @@ from replication.evidence.log_directory import (
     find_log_directories,
     read_log_directory,
 )
+from replication.evidence.metadata_dump import read_metadata_dump
+from replication.evidence.tool_output import METADATA_DUMP, tool_output_kind
 from replication.evidence.topic_descriptions import (
     PartitionDescription,
     TopicDescription,
@@ -92,6 +94,7 @@ class Collection:
     descriptions: list[TopicDescription | PartitionDescription] = field(default_factory=list)
     histories: dict[str, MetadataHistory] = field(default_factory=dict)
     event_dumps: list[Path] = field(default_factory=list)
+    metadata_dumps: list[MetadataHistory] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -201,6 +204,13 @@ def _read_file(
                 result.unreadable.append(seen)
             else:
                 result.consumptions.append(seen)
+    elif (output := tool_output_kind(path)) == METADATA_DUMP:
+        result.metadata_dumps.append(read_metadata_dump(path))
+    elif output is not None:
+        result.notes.append(
+            f"{path}: output of a Kafka tool ({output}), which tells less than the files it was "
+            "made from and was not used: hand over the log directory or a digest of it"
+        )
     elif is_broker_log(path):
         log_files.append(path)
     elif is_topic_description(path):
@@ -252,6 +262,8 @@ def _attribute(
         if found.metadata is not None:
             cluster = found.cluster_id
             by_cluster.setdefault(cluster, []).append(found.metadata)
+    for dump in result.metadata_dumps:
+        by_cluster.setdefault(dump.cluster_id or only, []).append(dump)
     for cluster, histories in sorted(by_cluster.items()):
         history = longest_history(histories)
         result.histories[cluster] = history

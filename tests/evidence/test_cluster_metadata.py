@@ -124,9 +124,9 @@ def feature(name: str, level: int) -> bytes:
     return framed(12, 0, text(name) + struct.pack(">h", level) + tags({}))
 
 
-def register(broker: int, epoch: int, version: int = 3, fenced: bool = True) -> bytes:
+def register(broker: int, leader_epoch: int, version: int = 3, fenced: bool = True) -> bytes:
     body = struct.pack(">i", broker) + (b"\0" if version >= 2 else b"") + bytes([broker]) * 16
-    body += struct.pack(">q", epoch)
+    body += struct.pack(">q", leader_epoch)
     endpoint = text("PLAINTEXT") + text("host") + struct.pack(">Hh", 9092, 0) + tags({})
     supported = text("metadata.version") + struct.pack(">hh", 1, 30) + tags({})
     body += uvarint(2) + endpoint + uvarint(2) + supported + text(None) + bytes([fenced])
@@ -137,13 +137,13 @@ def register(broker: int, epoch: int, version: int = 3, fenced: bool = True) -> 
     return framed(0, version, body + tags(directories))
 
 
-def standing(broker: int, epoch: int, fenced: int = 0, shutdown: int = 0) -> bytes:
+def standing(broker: int, leader_epoch: int, fenced: int = 0, shutdown: int = 0) -> bytes:
     fields = {}
     if fenced:
         fields[0] = struct.pack(">b", fenced)
     if shutdown:
         fields[1] = struct.pack(">b", shutdown)
-    return framed(17, 1, struct.pack(">iq", broker, epoch) + tags(fields))
+    return framed(17, 1, struct.pack(">iq", broker, leader_epoch) + tags(fields))
 
 
 def begin() -> bytes:
@@ -166,7 +166,7 @@ def record(delta: int, value: bytes, key: bytes | None = None) -> bytes:
 
 
 def batch(
-    base: int, *values: bytes, epoch: int = 1, at: int = 1000, control: int | None = None
+    base: int, *values: bytes, leader_epoch: int = 1, at: int = 1000, control: int | None = None
 ) -> bytes:
     """A batch of format 2; `control` makes it a control batch of that record type."""
     key = None if control is None else struct.pack(">hh", 0, control)
@@ -174,21 +174,22 @@ def batch(
     attributes = 0x20 if control is not None else 0
     checked = struct.pack(">hiqqqhii", attributes, len(values) - 1, at, at, -1, -1, -1, len(values))
     checked += payload
-    after_length = struct.pack(">ibI", epoch, 2, crc32c.crc32c(checked)) + checked
+    after_length = struct.pack(">ibI", leader_epoch, 2, crc32c.crc32c(checked)) + checked
     return struct.pack(">qi", base, len(after_length)) + after_length
 
 
-def log(*values: bytes, base: int = 0, epoch: int = 1) -> bytes:
+def log(*values: bytes, base: int = 0, leader_epoch: int = 1) -> bytes:
     """One batch a record."""
     return b"".join(
-        batch(base + n, value, epoch=epoch, at=1000 + base + n) for n, value in enumerate(values)
+        batch(base + n, value, leader_epoch=leader_epoch, at=1000 + base + n)
+        for n, value in enumerate(values)
     )
 
 
-def new_controller(base: int, epoch: int, node: int = 100) -> bytes:
+def new_controller(base: int, leader_epoch: int, node: int = 100) -> bytes:
     voters = uvarint(2) + struct.pack(">i", node) + tags({})
     value = struct.pack(">hi", 0, node) + voters + voters + tags({})
-    return batch(base, value, epoch=epoch, control=2)
+    return batch(base, value, leader_epoch=leader_epoch, control=2)
 
 
 def snapshot(*values: bytes, footer: bool = True, at: int = 900) -> bytes:
@@ -634,7 +635,7 @@ def test_the_longest_of_several_prefixes() -> None:
 def test_a_tail_the_quorum_never_accepted_does_not_count() -> None:
     same = log(topic(), partition())
     stale = read_metadata_bytes("a", {LOG: same + log(change(leader=2), change(leader=3), base=2)})
-    rest = new_controller(2, epoch=2) + log(change(leader=3), base=3, epoch=2)
+    rest = new_controller(2, leader_epoch=2) + log(change(leader=3), base=3, leader_epoch=2)
     fresh = read_metadata_bytes("b", {LOG: same + rest})
     found = longest_history([stale, fresh])
     assert (found.path, [one.leader for one in states(found)]) == ("b", [1, 3])

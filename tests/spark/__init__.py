@@ -1,0 +1,1 @@
+"""Tests of the Spark side: jobs, tables, crashes, bad input."""
