@@ -9,6 +9,7 @@ import gzip
 import json
 import shutil
 import struct
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -715,7 +716,11 @@ def test_flipped_bytes_give_fewer_changes_never_others(flips: list[tuple[int, in
     found = read_metadata_bytes("real", {LOG: bytes(damaged)})
     before_damage = [one for one in found.changes if one.metadata_offset < found.known_end_offset]
     assert before_damage == list(REAL_HISTORY.changes[: len(before_damage)])
-    assert set(found.changes) <= set(REAL_HISTORY.changes)
+    # The checksum does not cover a batch's base offset: behind damage, which hides where the next
+    # batch is due, an offset may be wrong, but never what it says of the partition.
+    assert {replace(c, metadata_offset=0) for c in found.changes} <= {
+        replace(c, metadata_offset=0) for c in REAL_HISTORY.changes
+    }
     if found.changes != REAL_HISTORY.changes:
         assert found.unreadable
 
