@@ -53,7 +53,7 @@ lint: $(VENV) ## formatter, linter, types, import contracts
 	$(BIN)/lint-imports --no-cache --no-logo
 
 test-fast: lint ## lint, and the quick tests that start no Java
-	$(BIN)/python -m pytest -m "not spark and not kafka and not browser"
+	$(BIN)/python -m pytest -m "not spark and not kafka and not browser and not slow"
 
 test: setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest
