@@ -243,6 +243,12 @@ def test_a_record_that_came_back_was_missing() -> None:
     assert found.verdicts["committed_records_survive"] == "VIOLATED"
 
 
+def test_a_kept_truth_is_read_back(tmp_path: Path) -> None:
+    found = {("t-x", 0): judged(view(acks=[acked("c", 2, "05.000", "all", 1)]))}
+    truth.save_truths(tmp_path / "truth.json", found)
+    assert truth.load_truths(tmp_path / "truth.json") == found
+
+
 def test_divergence_counts_between_members_of_the_isr() -> None:
     finals = {1: dumped(FIRST, SECOND), 2: dumped(FIRST, batch(2, 1, "x"))}
     found = judged(view(finals=finals))

@@ -85,7 +85,10 @@ def load_truths(path: Path) -> dict[TopicPartition, PartitionTruth]:
     found = {}
     for name, fields in json.loads(path.read_text()).items():
         topic, _, number = name.rpartition("-")
-        fields["elections"] = [Election(**election) for election in fields["elections"]]
+        fields["elections"] = [
+            Election(**{**election, "isr": tuple(election["isr"])})
+            for election in fields["elections"]
+        ]
         found[topic, int(number)] = PartitionTruth(**fields)
     return found
 
