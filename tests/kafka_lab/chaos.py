@@ -51,6 +51,8 @@ class ChaosPlan:
         factor = chance.choice((2, 2, 3))
         partitions = chance.choice((1, 2))
         spread = {partition: chance.sample((1, 2, 3), factor) for partition in range(partitions)}
+        idempotent = version.magic == 2 and chance.random() < 0.4
+        names = chance.choice(("payload_id", "sequence" if idempotent else "payload_id") * 3)
         return cls(
             seed=seed,
             version=version,
@@ -66,9 +68,9 @@ class ChaosPlan:
             live_copy_chance=chance.choice((0.0, 0.15)),
             empty_disk_chance=chance.choice((0.0, 0.0, 0.25)),
             reassign_chance=0.15 if version.at_least(2, 8) and chance.random() < 0.3 else 0.0,
-            idempotent=version.magic == 2 and chance.random() < 0.4,
+            idempotent=idempotent,
             retries=chance.choice((0, 0, 3)),
-            names=chance.choice(("payload_id", "payload_id", "sequence", "offset")),
+            names="offset" if chance.random() < 0.1 else names,
             small_segments=chance.random() < 0.3,
         )
 
