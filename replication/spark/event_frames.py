@@ -129,7 +129,10 @@ def _parsed(lines: DataFrame) -> DataFrame:
 
 
 def _judged(rows: DataFrame) -> DataFrame:
-    return rows.selectExpr(*DELIVERED, f"{fits()} AS fits")
+    helpers, counted, fits = steps_to_fits()
+    first = rows.selectExpr(*DELIVERED, *helpers)
+    second = first.selectExpr("*", *counted)
+    return second.selectExpr(*DELIVERED, f"{fits} AS fits")
 
 
 def _parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
@@ -146,12 +149,24 @@ def _parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
 
 
 @cache
-def fits() -> str:
-    """SQL: whether a delivered row is an event of the contract; never null."""
+def steps_to_fits() -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """SQL: two lists of helper columns, then whether a delivered row is an event; never null.
+
+    Three steps, because Spark computes a column that is used often only once if it is a column.
+    """
     facts = [c for c in contracts.event_columns() if c.required_for or c.optional_for]
+    header = [c for c in contracts.event_columns() if c not in facts]
     bit = {c.name: 1 << place for place, c in enumerate(facts)}
-    present = " | ".join(f"IF(event.{c.name} IS NULL, 0L, {bit[c.name]}L)" for c in facts)
     required, allowed = (_by_kind(masks) for masks in _masks(bit))
+    helpers = (
+        " | ".join(f"IF(event.{c.name} IS NULL, 0L, {bit[c.name]}L)" for c in facts) + " AS facts",
+        " + ".join(f"IF(event.{c.name} IS NULL, 0, 1)" for c in header) + " AS headers",
+        f"{required} AS required",
+        f"{allowed} AS allowed",
+        f"{TEXT} AS text",
+    )
+    inner = " + ".join(_inner_keys(c) for c in facts if c.type.startswith("array<struct<"))
+    counted = (f"headers + bit_count(facts) + {inner} AS present", f"{KEYS} AS keys")
     numbers = ", ".join(f"event.{c.name}" for c in contracts.event_columns() if c.type == "bigint")
     checks = [
         "event._corrupt IS NULL",
@@ -160,44 +175,32 @@ def fits() -> str:
         "event.partition IS NOT NULL AND event.sequence IS NOT NULL",
         f"least({numbers}) >= 0",
         "coalesce(event.grade, 'forensic') IN ('traced', 'forensic')",
-        f"(({present}) & {required}) = {required}",
-        f"(({present}) & ~{allowed}) = 0L",
-        "NOT contains(concat(event.topic, coalesce(event.topic_id, '')), '/')",
-        ONE_VALUE,
-        f"raw IS NULL OR {KEYS} - {NULLS} = {_present(facts)}",
+        "(facts & required) = required AND (facts & ~allowed) = 0L",
+        "NOT contains(event.topic, '/') AND NOT contains(coalesce(event.topic_id, ''), '/')",
+        f"raw IS NULL OR ((present = keys OR present = keys - {NULLS}) AND {ENDS})",
         *[_elements_fit(c.name, c.type) for c in facts if c.type.startswith("array<")],
     ]
-    return "coalesce(" + " AND ".join(f"({check})" for check in checks) + ", false)"
+    return helpers, counted, "coalesce(" + " AND ".join(f"({c})" for c in checks) + ", false)"
 
 
-# Spark's parser takes the first JSON value of a line and is silent about what follows it.
-ONE_VALUE = (
-    "raw IS NULL OR (NOT contains(CAST(raw AS STRING), '}{') AND "
-    "rtrim(' \\r\\t', CAST(raw AS STRING)) LIKE '%}')"
-)
-
-
-# Spark's parser is silent about columns that it does not know, so keys are counted: those of the
-# text, less those that are null, against the columns that came out. A text with a quote and a colon
-# in it counts wrongly: then protocol.wire decides, as about everything that does not fit.
 TEXT = "CAST(raw AS STRING)"
-KEYS = f"(octet_length(raw) - octet_length(replace({TEXT}, '\":', ''))) DIV 2"
+# Spark's parser takes the first JSON value of a line, and of that the columns that it knows, and is
+# silent about the rest. So keys are counted: those of the text, less those that are null, against
+# the columns that came out; and the text ends with the value. A text with a quote and a colon in it
+# counts wrongly: then protocol.wire decides, as about everything that does not fit.
+ENDS = "(text LIKE '%}' OR trim(TRAILING ' \\r\\t' FROM text) LIKE '%}') AND NOT text LIKE '%}}'"
+KEYS = "(octet_length(raw) - octet_length(replace(text, '\":', ''))) DIV 2"
 NULLS = (
-    f"((octet_length(raw) - octet_length(replace({TEXT}, '\":null', ''))) DIV 6"
-    f" + (octet_length(raw) - octet_length(replace({TEXT}, '\": null', ''))) DIV 7)"
+    "((octet_length(raw) - octet_length(replace(text, '\":null', ''))) DIV 6"
+    " + (octet_length(raw) - octet_length(replace(text, '\": null', ''))) DIV 7)"
 )
 
 
-def _present(facts: list[contracts.Column]) -> str:
-    """SQL: how many keys of an event's text have a value, those inside arrays included."""
-    header = [c for c in contracts.event_columns() if c not in facts]
-    counts = [f"IF(event.{c.name} IS NULL, 0, 1)" for c in (*header, *facts)]
-    for column in facts:
-        if column.type.startswith("array<struct<"):
-            inner = [f"IF(e.{name} IS NULL, 0, 1)" for name in _field_names(column.type)]
-            sum_of = f"aggregate(event.{column.name}, 0, (n, e) -> n + {' + '.join(inner)})"
-            counts.append(f"IF(event.{column.name} IS NULL, 0, {sum_of})")
-    return "(" + " + ".join(counts) + ")"
+def _inner_keys(column: contracts.Column) -> str:
+    """SQL: how many keys inside an array of structs have a value."""
+    inner = " + ".join(f"IF(e.{name} IS NULL, 0, 1)" for name in _field_names(column.type))
+    counted = f"aggregate(event.{column.name}, 0, (n, e) -> n + {inner})"
+    return f"IF(event.{column.name} IS NULL, 0, {counted})"
 
 
 def _field_names(type_text: str) -> list[str]:

@@ -4,7 +4,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -75,7 +74,7 @@ class Ingest:
             try:
                 delivered = event_frames.of_slices(session, slices)
                 figures = self._write_events(delivered, writer, micro_batch_id)
-            except (OSError, PySparkException):
+            except Exception:
                 # Some file is not what it was when it was admitted: the others are read again.
                 checked = [still_readable(part) for part in slices]
                 if checked == slices:
