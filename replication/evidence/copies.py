@@ -99,13 +99,45 @@ def identify_contents(
     result.damaged.update(c.path for c in copies if c.directory.unreadable)
     spans: list[list[Span]] = [[] for _ in copies]
     for cell in _cells(copies):
-        if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1:
+        moved = _moved(cell)
+        for held in moved:
+            batch = held.batch
+            spans[held.copy].append(Span(batch.base_offset, batch.end_offset, None, None))
+        cell = [held for held in cell if held not in moved] if moved else cell
+        if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1 and not (
+            _is_compacted(cell)
+        ):
             _number_by_crc(cell, copies, spans, result, with_payloads)
         else:
             _number_by_record(cell, copies, spans, result, with_payloads)
     for copy, found in zip(copies, spans, strict=True):
         copy.spans = normalized(found)
     return result
+
+
+def _moved(cell: list[_Held]) -> list[_Held]:
+    """Batches that are the same bytes at other offsets in other copies: no checksum covers the base
+    offset, so which of them stands where it belongs cannot be known."""
+    if len({h.batch.base_offset for h in cell}) == 1:
+        return []
+    alike: dict[tuple[int, int], list[_Held]] = {}
+    for held in cell:
+        alike.setdefault((held.batch.crc, held.batch.size), []).append(held)
+    return [
+        held
+        for equals in alike.values()
+        if len({h.batch.base_offset for h in equals}) > 1 and len({h.copy for h in equals}) > 1
+        for held in equals
+    ]
+
+
+def _is_compacted(cell: list[_Held]) -> bool:
+    """Whether the cleaner took records out of a batch in some copy: it keeps its boundaries."""
+    if len({h.batch.crc for h in cell}) == 1:
+        return False
+    return any(
+        h.batch.record_count not in (None, h.batch.end_offset - h.batch.base_offset) for h in cell
+    )
 
 
 def _cells(copies: list[Copy]) -> Iterator[list[_Held]]:

@@ -314,6 +314,16 @@ class _Joiner:
             for p in d.directory.partitions:
                 if p.topic in INTERNAL:
                     continue
+                if p.topic_id is None and len(self.incarnations.get(p.topic, [])) > 1:
+                    self.collection.unreadable.append(
+                        Unreadable(
+                            str(p.path),
+                            "file",
+                            "no readable partition.metadata, and the topic was created anew: of "
+                            "which incarnation this directory is cannot be told",
+                        )
+                    )
+                    continue
                 topic_id = p.topic_id or self._incarnation(p.topic, None)
                 evidence = self._partition(p.topic, topic_id, p.partition)
                 evidence.copies.append(_copy(d, p))

@@ -339,19 +339,40 @@ def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
 
 
 def _walk(segments: tuple[Segment, ...]) -> Iterator[tuple[Segment, RawBatch | RawUnreadable]]:
-    """The batches of a log in order. A batch that begins below where the log already reached,
-    within a segment or from one to the next, is answered as unreadable: which of the two is wrong
-    cannot be known."""
-    reached = 0
+    """The batches of a log in order. Where one begins below where the log already reached, within a
+    segment or from one to the next, one of the two has a wrong base offset, which no checksum
+    covers: the earlier one if it alone leaves a gap, else the later one is answered as unreadable.
+    """
+    reached = segments[0].base_offset if segments else 0
+    held: RawBatch | None = None
+    held_in: Segment | None = None
     for segment in segments:
         for item in segment.scan():
-            if len(item) != 2:
+            if len(item) == 2:
+                if held is not None and held_in is not None:
+                    yield held_in, held
+                    reached, held = held[1], None
+                yield segment, item
+                continue
+            if held is None or held_in is None:
                 if item[0] < reached:
-                    reason = f"{BACKWARDS}: {item[0]} after {reached - 1}"
-                    yield segment, (f"byte {item[6]}", reason)
+                    yield segment, _backwards(item, item[0], reached)
                     continue
-                reached = item[1]
-            yield segment, item
+            elif item[0] < held[1]:
+                if held[0] == reached or item[0] < reached:
+                    yield segment, _backwards(item, item[0], held[1])
+                    continue
+                yield held_in, _backwards(held, item[0], held[1])
+            else:
+                yield held_in, held
+                reached = held[1]
+            held, held_in = item, segment
+    if held is not None and held_in is not None:
+        yield held_in, held
+
+
+def _backwards(wrong: RawBatch, offset: int, reached: int) -> RawUnreadable:
+    return f"byte {wrong[6]}", f"{BACKWARDS}: {offset} after {reached - 1}"
 
 
 def _or_none(value: int) -> int | None:

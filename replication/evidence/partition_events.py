@@ -20,6 +20,7 @@ from replication.evidence.copies import (
     sequence_key,
 )
 from replication.evidence.registrations import Recorded
+from replication.evidence.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol import events as ev
 from replication.protocol.model import EpochEntry, Span, clipped, normalized, uncovered
 
@@ -144,6 +145,7 @@ def _hosts(evidence: PartitionEvidence) -> set[int]:
 def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     """One broker's lines and copies in its own order; its clock is made to never run backwards."""
     steps = list(_line_facts(evidence, broker))
+    traced = _is_traced(evidence, broker)
     copies = sorted((c for c in evidence.copies if c.broker == broker), key=lambda c: c.slot)
     starts = [i for i, (kind, *_) in enumerate(steps) if kind == "life"]
     placed: dict[int, list[Copy]] = {}
@@ -182,7 +184,7 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
         kind, fact, at, line = steps[position]
         clock = max(clock, float(at or 0))
         if kind != "life" and fact is not None:
-            grade = "traced" if kind in TRACE_KINDS else "forensic"
+            grade = "traced" if traced and kind in TRACE_KINDS else "forensic"
             add(fact, at, line, grade, clock)
     return result
 
@@ -227,7 +229,7 @@ _Step = tuple[str, ev.Fact | None, int | None, ev.Source | None]
 
 def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
     """The broker's lines as (kind, fact, clock, source); ("life", ...) marks a process start."""
-    lines = evidence.lines.get(broker, [])
+    lines = in_order(evidence.lines.get(broker, []), broker)
     prints_leadership = any(f.kind == "became_leader" for f in lines)
     prints_following = any(f.kind == "became_follower" for f in lines)
     role: dict[str, Any] = {
@@ -421,6 +423,14 @@ _CONVERTERS: dict[str, Any] = {
 }
 
 
+def _is_traced(evidence: PartitionEvidence, broker: int) -> bool:
+    """Whether a broker's lines are a trace of its replica, complete as far as they tell."""
+    lines = evidence.lines.get(broker, [])
+    if not {f.kind for f in lines} >= NEEDED_KINDS:
+        return False
+    return is_whole(in_order(lines, broker), broker)
+
+
 def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     if evidence.has_acknowledgement_log:
         yield ev.CoverageDeclared("acknowledgements", None, True)
@@ -433,7 +443,7 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     for broker in sorted(evidence.lines):
         kinds = {f.kind for f in evidence.lines[broker]}
         yield ev.CoverageDeclared("broker_log", broker, "process_started" in kinds)
-        if "log_appended" in kinds and "high_watermark_set" in kinds and "log_created" in kinds:
+        if _is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     for broker in sorted(latest(evidence.copies)):
         yield ev.CoverageDeclared("log_directory", broker, True)

@@ -278,8 +278,25 @@ def _compare(
         if term is None:
             return None
         return _absence(state, ref, promise, first, end, term, back=True, final=False)
-    if same is False:
+    if same is False and _is_mismatched(state, promise, held, first, end):
+        return Doubt(
+            first,
+            end,
+            promise,
+            "copies hold the same content there under different leader epochs",
+            "the segments read again: the epoch is outside the CRC",
+        )
+    if same is False and not _may_be_of_an_unseen_term(state, promise, end):
         return _absence(state, ref, promise, first, end, term, back=False, final=True, held=held)
+    if same is False:
+        return Doubt(
+            first,
+            end,
+            promise,
+            f"replica {promise.replica} had committed up to {promise.span.end_offset}, perhaps in an "
+            "epoch of which its lines are missing",
+            f"the whole state-change.log of broker {promise.replica}",
+        )
     if promise.span.content is not None:
         if held.content is None:
             return Doubt(
@@ -303,6 +320,32 @@ def _compare(
         "known by offset alone, and a truncation or epoch start at or below it may have followed",
         "an acknowledgement log with payload ids",
     )
+
+
+def _is_mismatched(state: State, promise: Promise, held: Span, first: int, end: int) -> bool:
+    """Whether only a leader epoch makes another record of it, on which copies do not agree."""
+    if held.content is None or promise.span.content is not None:
+        return False
+    return any(
+        other.content == held.content and other.leader_epoch != held.leader_epoch
+        for other in _all_known(state, first, end)
+    )
+
+
+def _may_be_of_an_unseen_term(state: State, promise: Promise, end: int) -> bool:
+    """Whether a high watermark that a line tells may be of a later epoch than the replica's lines.
+
+    A line more would make it so. That the replica lost what lay below it is seen where its log was
+    cut, or came back shorter.
+    """
+    if promise.how not in ("load", "start_line"):
+        return False
+    replica = promise.replica
+    cut = any(t.replica == replica and t.to_offset < end for t in state.history.truncations)
+    short = any(
+        s.replica == replica and s.left_end_offset < end for s in state.history.storage_losses
+    )
+    return not cut and not short
 
 
 def lived_on_unseen(state: State, replica: Replica | None) -> bool:

@@ -1,0 +1,91 @@
+"""Damaged evidence: no crash, no hang, no VIOLATED that intact evidence would not give.
+
+Seeds are fixed: the same damage in every run. What no checksum covers is described in damage.py;
+flips of a leader epoch or a base offset, which can be noticed where another copy has the same
+bytes, are tested for what must come of them.
+"""
+
+import random
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from replication.evidence.importer import Import, import_evidence
+from replication.protocol.bounded import FoldedPartition, fold_all
+from tests.changed_evidence import EXPECTED, changed_copy, folded_with
+from tests.damage import DAMAGES, batch_starts, segments
+
+LONGEST_SECONDS = 60.0
+QUICK_SEEDS = range(3)
+ALL_SEEDS = range(40)
+LEADER_EPOCH_AT = 15
+BASE_OFFSET_AT = 7
+
+INCIDENTS = sorted(EXPECTED)
+
+
+def read(evidence: Path) -> tuple[Import, list[FoldedPartition]]:
+    imported = import_evidence([evidence])
+    return imported, fold_all(imported.events())
+
+
+def violated(folded: list[FoldedPartition]) -> set[tuple[str, int, str]]:
+    return {
+        (f.identity[1], f.identity[3], v["invariant"])
+        for f in folded
+        for v in f.answer.verdicts
+        if v["verdict"] == "VIOLATED"
+    }
+
+
+@cache
+def violated_intact(incident: str) -> set[tuple[str, int, str]]:
+    return violated(folded_with(incident, lambda evidence: None))
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [s if s in QUICK_SEEDS else pytest.param(s, marks=pytest.mark.slow) for s in ALL_SEEDS],
+)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_invents_nothing(damage: str, seed: int) -> None:
+    choose = random.Random(f"{damage} {seed}")
+    incident = choose.choice(INCIDENTS)
+    with tempfile.TemporaryDirectory() as into:
+        hit: list[Path] = []
+        evidence = changed_copy(
+            incident, lambda e: hit.extend(DAMAGES[damage](e, choose)), Path(into)
+        )
+        begun = time.monotonic()
+        imported, folded = read(evidence)
+        assert time.monotonic() - begun < LONGEST_SECONDS
+        assert violated(folded) - violated_intact(incident) == set(), incident
+        listed = {Path(u.path).name for u in imported.unreadable}
+        assert {p.name for p in hit} <= listed
+
+
+def flip_in_header(evidence: Path, choose: random.Random, place: int) -> None:
+    """One of the lower bits of a byte of one batch's header, in one copy of one replica."""
+    path = choose.choice([p for p in segments(evidence) if not p.parent.name.startswith("__")])
+    content = bytearray(path.read_bytes())
+    start = choose.choice(batch_starts(bytes(content)))
+    content[start + place] ^= 1 << choose.randrange(4)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("place", [LEADER_EPOCH_AT, BASE_OFFSET_AT])
+@pytest.mark.parametrize(
+    "seed",
+    [s if s in QUICK_SEEDS else pytest.param(s, marks=pytest.mark.slow) for s in ALL_SEEDS],
+)
+def test_what_the_checksum_leaves_out_is_a_header_mismatch(place: int, seed: int) -> None:
+    """The same bytes under another leader epoch, or at another offset, are no other record."""
+    choose = random.Random(f"{place} {seed}")
+    incident = choose.choice([i for i in INCIDENTS if "__0.10" not in i])
+    folded = folded_with(incident, lambda evidence: flip_in_header(evidence, choose, place))
+    assert violated(folded) - violated_intact(incident) == set(), incident
+    settled = [d for f in folded for d in f.answer.divergences if d["status"] == "settled"]
+    assert len(settled) <= len(EXPECTED[incident].get("t-0", {}).get("divergent", [])), incident
