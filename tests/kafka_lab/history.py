@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.kafka_lab import dump_tool, node_settings
 from tests.kafka_lab.cluster import NO_LEADER, Cluster
-from tests.kafka_lab.sampler import Sampler
+from tests.kafka_lab.sampler import HighWatermarkSample, Sampler
 
 TIME = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
 LEADER_STARTS = (
@@ -18,6 +18,15 @@ LEADER_STARTS = (
 BECAME_LEADER = re.compile(
     TIME + r".*completed LeaderAndIsr request .*become-leader transition for partition "
     r"\[?([^\s,\]]+)[-,](\d+)"
+)
+
+# Of leaders, at DEBUG; the offset is followed by its place in the log.
+HIGH_WATERMARK = (
+    re.compile(
+        TIME + r".*\[Partition (\S+)-(\d+) broker=\d+\] High watermark updated "
+        r"(?:from \(.*?\) )?to \(?(?:offset=)?(\d+)[ ,]"
+    ),
+    re.compile(TIME + r".* High watermark for partition \[(\S+),(\d+)\] updated to (\d+) "),
 )
 
 TopicPartition = tuple[str, int]
@@ -74,6 +83,26 @@ def leader_starts(cluster: Cluster) -> dict[TopicPartition, list[LeaderStart]]:
     return {
         partition: sorted(starts, key=lambda start: start.at) for partition, starts in found.items()
     }
+
+
+def traced_high_watermarks(cluster: Cluster) -> list[HighWatermarkSample]:
+    """What leaders said of their high watermarks, where the loggers are loud enough."""
+    return [
+        found
+        for broker in cluster.plan.brokers
+        for path in sorted((cluster.home(broker) / "logs").glob("*.log*"))
+        for line in path.read_text(errors="replace").splitlines()
+        if (found := high_watermark_of(line, broker)) is not None
+    ]
+
+
+def high_watermark_of(line: str, broker: int) -> HighWatermarkSample | None:
+    for pattern in HIGH_WATERMARK:
+        if match := pattern.match(line):
+            at = _seconds(match[1])
+            topic, partition, offset = match[2], int(match[3]), int(match[4])
+            return HighWatermarkSample(at, broker, topic, partition, offset, in_logs=True)
+    return None
 
 
 def leader_start_of(line: str, broker: int) -> tuple[TopicPartition, LeaderStart | None]:

@@ -28,13 +28,14 @@ class LogSample:
 
 @dataclass(frozen=True)
 class HighWatermarkSample:
-    """A checkpointed high watermark and when the broker wrote it."""
+    """A high watermark and when the broker wrote it: to its checkpoint, or to its log."""
 
     written_at: float
     broker: int
     topic: str
     partition: int
     high_watermark: int
+    in_logs: bool = False
 
 
 @dataclass(frozen=True)

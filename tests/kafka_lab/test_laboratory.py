@@ -7,7 +7,12 @@ import pytest
 from kafka.record import MemoryRecordsBuilder
 
 from tests.kafka_lab import dump_tool, truth
-from tests.kafka_lab.history import Election, LeaderStart, leader_start_of
+from tests.kafka_lab.history import (
+    Election,
+    LeaderStart,
+    high_watermark_of,
+    leader_start_of,
+)
 from tests.kafka_lab.logs_on_disk import batches, checkpoint_entries, cut_suffix, records
 from tests.kafka_lab.sampler import HighWatermarkSample, LogSample
 
@@ -136,6 +141,34 @@ def test_lines_of_a_leader_that_starts(
         first_offset,
     )
     assert start.at == pytest.approx(1795187909.843)
+
+
+@pytest.mark.parametrize(
+    ("text", "high_watermark"),
+    [
+        (
+            "[Partition t-0 broker=1] High watermark updated from (offset=4 segment=[0:388]) to "
+            "(offset=5 segment=[0:485]) (kafka.cluster.Partition)",
+            5,
+        ),
+        (
+            "[Partition t-0 broker=1] High watermark updated from (offset=4, segment=[0:388]) to "
+            "(offset=6, segment=[0:485]) (kafka.cluster.Partition)",
+            6,
+        ),
+        ("[Partition t-0 broker=1] High watermark updated to 14 [0 : 1346] (kafka.x)", 14),
+        (
+            "Partition [t,0] on broker 1: High watermark for partition [t,0] updated to 1 [0 : 62] "
+            "(kafka.cluster.Partition)",
+            1,
+        ),
+    ],
+)
+def test_lines_of_a_high_watermark(text: str, high_watermark: int) -> None:
+    found = high_watermark_of(f"[2026-11-20 15:18:29,843] DEBUG {text}", broker=1)
+    assert found is not None
+    assert (found.topic, found.partition, found.high_watermark) == ("t", 0, high_watermark)
+    assert found.in_logs
 
 
 def log_sample(at: float, broker: int, *held: bytes) -> LogSample:

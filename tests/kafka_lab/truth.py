@@ -24,6 +24,7 @@ from tests.kafka_lab.history import (
     elections,
     leader_at,
     leader_starts,
+    traced_high_watermarks,
 )
 from tests.kafka_lab.logs_on_disk import (
     Held,
@@ -110,6 +111,7 @@ def establish(
     known = elections(cluster, sampler)
     starts = leader_starts(cluster)
     finals = _final_logs(cluster)
+    high_watermarks = [*sampler.high_watermarks, *traced_high_watermarks(cluster)]
     found = {}
     for partition in partitions_of(cluster.assignments):
         view = View(
@@ -120,7 +122,7 @@ def establish(
             [one for one in sampler.logs if (one.topic, one.partition) == partition],
             [
                 one
-                for one in sampler.high_watermarks
+                for one in high_watermarks
                 if (one.topic, one.partition) == partition and one.written_at <= quiet_at
             ],
             {broker: logs[partition] for broker, logs in finals.items() if partition in logs},
@@ -263,7 +265,7 @@ def _committed(view: View, shown: set[str]) -> tuple[dict[str, Commitment], set[
         for name in _below(view, sample):
             if name not in found or found[name].at > sample.written_at:
                 by = f"below {sample.high_watermark}, high watermark of {sample.broker}"
-                known = name in found or name in shown
+                known = name in found or name in shown or sample.in_logs
                 found[name] = Commitment(sample.written_at, by, known)
     for name in shown - found.keys():
         found[name] = Commitment(view.quiet_at, "below the high watermark of a copy", True)
@@ -292,24 +294,25 @@ def _seen(samples: list[LogSample], name: str) -> set[Held]:
 
 
 def _below(view: View, sample: HighWatermarkSample) -> Iterator[str]:
-    """Records that were in the log under this high watermark all around its writing.
+    """Records that were in the log under this high watermark around its writing.
 
+    An offset that held one record just before and another soon after is left out.
     A deposed leader that does not know it yet may raise its own high watermark over records that
     are no part of the partition: those of its own last reign are left out.
     """
     own = [one for one in view.samples if one.broker == sample.broker]
     before = [one for one in own if one.at <= sample.written_at]
     after = [one for one in own if 0 < one.at - sample.written_at < SOON]
-    if not before:
-        return
-    still = {name for one in after[:1] for name in payload_ids(one)} if after else None
     deposed = _deposed_epochs(view.elections, sample.broker, sample.written_at)
-    for batch in before[-1].batches:
-        for held in records(batch):
-            stale = bool(deposed) and held.leader_epoch in (None, *deposed)
-            if held.offset >= sample.high_watermark or stale:
-                continue
-            if still is None or held.payload_id in still:
+    there: dict[int, set[Held]] = {}
+    for one in before[-1:] + after[:1]:
+        for batch in one.batches:
+            for held in records(batch):
+                there.setdefault(held.offset, set()).add(held)
+    for offset, found in there.items():
+        if offset < sample.high_watermark and len(found) == 1:
+            (held,) = found
+            if not deposed or held.leader_epoch not in (None, *deposed):
                 yield held.payload_id
 
 
