@@ -293,8 +293,8 @@ def _compare(
             first,
             end,
             promise,
-            f"replica {promise.replica} had committed up to {promise.span.end_offset}, perhaps in an "
-            "epoch of which its lines are missing",
+            f"replica {promise.replica} had committed up to {promise.span.end_offset}, "
+            "perhaps in an epoch of which its lines are missing",
             f"the whole state-change.log of broker {promise.replica}",
         )
     if promise.span.content is not None:
