@@ -525,8 +525,8 @@ def _promise_committed(
     """
     if (
         event.grade == "traced"
-        and _is_traced(state)
         and (replica.role != "leader" or _is_superseded(state, replica.leader_epoch))
+        and _is_traced(state)
     ):
         # Every leader's own steps are here: a follower's value adds nothing, and may lie over
         # records that it is about to cut (KAFKA-14704). A deposed leader commits nothing.

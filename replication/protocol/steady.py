@@ -17,6 +17,8 @@ from replication.protocol.topic_partition import Promise, Replica, State
 ABSENT = -1
 # How far back fold._add_promise looks for a promise to extend.
 LOOKED_BACK = 4
+# Makes a named tuple without its constructor's own call: a tenth of a step.
+_new = tuple.__new__
 
 Step = Callable[[State, int, int, int, int, int, int, str | None, bool], bool]
 
@@ -50,7 +52,7 @@ def appended(
         or known.epoch_entries[-1].leader_epoch < leader_epoch
     ):
         return False
-    log.spans[-1] = Span(last.first_offset, end, leader_epoch, last.content)
+    log.spans[-1] = _new(Span, (last.first_offset, end, leader_epoch, last.content))
     log.log_end_offset = known.known_log_end_offset = end
     state.applied += 1
     return True
@@ -113,7 +115,7 @@ def high_watermark_advanced(
             return False
         if last.leader_epoch is None or last.leader_epoch > leader_epoch:
             return False
-        span = Span(start, high_watermark, last.leader_epoch, last.content)
+        span = _new(Span, (start, high_watermark, last.leader_epoch, last.content))
         commitments = state.history.commitments
         if _is_covered(commitments, span) or not _extend(
             commitments, span, by_term, "high_watermark"
@@ -134,7 +136,7 @@ def records_acknowledged(
         return False
     if end <= first or leader_epoch < 0:
         return False
-    span = Span(first, end, leader_epoch, content if content >= 0 else None)
+    span = _new(Span, (first, end, leader_epoch, content if content >= 0 else None))
     how = "acks_all" if acks == "all" else "acks_1"
     if not _extend(state.history.acknowledgements, span, (leader_epoch, ANY_OCCURRENCE), how):
         return False
@@ -157,7 +159,7 @@ def _is_covered(promises: list[Promise], span: Span) -> bool:
 
 def _extend(promises: list[Promise], span: Span, by_term: tuple[int, int], how: str) -> bool:
     """Lengthens the one of the last promises that the span continues; False where none is."""
-    for old in reversed(promises[-LOOKED_BACK:]):
+    for old in promises[: -LOOKED_BACK - 1 : -1]:
         held = old.span
         if (
             old.by_term == by_term
@@ -165,8 +167,8 @@ def _extend(promises: list[Promise], span: Span, by_term: tuple[int, int], how: 
             and held[2:] == span[2:]
             and held.first_offset <= span.first_offset <= held.end_offset
         ):
-            end = max(held.end_offset, span.end_offset)
-            old.span = Span(held.first_offset, end, held.leader_epoch, held.content)
+            if span.end_offset > held.end_offset:
+                old.span = _new(Span, (held.first_offset, span.end_offset, *held[2:]))
             return True
     return False
 

@@ -54,6 +54,9 @@ def _type_word(hint: Any) -> str:
 
 
 FIELD_TYPES: dict[str, dict[str, tuple[str, bool]]] = {k: _field_types(k) for k in ev.FACT_TYPES}
+# The columns of facts that a kind does not have.
+FOREIGN = {k: frozenset(FACT_COLUMNS) - types.keys() for k, types in FIELD_TYPES.items()}
+KNOWN_COLUMNS = frozenset(COLUMNS)
 
 
 def to_row(event: ev.Event) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     kind = row.get("kind")
     if kind not in ev.FACT_TYPES:
         raise Misfit(f"unknown kind {kind!r}")
-    unknown = [c for c, v in row.items() if v is not None and c not in COLUMNS]
+    unknown = [c for c, v in row.items() if v is not None and c not in KNOWN_COLUMNS]
     if unknown:
         raise Misfit(f"unknown column {unknown[0]!r}")
     fact = _fact(kind, row)
@@ -149,13 +152,11 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
 def _fact(kind: str, row: Mapping[str, Any]) -> ev.Fact:
     values: dict[str, Any] = {}
     types = FIELD_TYPES[kind]
-    for name in FACT_COLUMNS:
+    foreign = {c for c, v in row.items() if v is not None} & FOREIGN[kind]
+    if foreign:
+        raise Misfit(f"column {min(foreign, key=FACT_COLUMNS.index)} does not belong to {kind}")
+    for name, (word, required) in types.items():
         value = row.get(name)
-        if name not in types:
-            if value is not None:
-                raise Misfit(f"column {name} does not belong to {kind}")
-            continue
-        word, required = types[name]
         if value is None:
             # leader is the one column whose absence says something: no leader was elected.
             if required:
