@@ -1,6 +1,7 @@
 """The machine and the naive model agree after every step of random schedules, and so do verdicts.
 
-`SCHEDULES=n` runs more than the quick default; seeds are fixed, so a failure repeats.
+500 in a quick run, 10,000 in a whole one, `SCHEDULES=n` for the quick part; seeds are fixed, so a
+failure repeats.
 """
 
 import os
@@ -12,11 +13,23 @@ from tests.protocol.schedules import Setting, as_scenario, run, schedule, search
 
 COUNT = int(os.environ.get("SCHEDULES", "500"))
 PARTS = 10
+WHOLE = 10_000
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_schedules_agree(part: int) -> None:
     each = max(1, COUNT // PARTS)
+
+    failures = search(each, part * each)
+
+    assert failures == [], "\n".join(failures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_ten_thousand_random_schedules_agree(part: int) -> None:
+    """Some 40 s in all; `make soak` says how long they take."""
+    each = WHOLE // PARTS
 
     failures = search(each, part * each)
 

@@ -68,7 +68,9 @@ def test_truncate_to_leader_end_offset() -> None:
     assert truncate_to_leader_end_offset(5, 12, 10, 4).to_offset == 10
     undefined = truncate_to_leader_end_offset(5, None, 10, 4)
     assert (undefined.to_offset, undefined.rule) == (4, "truncate_to_high_watermark")
-    assert truncate_to_leader_end_offset(None, 10, 10, 4).finished
+    without_epochs = truncate_to_leader_end_offset(None, 10, 10, 4)
+    assert without_epochs.finished
+    assert without_epochs.because == "the leader ends epoch none at 10"
 
 
 # what, leader's answer, cut to, finished; the follower's log ends at 10, its high watermark is 4
