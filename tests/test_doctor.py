@@ -149,6 +149,7 @@ def test_settings_that_lack_the_state_store(tmp_path: Path) -> None:
     assert not doctor.check_settings(tmp_path / "nowhere.conf").ok
 
 
+@pytest.mark.slow
 def test_silent_exit_of_great_expectations_is_seen() -> None:
     """The trap itself, sprung in a child process; hence imports inside functions in quality/."""
     version = doctor.installed_version("great-expectations")

@@ -406,6 +406,7 @@ COUNTED = {
 }
 
 
+@pytest.mark.slow
 def test_as_many_facts_as_lines_in_all_captured_logs() -> None:
     searches = {kind: re.compile(pattern) for kind, pattern in COUNTED.items()}
     searched: Counter[str] = Counter()

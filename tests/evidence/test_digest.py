@@ -276,6 +276,7 @@ def test_calls_that_cannot_work(
     assert not (tmp_path / "out.gz").exists()
 
 
+@pytest.mark.slow
 def test_a_cut_digest_gives_what_stands_whole(digested: Path, tmp_path: Path) -> None:
     partitions = read_digest(digested).partitions
     whole = {partition.path.name: partition.batches for partition in partitions}
@@ -298,6 +299,7 @@ def test_a_cut_digest_gives_what_stands_whole(digested: Path, tmp_path: Path) ->
     assert len(complete) >= 6
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_changed_digest_never_raises_and_never_lies(
     digested: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -338,6 +338,7 @@ def test_a_list_of_unreadable_places_has_an_end(tmp_path: Path) -> None:
     assert unreadable[-1] == rest
 
 
+@pytest.mark.slow
 def test_a_log_of_any_length_is_kept_in_little_memory(tmp_path: Path) -> None:
     count = 20_000
     put(tmp_path, {f"t-0/{log(0)}": b"".join(map(batch, range(count)))})

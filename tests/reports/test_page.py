@@ -165,6 +165,7 @@ def _answer(folded: list[FoldedPartition]) -> dict[str, Any]:
     return assemble([], counts, [f.answer for f in folded])
 
 
+@pytest.mark.slow
 def test_a_large_cluster_gives_a_page_within_its_size_that_says_what_it_lacks() -> None:
     answer, events = large(10_000, 100, 200)
     assert sum(map(len, events.values())) >= 1_000_000
@@ -182,6 +183,7 @@ def test_a_large_cluster_gives_a_page_within_its_size_that_says_what_it_lacks() 
     assert figure(text, "lost") == sum(x["records"] for x in answer["losses"])
 
 
+@pytest.mark.slow
 def test_one_partition_with_very_many_events_keeps_its_proofs() -> None:
     made = trace("t", 0, 30_000, True)
     folded = fold_all(made.events)
