@@ -3,7 +3,7 @@
 import argparse
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,10 @@ class Unusable(ValueError):
 
 @dataclass(slots=True)
 class Diagnosis:
-    """Everything that one call read and concluded."""
+    """Everything that one call read and concluded.
+
+    events: all of them only where they were asked for; sources: those that findings name.
+    """
 
     imported: Import
     events: list[Event]
@@ -117,7 +120,7 @@ def _evidence_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topic", metavar="NAME", help="only this topic")
 
 
-def _read(arguments: argparse.Namespace) -> Diagnosis:
+def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
     if arguments.kafka:
         try:
             behaviour(arguments.kafka)
@@ -131,32 +134,60 @@ def _read(arguments: argparse.Namespace) -> Diagnosis:
     )
     for note in imported.collection.notes:
         print(f"note: {note}", file=sys.stderr)
-    events = list(imported.events())
+    if imported.collection.event_dumps:
+        # A dump may tell of the same partitions in any order: all has to be at hand at once.
+        dumped, misfits = _dumped(imported, arguments.topic)
+        groups: Iterable[list[Event]] = [[*imported.events(), *dumped]]
+    else:
+        misfits = []
+        groups = (list(imported.events_of(i)) for i in range(len(imported.partitions)))
+    diagnosis = _folded(imported, groups, misfits, keep_events)
+    if not diagnosis.answer["input"]["events"] - len(misfits):
+        if arguments.topic:
+            raise Unusable(f"no topic {arguments.topic} in this evidence")
+        if imported.collection.event_dumps:
+            raise Unusable(
+                "the event dumps hold no event of the contract; first misfit: "
+                f"{misfits[0].path} {misfits[0].where}: {misfits[0].reason}"
+                if misfits
+                else "the event dumps are empty"
+            )
+    return diagnosis
+
+
+def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unreadable]]:
+    """The events of all dumps, only one topic's where one is named, and what is none."""
+    events: list[Event] = []
     misfits: list[Unreadable] = []
-    rows = len(events)
     for path in imported.collection.event_dumps:
         for item in read_events(path):
-            rows += 1
             if isinstance(item, Unreadable):
                 misfits.append(item)
-            elif not arguments.topic or item.topic == arguments.topic:
+            elif not topic or item.topic == topic:
                 events.append(item)
-            else:
-                rows -= 1
-    if arguments.topic and not events:
-        raise Unusable(f"no topic {arguments.topic} in this evidence")
-    if imported.collection.event_dumps and not events:
-        raise Unusable(
-            "the event dumps hold no event of the contract; first misfit: "
-            f"{misfits[0].path} {misfits[0].where}: {misfits[0].reason}"
-            if misfits
-            else "the event dumps are empty"
-        )
-    folded = fold_all(events)
+    return events, misfits
+
+
+def _folded(
+    imported: Import, groups: Iterable[list[Event]], misfits: list[Unreadable], keep_events: bool
+) -> Diagnosis:
+    """Folds groups of events that share no partition, one after the other."""
+    folded: list[FoldedPartition] = []
+    kept: list[Event] = []
+    sources: dict[str, Event] = {}
+    rows = len(misfits)
+    for events in groups:
+        rows += len(events)
+        more = fold_all(events)
+        named = {step["event_id"] for f in more for x in f.answer.findings for step in x["witness"]}
+        sources.update((e.event_id, e) for e in events if e.event_id in named)
+        folded += more
+        if keep_events:
+            kept += events
+    folded.sort(key=lambda f: f.identity)
     counts = _counts(imported, rows, misfits, folded)
-    clusters = _clusters(imported, folded)
-    answer = assemble(clusters, counts, [f.answer for f in folded])
-    return Diagnosis(imported, events, folded, answer, {e.event_id: e for e in events})
+    answer = assemble(_clusters(imported, folded), counts, [f.answer for f in folded])
+    return Diagnosis(imported, kept, folded, answer, sources)
 
 
 def _counts(
@@ -202,7 +233,7 @@ def _clusters(imported: Import, folded: list[FoldedPartition]) -> list[dict[str,
 
 
 def _diagnose(arguments: argparse.Namespace) -> int:
-    diagnosis = _read(arguments)
+    diagnosis = _read(arguments, keep_events=bool(arguments.report))
     if not diagnosis.folded:
         raise Unusable(
             "no topic partition found in this evidence (only __cluster_metadata, or "
@@ -248,7 +279,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    diagnosis = _read(arguments)
+    diagnosis = _read(arguments, keep_events=True)
     topic, _, number = arguments.topic_partition.rpartition("-")
     if not topic or not number.isdigit():
         raise Unusable(f"--topic-partition {arguments.topic_partition}: expected TOPIC-NUMBER")

@@ -7,10 +7,9 @@ that begins like a known one and goes on otherwise is handed out as `Unreadable`
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from replication.evidence.line_families import INDEX
 from replication.evidence.line_families.family import Found, LineFamily
@@ -26,8 +25,7 @@ from replication.evidence.unreadable import Unreadable
 _LISTED = 50
 
 
-@dataclass(frozen=True, slots=True)
-class LogLineFact:
+class LogLineFact(NamedTuple):
     """What one line says about one topic partition (or about the process).
 
     `at` is ms since the Unix epoch, None where the layout prints no date; `line` counts from 1;

@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from replication.evidence.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.client_logs import (
@@ -32,6 +33,7 @@ from replication.evidence.log_directory import (
     read_log_directory,
 )
 from replication.evidence.metadata_dump import read_metadata_dump
+from replication.evidence.packed_facts import PackedLines, Packer
 from replication.evidence.tool_output import METADATA_DUMP, tool_output_kind
 from replication.evidence.topic_descriptions import (
     PartitionDescription,
@@ -44,6 +46,14 @@ from replication.evidence.unreadable import Unreadable
 # Log directories up to this size have every batch's CRC checked; larger ones only their headers.
 VERIFIED_BYTES = 256 << 20
 PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)(\.[0-9a-f]{32}-(delete|future|stray))?$")
+# Applies a function to each of many files or partitions, in their order: `map`, or a cluster's.
+Spread = Callable[..., Iterable[Any]]
+# Facts about no topic that joining looks at.
+PROCESS_KINDS = frozenset(
+    ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
+     "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
+     "settings")
+)  # fmt: skip
 TRAILING_NUMBER = re.compile(r"(\d+)$")
 SEGMENT_PARTS = re.compile(
     r"\.(log|index|timeindex|txnindex|snapshot|checkpoint|deleted|swap|cleaned|lock|tmp)$"
@@ -71,18 +81,32 @@ class BrokerDirectory:
 
 @dataclass(slots=True)
 class BrokerLog:
-    """A broker's text log as facts, in file order."""
+    """A broker's text log: whose it is, and which facts it holds.
 
-    broker: int | None
-    cluster_id: str
+    processes: facts about the process itself, as far as joining needs them. lines: those about
+    topic partitions, packed. writers: the brokers that lines name, None for lines that name none,
+    by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
+    those of them that stand in lines about partitions.
+    """
+
     path: str
-    facts: list[LogLineFact]
-    known_by: str
+    broker: int | None = None
+    cluster_id: str = ""
+    known_by: str = ""
+    count: int = 0
+    processes: list[LogLineFact] = field(default_factory=list)
+    lines: list[PackedLines] = field(default_factory=list)
+    writers: list[int | None] = field(default_factory=list)
+    topic_ids: dict[tuple[int | None, str, str], int | None] = field(default_factory=dict)
+    in_lines: set[tuple[int | None, str, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Collection:
-    """Everything that was found, read."""
+    """Everything that was found, read.
+
+    found_directories and found_logs: before it is known whose they are.
+    """
 
     files: int = 0
     directories: list[BrokerDirectory] = field(default_factory=list)
@@ -97,29 +121,49 @@ class Collection:
     metadata_dumps: list[MetadataHistory] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    found_directories: list[LogDirectory] = field(default_factory=list)
+    found_logs: list[BrokerLog] = field(default_factory=list)
+
+    def take(self, reading: "Collection") -> None:
+        """Adds what another file gave."""
+        for each in fields(self):
+            mine, more = getattr(self, each.name), getattr(reading, each.name)
+            if isinstance(mine, list):
+                mine.extend(more)
+            elif isinstance(mine, int):
+                setattr(self, each.name, mine + more)
 
 
 class NoEvidence(ValueError):
     """Nothing that was handed over is evidence of a Kafka cluster."""
 
 
-def collect(paths: Iterable[Path]) -> Collection:
+def collect(paths: Iterable[Path], spread: Spread = map) -> Collection:
     """Reads all evidence at or below paths.
 
-    Raises NoEvidence when a path does not exist or nothing in them is evidence.
+    spread: applies a function to many files or partitions, as `map` does, perhaps on many machines;
+    answers in the same order. Raises NoEvidence when a path does not exist or nothing in them is
+    evidence.
     """
     roots = list(paths)
     for root in roots:
         if not root.exists():
             raise NoEvidence(f"{root}: no such file or folder")
     result = Collection()
-    raw_directories = _read_directories(roots, result)
-    folders = [d.path for d in raw_directories]
-    log_files: list[Path] = []
-    for path in _files(roots, folders):
-        result.files += 1
-        _read_file(path, result, log_files, raw_directories)
-    _attribute(raw_directories, log_files, roots, result)
+    folders = find_log_directories([r for r in roots if r.is_dir()])
+    for folder in folders:
+        verified = _is_small(folder)
+        result.found_directories.append(
+            read_log_directory(folder, verify_crc=verified, spread=spread)
+        )
+    for directory in result.found_directories:
+        result.unreadable += directory.unreadable
+        for partition in directory.partitions:
+            result.unreadable += partition.unreadable
+            result.files += len(partition.segments)
+    for reading in spread(read_file, _files(roots, folders)):
+        result.take(reading)
+    _attribute(result, roots, spread)
     if not (
         result.directories
         or result.logs
@@ -134,18 +178,6 @@ def collect(paths: Iterable[Path]) -> Collection:
             "broker logs, log directories, digests, acknowledgement logs, event dumps)"
         )
     return result
-
-
-def _read_directories(roots: list[Path], result: Collection) -> list[LogDirectory]:
-    directories = []
-    for path in find_log_directories([r for r in roots if r.is_dir()]):
-        directory = read_log_directory(path, verify_crc=_is_small(path))
-        directories.append(directory)
-        result.unreadable += directory.unreadable
-        for partition in directory.partitions:
-            result.unreadable += partition.unreadable
-            result.files += len(partition.segments)
-    return directories
 
 
 def _is_small(directory: Path) -> bool:
@@ -179,12 +211,12 @@ def _files(roots: list[Path], directories: list[Path]) -> list[Path]:
     return sorted(found.values())
 
 
-def _read_file(
-    path: Path, result: Collection, log_files: list[Path], directories: list[LogDirectory]
-) -> None:
+def read_file(path: Path) -> Collection:
+    """What one file gives that is not part of a log directory."""
+    result = Collection(files=1)
     if is_digest(path):
         directory = read_digest(path)
-        directories.append(directory)
+        result.found_directories.append(directory)
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
@@ -212,51 +244,82 @@ def _read_file(
             "made from and was not used: hand over the log directory or a digest of it"
         )
     elif is_broker_log(path):
-        log_files.append(path)
+        result.found_logs.append(_read_log(path, result.unreadable))
     elif is_topic_description(path):
         for described in read_topic_descriptions(path):
             if isinstance(described, Unreadable):
                 result.unreadable.append(described)
             else:
                 result.descriptions.append(described)
+    return result
 
 
-def _attribute(
-    directories: list[LogDirectory], log_files: list[Path], roots: list[Path], result: Collection
-) -> None:
+def _read_log(path: Path, unreadable: list[Unreadable]) -> BrokerLog:
+    """One broker log, its facts sorted by what joining needs of them."""
+    log = BrokerLog(str(path))
+    packer = Packer(str(path))
+    votes: Counter[int] = Counter()
+    writers: dict[int | None, None] = {}
+    for fact in read_broker_log(path):
+        if isinstance(fact, Unreadable):
+            unreadable.append(fact)
+            continue
+        log.count += 1
+        writers[fact.broker] = None
+        if fact.broker is not None:
+            votes[fact.broker] += 1
+        if fact.topic is None:
+            _take_process_fact(log, fact)
+            continue
+        printed = fact.fields.get("topic_id")
+        if printed:
+            key = (fact.broker, fact.topic, str(printed))
+            first = log.topic_ids.get(key)
+            if key not in log.topic_ids or (
+                fact.at is not None and (first is None or fact.at < first)
+            ):
+                log.topic_ids[key] = fact.at
+            if fact.partition is not None:
+                log.in_lines.add(key)
+        if fact.partition is not None:
+            packer.add(fact)
+    log.lines = packer.done()
+    log.writers = list(writers)
+    log.broker = votes.most_common(1)[0][0] if votes else None
+    return log
+
+
+def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
+    if fact.kind == "cluster_id":
+        log.cluster_id = log.cluster_id or str(fact.fields["cluster_id"])
+    elif fact.kind in PROCESS_KINDS:
+        log.processes.append(fact)
+
+
+def _attribute(result: Collection, roots: list[Path], spread: Spread) -> None:
     """Says of each directory and log which broker of which cluster it is of."""
+    directories, logs = result.found_directories, result.found_logs
     by_folder: dict[Path, tuple[int, str]] = {}
     clusters = {d.meta.cluster_id for d in directories if d.meta and d.meta.cluster_id}
     only = next(iter(clusters)) if len(clusters) == 1 else ""
     top = {r.resolve() for r in roots} | {r.resolve().parent for r in roots}
-    logs = []
-    for path in log_files:
-        facts = []
-        for item in read_broker_log(path):
-            if isinstance(item, Unreadable):
-                result.unreadable.append(item)
-            else:
-                facts.append(item)
-        votes = Counter(f.broker for f in facts if f.broker is not None)
-        cluster = next((str(f.fields["cluster_id"]) for f in facts if f.kind == "cluster_id"), "")
-        number = votes.most_common(1)[0][0] if votes else None
-        logs.append((path, facts, number, cluster))
-        if number is not None:
-            parent = path.parent.resolve()
-            known = by_folder.get(parent, (number, ""))
-            by_folder[parent] = (known[0], known[1] or cluster)
-    for directory in directories:
-        _attribute_directory(directory, by_folder, top, only, result)
-    for path, facts, number, cluster in logs:
-        folder = _nearest(path.parent.resolve(), by_folder, top)
-        known_by = "its lines"
-        if number is None and folder is not None:
-            number, known_by = folder[0], "its folder's other evidence"
-        if number is None:
-            number, known_by = _by_folder_name(path.parent), "its folder's name"
-        cluster = cluster or (folder[1] if folder else "") or only
-        if facts:
-            result.logs.append(BrokerLog(number, cluster, str(path), facts, known_by))
+    for log in logs:
+        if log.broker is not None:
+            parent = Path(log.path).parent.resolve()
+            known = by_folder.get(parent, (log.broker, ""))
+            by_folder[parent] = (known[0], known[1] or log.cluster_id)
+    for directory, history in zip(directories, spread(_metadata, directories), strict=True):
+        _attribute_directory(directory, history, by_folder, top, only, result)
+    for log in logs:
+        folder = _nearest(Path(log.path).parent.resolve(), by_folder, top)
+        log.known_by = "its lines"
+        if log.broker is None and folder is not None:
+            log.broker, log.known_by = folder[0], "its folder's other evidence"
+        if log.broker is None:
+            log.broker, log.known_by = _by_folder_name(Path(log.path).parent), "its folder's name"
+        log.cluster_id = log.cluster_id or (folder[1] if folder else "") or only
+        if log.count:
+            result.logs.append(log)
     by_cluster: dict[str, list[MetadataHistory]] = {}
     for found in result.directories:
         if found.metadata is not None:
@@ -272,6 +335,7 @@ def _attribute(
 
 def _attribute_directory(
     directory: LogDirectory,
+    history: MetadataHistory | None,
     by_folder: dict[Path, tuple[int, str]],
     top: set[Path],
     only: str,
@@ -303,9 +367,6 @@ def _attribute_directory(
         or (around[1] if around else "")
         or only
     )
-    history = None
-    if directory.has_cluster_metadata is not None:
-        history = _metadata(directory)
     if path.parent not in top:
         by_folder.setdefault(path.parent, (number, cluster))
     result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))

@@ -7,10 +7,11 @@ the file again each time.
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from replication.evidence.digest import (
     CLUSTER_METADATA,
@@ -204,11 +205,14 @@ def find_log_directories(roots: Iterable[Path]) -> list[Path]:
     return sorted(found.values())
 
 
-def read_log_directory(path: Path, *, verify_crc: bool = False) -> LogDirectory:
+def read_log_directory(
+    path: Path, *, verify_crc: bool = False, spread: Callable[..., Iterable[Any]] = map
+) -> LogDirectory:
     """Reads one log directory: its own files, and every partition's headers once through.
 
     Nothing is raised; what cannot be read is in `unreadable`, of the directory or of the partition.
-    With `verify_crc` every byte is read, now and in each `iter_batches()`.
+    With `verify_crc` every byte is read, now and in each `iter_batches()`. spread: as `map`, but
+    perhaps on many machines.
     """
     names, unreadable = _list(path)
     folders = [path / name for name in names if name != CLUSTER_METADATA]
@@ -224,9 +228,10 @@ def read_log_directory(path: Path, *, verify_crc: bool = False) -> LogDirectory:
         meta=readable_or_none(meta, unreadable),
         clean_shutdown=readable_or_none(clean, unreadable),
         partitions=tuple(
-            _read_partition(folder, checkpoints, verify_crc)
-            for folder in folders
-            if is_partition_directory(str(folder))
+            spread(
+                partial(_read_partition, checkpoints=checkpoints, verify_crc=verify_crc),
+                [folder for folder in folders if is_partition_directory(str(folder))],
+            )
         ),
         unreadable=tuple(unreadable),
         has_cluster_metadata=path / CLUSTER_METADATA if CLUSTER_METADATA in names else None,

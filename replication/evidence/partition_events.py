@@ -19,6 +19,7 @@ from replication.evidence.copies import (
     latest,
     sequence_key,
 )
+from replication.evidence.packed_facts import PackedLines
 from replication.evidence.registrations import Recorded
 from replication.evidence.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol import events as ev
@@ -47,7 +48,12 @@ TRACE_KINDS = frozenset(
 
 @dataclass(slots=True)
 class PartitionEvidence:
-    """Everything known of one incarnation of one topic partition."""
+    """Everything known of one incarnation of one topic partition.
+
+    packed, processes: each broker's lines about the partition and about its own process, from
+    which `partition_join.finished` makes `lines`. settings: what the cluster says of the
+    partition's; told_settings and told_replicas: what descriptions say of them.
+    """
 
     cluster_id: str
     topic: str
@@ -56,6 +62,11 @@ class PartitionEvidence:
     described: ev.PartitionDescribed = field(default_factory=ev.PartitionDescribed)
     recorded: list[Recorded] = field(default_factory=list)
     history_complete: bool = False
+    packed: dict[int, list[PackedLines]] = field(default_factory=dict)
+    processes: dict[int, list[LogLineFact]] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    told_settings: dict[str, str] = field(default_factory=dict)
+    told_replicas: tuple[int, ...] | None = None
     lines: dict[int, list[LogLineFact]] = field(default_factory=dict)
     copies: list[Copy] = field(default_factory=list)
     contents: Contents = field(default_factory=Contents)

@@ -6,6 +6,8 @@ Slots: life k is k + 0.5, the stop before start k is k, the end is the number of
 Names of folders are labels and say nothing.
 """
 
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 
@@ -21,54 +23,94 @@ LOG_ENDS = frozenset(
 class Life:
     """One life of a broker process by its log: log ends seen, and how it began and ended.
 
-    ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do.
+    ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do. ends: per
+    partition the lowest, the highest and the last log end.
     """
 
     began_clean: bool | None = None
     ended_clean: bool | None = False
     started_at: int | None = None
     loaded: dict[tuple[str, int], int] = field(default_factory=dict)
-    ends: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    ends: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
     registered: bool = False
     leader_epochs: set[int] = field(default_factory=set)
 
 
-def lives_of(facts: list[LogLineFact]) -> list[Life]:
-    """The lives of one broker's process, from its facts in order."""
-    lives: list[Life] = []
-    for fact in facts:
-        if fact.kind == "process_started" or not lives:
-            if fact.kind != "process_started" and fact.kind not in LOG_ENDS:
-                continue
-            lives.append(Life(started_at=fact.at))
-        life = lives[-1]
-        leader_epoch = fact.fields.get("leader_epoch")
-        if isinstance(leader_epoch, int) and fact.topic is not None:
-            life.leader_epochs.add(leader_epoch)
+# A line's place in all that a broker wrote: clock, kind of file, line, which file.
+Order = tuple[int, int, int, int]
+Ordered = tuple[Order, LogLineFact]
+
+
+def lives_of(processes: list[Ordered], partitions: Iterable[Iterable[Ordered]]) -> list[Life]:
+    """The lives of one broker's process.
+
+    processes: the lines about the process, in order; partitions: for each topic partition the
+    lines about it, in order. A log may begin in the middle of a life: at its first log end.
+    """
+    starts = [order for order, fact in processes if fact.kind == "process_started"]
+    lives = [Life(started_at=f.at) for _, f in processes if f.kind == "process_started"]
+    early = Life()
+    begun: Ordered | None = None
+    early_epochs: dict[int, Order] = {}
+    for lines in partitions:
+        for order, fact in lines:
+            which = bisect_right(starts, order) - 1
+            life = lives[which] if which >= 0 else early
+            leader_epoch = fact.fields.get("leader_epoch")
+            if isinstance(leader_epoch, int):
+                if which < 0:
+                    early_epochs[leader_epoch] = max(order, early_epochs.get(leader_epoch, order))
+                else:
+                    life.leader_epochs.add(leader_epoch)
+            if fact.kind in LOG_ENDS:
+                if which < 0 and (begun is None or order < begun[0]):
+                    begun = (order, fact)
+                _take_log_end(life, fact)
+    if begun is not None:
+        early.started_at = begun[1].at
+        early.leader_epochs = {e for e, last in early_epochs.items() if last >= begun[0]}
+        lives.insert(0, early)
+    _take_processes(lives, processes, begun[0] if begun is not None else None)
+    return lives
+
+
+def _take_processes(lives: list[Life], processes: list[Ordered], begun: Order | None) -> None:
+    """Says of each life how it began and ended. begun: since when there is one before any start."""
+    index = -1 if begun is None else 0
+    started = False
+    for order, fact in processes:
+        if fact.kind == "process_started":
+            index += 1
+            started = True
+            continue
+        if index < 0 or (not started and begun is not None and order < begun):
+            continue
+        life = lives[index]
         if fact.kind == "broker_epoch_granted":
             life.registered = True
         elif fact.kind in ("clean_shutdown_found", "unclean_recovery"):
             life.began_clean = fact.kind == "clean_shutdown_found"
-            if len(lives) > 1:
+            if index > 0:
                 # A life that never came so far as to load its logs leaves the marker as it was.
-                lives[-2].ended_clean = life.began_clean
+                lives[index - 1].ended_clean = life.began_clean
         elif fact.kind in ("stopping", "process_signalled", "broker_shutdown_granted"):
             life.ended_clean = None
         elif fact.kind == "stopped_cleanly":
             life.ended_clean = True
-        elif fact.kind in LOG_ENDS and fact.topic is not None and fact.partition is not None:
-            key = (fact.topic, fact.partition)
-            end = fact.fields.get("log_end_offset")
-            if fact.kind == "truncated":
-                end = fact.fields.get("to_offset")
-            elif fact.kind == "log_appended":
-                end = fact.fields.get("end_offset")
-            if end is None:
-                continue
-            if fact.kind == "log_loaded":
-                life.loaded.setdefault(key, end)
-            life.ends.setdefault(key, []).append(end)
-    return lives
+
+
+def _take_log_end(life: Life, fact: LogLineFact) -> None:
+    assert fact.topic is not None
+    assert fact.partition is not None
+    key = (fact.topic, fact.partition)
+    name = {"truncated": "to_offset", "log_appended": "end_offset"}.get(fact.kind, "log_end_offset")
+    end = fact.fields.get(name)
+    if end is None:
+        return
+    if fact.kind == "log_loaded":
+        life.loaded.setdefault(key, end)
+    lowest, highest, _ = life.ends.get(key, (end, end, end))
+    life.ends[key] = (min(lowest, end), max(highest, end), end)
 
 
 def place(copies: list[Copy], lives: list[Life], registrations: int | None = None) -> None:
@@ -157,7 +199,7 @@ def _same_as_loaded(group: list[Copy], life: Life) -> bool:
     """Whether nothing tells a copy from before the life's start from one after its end."""
     for copy in group:
         ends = life.ends.get((copy.directory.topic, copy.directory.partition))
-        if ends and any(e != copy.directory.log_end_offset for e in ends):
+        if ends and set(ends) != {copy.directory.log_end_offset}:
             return False
     return True
 
@@ -199,7 +241,7 @@ def _fits_life(group: list[Copy], life: Life) -> bool:
         end = copy.directory.log_end_offset
         if not ends or end is None:
             continue
-        if end < min(ends):
+        if end < ends[0]:
             return False
     return True
 
