@@ -1,0 +1,369 @@
+"""States of a small world, and every command that can happen next in one.
+
+A state is what every broker and the controller know, what was promised so far, and what is left to
+spend. States that differ only in the names of replicas or records are one. Time stands still.
+"""
+
+import hashlib
+import itertools
+import marshal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from replication.protocol.events import RecordsAcknowledged
+from replication.protocol.machine_state import Broker, Follower, Impossible, World
+from replication.protocol.model import Span
+from replication.protocol.partition_machine import Given, PartitionMachine
+from replication.protocol.replica_log import ReplicaLog
+from replication.protocol.versions import behaviour
+
+NAMES = "ABC"
+NOBODY = 9
+Record = tuple[int, int, int]
+"""Offset, leader epoch (-1 before 0.11), content."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a world is, and what may happen in it.
+
+    shrinks: members that a leader may drop from its ISR. lossy: a stop may lose the log's end.
+    by_rule: only the controller's own rules elect, else any member of the ISR may be elected.
+    most_states: what is explored at most; the outcome says whether that was all.
+    """
+
+    name: str
+    replicas: int = 2
+    records: int = 2
+    elections: int = 2
+    stops: int = 1
+    shrinks: int = 0
+    deletions: int = 0
+    unclean: bool = False
+    lossy: bool = False
+    by_rule: bool = False
+    min_insync: int = 1
+    most_states: int = 40_000
+
+
+class Left(NamedTuple):
+    """What is left to spend."""
+
+    records: int
+    elections: int
+    stops: int
+    shrinks: int
+    deletions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A state. logs: offset -> (leader epoch, content) by replica. committed, acknowledged and
+    read: the records promised so far."""
+
+    machine: PartitionMachine
+    logs: dict[int, dict[int, tuple[int, int]]]
+    committed: frozenset[Record]
+    acknowledged: frozenset[Record]
+    read: frozenset[Record]
+    left: Left
+
+
+def start(version: str, limits: Limits) -> Node:
+    """The first state: empty logs, A leads epoch 0, all are in the ISR."""
+    rows = [Given(n + 1, (), 0, 0, 0, n == 0) for n in range(limits.replicas)]
+    machine = PartitionMachine(
+        behaviour(version, controller=controller_of(version)),
+        rows,
+        [r.replica for r in rows],
+        min_insync_replicas=limits.min_insync,
+        unclean_leader_election=limits.unclean,
+        names={n + 1: NAMES[n] for n in range(limits.replicas)},
+    )
+    left = Left(limits.records, limits.elections, limits.stops, limits.shrinks, limits.deletions)
+    nothing: frozenset[Record] = frozenset()
+    return Node(machine, logs_of(machine.world), nothing, nothing, nothing, left)
+
+
+def controller_of(version: str) -> str:
+    """KRaft from 3.7 on."""
+    return "kraft" if tuple(int(n) for n in version.split(".")) >= (3, 7) else "zookeeper"
+
+
+def logs_of(world: World) -> dict[int, dict[int, tuple[int, int]]]:
+    """Every replica's records by offset."""
+    return {r: records_of(b.log.spans) for r, b in world.brokers.items()}
+
+
+def records_of(spans: Iterable[Span]) -> dict[int, tuple[int, int]]:
+    """Offset -> (leader epoch, content)."""
+    return {
+        offset: (-1 if epoch is None else epoch, -1 if content is None else content)
+        for first, end, epoch, content in spans
+        for offset in range(first, end)
+    }
+
+
+_broker_values = attrgetter(*(f.name for f in fields(Broker)))
+_follower_values = attrgetter(*(f.name for f in fields(Follower)))
+
+
+def copied(machine: PartitionMachine) -> PartitionMachine:
+    """An independent copy, without the facts emitted so far."""
+    old = machine.world
+    c = replace(old.controller, active=set(old.controller.active))
+    world = World(
+        old.behaviour,
+        old.assigned_replicas,
+        old.min_insync_replicas,
+        old.unclean_leader_election,
+        old.names,
+        {r: _copied_broker(b) for r, b in old.brokers.items()},
+        c,
+        list(old.contents),
+    )
+    new = object.__new__(PartitionMachine)
+    new.world = world
+    return new
+
+
+def _copied_broker(b: Broker) -> Broker:
+    new = Broker(*_broker_values(b))
+    new.log = ReplicaLog(b.log.log_start_offset, b.log.log_end_offset, list(b.log.spans))
+    new.followers = {r: Follower(*_follower_values(f)) for r, f in b.followers.items()}
+    new.pending = list(b.pending)
+    return new
+
+
+def valid_leader(world: World) -> Broker | None:
+    """The leader that the controller names, once it knows."""
+    c = world.controller
+    if c.leader is None:
+        return None
+    b = world.brokers[c.leader]
+    return b if b.role == "leader" and b.leader_epoch == c.leader_epoch else None
+
+
+def key(node: Node) -> bytes:
+    """A state's identity: the least over renamings of replicas, records named by appearance."""
+    world = node.machine.world
+    shapes = {r: _shape(node, b) for r, b in world.brokers.items()}
+    ordered = sorted(shapes, key=shapes.__getitem__)
+    orders: Iterable[tuple[int, ...]] = [tuple(ordered)]
+    if any(shapes[a] == shapes[b] for a, b in itertools.pairwise(ordered)):
+        orders = (
+            order
+            for order in itertools.permutations(ordered)
+            if all(shapes[a] <= shapes[b] for a, b in itertools.pairwise(order))
+        )
+    return min(_digest(node, order, shapes) for order in orders)
+
+
+def _digest(node: Node, order: tuple[int, ...], shapes: dict[int, Any]) -> bytes:
+    world = node.machine.world
+    to: dict[int | None, int] = {r: n for n, r in enumerate(order)}
+    to[None] = NOBODY
+    contents: dict[int, int] = {}
+    c = world.controller
+    whole = (
+        [(shapes[r], *_renamed(node, r, to, contents)) for r in order],
+        (to[c.leader], c.leader_epoch, _renamed_set(c.isr, to), _renamed_set(c.eligible, to),
+         _renamed_set(c.active, to), to[c.last_known_leader], c.recovering),
+        [sorted((o, e, contents.setdefault(x, len(contents))) for o, e, x in sorted(records))
+         for records in (node.committed, node.acknowledged, node.read)],
+        tuple(node.left),
+    )  # fmt: skip
+    # Version 2 of marshal writes equal values as equal bytes.
+    return hashlib.blake2b(marshal.dumps(whole, 2), digest_size=16).digest()
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _shape(node: Node, b: Broker) -> tuple[Any, ...]:
+    """What a broker is without the names of others and of records."""
+    c = node.machine.world.controller
+    return (
+        b.role or "", _number(b.leader_epoch), b.running, b.log.log_start_offset,
+        b.log.log_end_offset, b.high_watermark, b.checkpointed_high_watermark, b.clean,
+        tuple((o, e) for o, (e, _) in sorted(node.logs[b.replica].items())),
+        tuple(tuple(e) for e in b.epoch_entries), b.partition_epoch == c.partition_epoch,
+        b.truncating, b.fetching, b.leader_epoch_start_offset if b.role == "leader" else 0,
+        b.replica in c.isr, b.replica == c.leader,
+        tuple((p.span[0], p.leader_epoch) for p in b.pending),
+    )  # fmt: skip
+
+
+def _renamed(
+    node: Node, replica: int, to: dict[int | None, int], contents: dict[int, int]
+) -> tuple[Any, ...]:
+    world = node.machine.world
+    b = world.brokers[replica]
+    sent = world.behaviour.has("fetch_answers_at_once_for_new_high_watermark")
+    return (
+        [contents.setdefault(x, len(contents)) for _, (_, x) in sorted(node.logs[replica].items())],
+        to[b.leader],
+        (to[b.truncated_for[0]], b.truncated_for[1]) if b.truncated_for else (),
+        _renamed_set(b.isr, to),
+        [NOBODY] if b.proposed is None else _renamed_set(b.proposed, to),
+        sorted(
+            (
+                to[r], _number(f.log_end_offset), f.memory.last_caught_up_ms > 0,
+                f.memory.last_fetch_ms > 0, _number(f.memory.leader_log_end_offset),
+                f.broker_epoch == world.brokers[r].broker_epoch,
+                _number(f.last_sent_high_watermark) if sent else 0,
+            )
+            for r, f in b.followers.items()
+        ),
+    )  # fmt: skip
+
+
+def _renamed_set(replicas: Iterable[int], to: dict[int | None, int]) -> list[int]:
+    return sorted(to[r] for r in replicas)
+
+
+def commands(node: Node, limits: Limits) -> Iterator[str]:
+    """Every command that can happen next, as scenario text."""
+    world, c, left = node.machine.world, node.machine.world.controller, node.left
+    for b in world.brokers.values():
+        name = world.name(b.replica)
+        if b.role == "leader" and left.records:
+            yield f"produce {name} r{len(world.contents)} acks=all"
+        if b.role == "follower" and b.leader is not None and b.fetching:
+            yield f"fetch {name}"
+            yield f"fetch {name} response=lost"
+        if b.running and b.partition_epoch != c.partition_epoch:
+            yield f"deliver {name}"
+        if not b.running:
+            yield f"start {name}"
+            if limits.by_rule and left.elections and b.replica in c.active:
+                yield f"fence {name}"
+        elif left.stops:
+            yield from _stops(name, b, limits)
+        if left.elections and not limits.by_rule:
+            yield from _elections(name, b, world, limits)
+    if left.elections and limits.by_rule:
+        yield "elect cause=preferred"
+    leader = valid_leader(world)
+    if leader is not None and left.shrinks:
+        for r in sorted(leader.isr - {leader.replica}):
+            yield f"isr remove={world.name(r)}"
+    if leader is not None and left.deletions and leader.high_watermark:
+        yield "delete_records"
+
+
+def _stops(name: str, b: Broker, limits: Limits) -> Iterator[str]:
+    files = [""]
+    if b.high_watermark != b.checkpointed_high_watermark:
+        files.append(f" checkpoint={b.high_watermark}")
+    for file in files:
+        yield f"restart {name} kind=process{file}"
+        if limits.lossy:
+            for end in range(b.log.log_start_offset, b.log.log_end_offset):
+                yield f"crash {name} kind=power to={end}{file}"
+    yield f"stop {name}"
+
+
+def _elections(name: str, b: Broker, world: World, limits: Limits) -> Iterator[str]:
+    members = world.controller.isr
+    if not b.running or not (limits.unclean or b.replica in members):
+        return
+    others = [world.name(r) for r in members if r != b.replica and world.brokers[r].running]
+    isr = ",".join([name, *others])
+    yield f"elect {name} isr={isr}"
+    yield f"elect {name} isr={isr} deliver={name}"
+    if limits.unclean and others:
+        yield f"elect {name} isr={name} deliver={name}"
+
+
+def act(node: Node, line: str) -> Node | None:
+    """The state after a command; None where it cannot happen."""
+    machine = copied(node.machine)
+    before = machine.world.controller.leader_epoch
+    verb, *arguments = line.split()
+    settings = dict(a.split("=", 1) for a in arguments if "=" in a)
+    machine.world.command = line
+    try:
+        _do(machine, verb, arguments, settings)
+    except Impossible:
+        return None
+    left = node.left
+    elected = machine.world.controller.leader_epoch - before
+    return after_step(
+        node,
+        machine,
+        Left(
+            left.records - (verb == "produce"),
+            max(0, left.elections - elected),
+            left.stops - (verb in ("restart", "stop", "crash")),
+            left.shrinks - (verb == "isr"),
+            left.deletions - (verb == "delete_records"),
+        ),
+    )
+
+
+def _do(
+    machine: PartitionMachine, verb: str, arguments: list[str], settings: dict[str, str]
+) -> None:
+    names = {v: k for k, v in machine.world.names.items()}
+    replica = names.get(arguments[0], 0) if arguments else 0
+    file = int(settings["checkpoint"]) if "checkpoint" in settings else None
+    if verb == "produce":
+        machine.produce(arguments[1], to=replica, acks="all")
+    elif verb == "fetch":
+        machine.fetch(replica, response=settings.get("response", "ok"))
+    elif verb == "deliver":
+        machine.deliver([replica])
+    elif verb == "restart":
+        machine.stop(replica, "process_crash", high_watermark_checkpoint=file)
+        machine.start(replica)
+    elif verb == "stop":
+        machine.stop(replica)
+    elif verb == "crash":
+        end = int(settings["to"])
+        machine.stop(replica, "power_loss", surviving=end, high_watermark_checkpoint=file)
+    elif verb == "start":
+        machine.start(replica)
+    elif verb == "fence":
+        machine.fence(replica)
+    elif verb == "isr":
+        machine.propose_isr([names[settings["remove"]]])
+    elif verb == "delete_records":
+        machine.delete_records(None)
+    elif "cause" in settings:
+        machine.elect_by_rule(settings["cause"])
+    else:
+        deliver = settings.get("deliver")
+        hears = None if deliver is None else [names[n] for n in deliver.split(",")]
+        isr = [names[n] for n in settings["isr"].split(",")]
+        machine.elect(replica, isr=isr, deliver=hears)
+
+
+def after_step(node: Node, machine: PartitionMachine, left: Left) -> Node:
+    """The state that a machine has reached, with what it has promised by now."""
+    world = machine.world
+    logs = logs_of(world)
+    committed, read = node.committed, node.read
+    leader = valid_leader(world)
+    if leader is not None:
+        below = _below_high_watermark(leader, logs)
+        committed, read = committed | below, read | below
+        if world.behaviour.has("consumers_may_fetch_from_followers"):
+            for r in world.controller.isr:
+                if world.brokers[r].role == "follower":
+                    read |= _below_high_watermark(world.brokers[r], logs)
+    told = frozenset(
+        (o, -1 if f.leader_epoch is None else f.leader_epoch, _number(f.content))
+        for f in (step.fact for step in world.steps)
+        if isinstance(f, RecordsAcknowledged)
+        for o in range(f.first_offset, f.end_offset)
+    )
+    return Node(machine, logs, committed, node.acknowledged | told, read, left)
+
+
+def _below_high_watermark(b: Broker, logs: dict[int, dict[int, tuple[int, int]]]) -> set[Record]:
+    mark = b.high_watermark
+    return {(o, e, x) for o, (e, x) in logs[b.replica].items() if o < mark}
