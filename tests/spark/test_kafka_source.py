@@ -84,7 +84,7 @@ def make_topic(broker: Broker, name: str) -> None:
 def send(broker: Broker, topic: str, values: list[bytes | None]) -> None:
     producer = KafkaProducer(bootstrap_servers=broker.address, acks="all")
     for number, value in enumerate(values):
-        producer.send(topic, value=value, partition=number % 2).get(60)
+        producer.send(topic, key=b"k", value=value, partition=number % 2).get(60)
     producer.close()
 
 
