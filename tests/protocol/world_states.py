@@ -100,8 +100,8 @@ def logs_of(world: World) -> dict[int, dict[int, tuple[int, int]]]:
 def records_of(spans: Iterable[Span]) -> dict[int, tuple[int, int]]:
     """Offset -> (leader epoch, content)."""
     return {
-        offset: (-1 if epoch is None else epoch, -1 if content is None else content)
-        for first, end, epoch, content in spans
+        offset: (-1 if leader_epoch is None else leader_epoch, -1 if content is None else content)
+        for first, end, leader_epoch, content in spans
         for offset in range(first, end)
     }
 
