@@ -466,7 +466,9 @@
     byId("key-moments").classList.toggle("hidden", !!told.endOnly);
     byId("table-title").textContent = told.endOnly ? "The replicas at the end of the evidence" : "The replicas at this moment";
     byId("scale-note").textContent = [
-      told.endOnly ? "Of this partition the page has the end state only, not its events." : "",
+      told.endOnly
+        ? "Of this partition the page has the end state only, not its events."
+        : "Events stand in the order in which one can have caused the other; times are those of each broker's own clock.",
       told.scale.shortened ? "The offset axis is not to scale: long uneventful stretches are drawn shorter." : "",
     ].join(" ").trim();
     drawLegend(told, state);
