@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from replication.evidence.line_families import INDEX
-from replication.evidence.line_families.family import Found, LineFamily
+from replication.evidence.line_families.family import LineFamily
 from replication.evidence.log_layouts import (
     LineReader,
     LogLine,
@@ -77,25 +77,13 @@ def read_broker_log(
         kind = family.kind
         if kind == "server_starting" and not first_line_seen:
             kind = "process_started"
-        for item in found:
-            yield _fact(where, line, kind, item)
+        number, at, _, _ = line
+        for fields, node, topic, partition in found:
+            yield LogLineFact(kind, at, number, where, node, topic, partition, fields)
     for kind, count in unknown.items():
         if count > _LISTED:
             reason = f"{count - _LISTED} more lines like {kind} in a wording that is not known"
             yield Unreadable(where, "whole file", reason)
-
-
-def _fact(path: str, line: LogLine, kind: str, found: Found) -> LogLineFact:
-    return LogLineFact(
-        kind,
-        line.at,
-        line.number,
-        path,
-        found.node,
-        found.topic,
-        found.partition,
-        found.fields,
-    )
 
 
 def _unknown_wording(path: str, line: LogLine, family: LineFamily) -> Unreadable:

@@ -54,6 +54,10 @@ def text_behind_prefix(message: str) -> str:
     return message
 
 
+# More loggers than Kafka has: damaged text makes up names without end.
+_MOST_ASKED = 20_000
+
+
 class FamilyIndex:
     """Families by the first word of their text; those of any word are tried for every message."""
 
@@ -64,6 +68,18 @@ class FamilyIndex:
         self._by_word = {
             word: [f for f in families if word in f.words] + self._of_any_word for word in words
         }
+        # Families by first word and logger, as lines ask for them.
+        self._asked: dict[tuple[str, str | None], list[LineFamily]] = {}
+
+    def _candidates(self, word: str, logger: str | None) -> list[LineFamily]:
+        key = (word if word in self._by_word else "", logger)
+        found = self._asked.get(key)
+        if found is None:
+            of_word = self._by_word.get(word, self._of_any_word)
+            found = [f for f in of_word if logger is None or logger in f.loggers]
+            if len(self._asked) < _MOST_ASKED:
+                self._asked[key] = found
+        return found
 
     def read(
         self, message: str, logger: str | None
@@ -73,12 +89,11 @@ class FamilyIndex:
         A family with None: the line begins as that family's lines do, but the wording is unknown.
         """
         text = text_behind_prefix(message)
-        word = text.partition(" ")[0].partition("[")[0]
-        families = self._by_word.get(word, self._of_any_word)
+        word = text[: text.find(" ")] if " " in text else text
+        if "[" in word:
+            word = word.partition("[")[0]
         claimed: LineFamily | None = None
-        for family in families:
-            if logger is not None and logger not in family.loggers:
-                continue
+        for family in self._candidates(word, logger):
             if family.trigger not in text:
                 continue
             found = family.read(message)

@@ -7,6 +7,7 @@ Groups are named like the fields they fill, and the field's name alone decides h
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Fields = dict[str, Any]
@@ -105,9 +106,12 @@ def ignored(
     )
 
 
+# Lines name the same partitions and replicas again and again.
+_REMEMBERED = 1 << 14
 _TOPIC_PARTITION_IN_BRACKETS = re.compile(r"^\[(.+),(\d+)\]$")
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def topic_partition(text: str) -> tuple[str, int]:
     """`t-0` and `[t,0]` alike; a topic's name may hold dashes, so the last one counts."""
     in_brackets = _TOPIC_PARTITION_IN_BRACKETS.match(text)
@@ -128,6 +132,7 @@ def whole_number(text: str) -> int | None:
     return None if value == -1 else value
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def replica_list(text: str) -> tuple[int, ...]:
     """`1,2`, `[1, 2]`, `BrokerState(brokerId=1, brokerEpoch=7), ..` or `ReplicaId: 1; Topic: ..`."""
     if "brokerId=" in text:
@@ -183,15 +188,25 @@ def read_field(name: str, text: str) -> Any:
     return text if reader is None else reader(text)
 
 
-def _plan(pattern: re.Pattern[str]) -> tuple[tuple[int, str, Callable[[str], Any] | None], ...]:
-    """For each named group its number, the field it fills, and how the field is read."""
-    return tuple(
-        (number, group.partition("__")[0], _READERS.get(group.partition("__")[0]))
-        for group, number in pattern.groupindex.items()
+class _Plan(NamedTuple):
+    """How a pattern's groups are read, by their numbers: fields, and where and by whom."""
+
+    fields: tuple[tuple[int, str, Callable[[str], Any] | None], ...]
+    places: tuple[tuple[int, str], ...]
+
+
+_PLACES = ("tp", "topic", "partition", "node")
+
+
+def _plan(pattern: re.Pattern[str]) -> _Plan:
+    groups = [(n - 1, group.partition("__")[0]) for group, n in pattern.groupindex.items()]
+    return _Plan(
+        tuple((n, name, _READERS.get(name)) for n, name in groups if name not in _PLACES),
+        tuple((n, name) for n, name in groups if name in _PLACES),
     )
 
 
-_PLANS: dict[int, tuple[tuple[int, str, Callable[[str], Any] | None], ...]] = {}
+_PLANS: dict[int, _Plan] = {}
 
 
 def found_by_groups(match: re.Match[str]) -> Found:
@@ -202,22 +217,25 @@ def found_by_groups(match: re.Match[str]) -> Found:
     plan = _PLANS.get(id(match.re))
     if plan is None:
         plan = _PLANS[id(match.re)] = _plan(match.re)
-    node = topic = partition = None
+    texts = match.groups()
     fields: Fields = {}
-    for number, name, reader in plan:
-        text = match[number]
+    for number, name, reader in plan.fields:
+        text = texts[number]
+        if text is not None:
+            fields[name] = text if reader is None else reader(text)
+    node = topic = partition = None
+    for number, name in plan.places:
+        text = texts[number]
         if text is None:
             continue
         if name == "tp":
             topic, partition = topic_partition(text)
-        elif name == "topic":
-            topic = text
-        elif name == "partition":
-            partition = int(text)
         elif name == "node":
             node = int(text)
+        elif name == "topic":
+            topic = text
         else:
-            fields[name] = text if reader is None else reader(text)
+            partition = int(text)
     return Found(fields, node, topic, partition)
 
 
