@@ -249,7 +249,8 @@ class CoverageDeclared:
 
     subject: acknowledgements, consumptions, controller_history, broker_log, replica_trace,
     log_directory. replica: the broker it covers, None for the whole partition. complete: whether
-    silence in it means that nothing happened. detail: what exactly, in words.
+    silence in it means that nothing happened; False declares that some of it is missing
+    (declared_gaps.py). detail: what exactly, in words.
     """
 
     kind: ClassVar[str] = "coverage_declared"

@@ -523,13 +523,7 @@ def _promise_committed(
     the epoch last known to the replica bounds from above when the promise was made. A zombie
     leader's high watermark (its epoch is superseded by then) promises nothing new.
     """
-    if (
-        event.grade == "traced"
-        and (replica.role != "leader" or _is_superseded(state, replica.leader_epoch))
-        and _is_traced(state)
-    ):
-        # Every leader's own steps are here: a follower's value adds nothing, and may lie over
-        # records that it is about to cut (KAFKA-14704). A deposed leader commits nothing.
+    if event.grade == "traced" and _promises_nothing(state, replica):
         return
     if by_term is None and replica.leader_epoch is not None:
         occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
@@ -563,6 +557,17 @@ def _promise_committed(
             )
             if _add_promise(state.history.commitments, promise):
                 _witness(state, event)
+
+
+def _promises_nothing(state: State, replica: Replica) -> bool:
+    """Whether a traced high watermark adds nothing to what was committed.
+
+    A deposed leader commits nothing. Where every leader's own steps are here, a follower's value
+    adds nothing, and may lie over records that it is about to cut (KAFKA-14704).
+    """
+    if replica.role == "leader":
+        return _is_superseded(state, replica.leader_epoch)
+    return _is_traced(state)
 
 
 def _is_superseded(state: State, leader_epoch: int | None) -> bool:
@@ -625,7 +630,7 @@ def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowl
     by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
     how = "acks_all" if fact.acks == "all" else "acks_1"
-    if event.grade == "traced" and _is_traced(state) and _is_superseded(state, fact.leader_epoch):
+    if event.grade == "traced" and _is_superseded(state, fact.leader_epoch):
         how = "acks_1"  # A deposed leader promises no more than itself.
     promise = Promise(span, by_term, how, event.event_id, None, event.observed_at)
     if _add_promise(state.history.acknowledgements, promise):

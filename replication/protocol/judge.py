@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from replication.protocol.declared_gaps import with_gaps
 from replication.protocol.invariants import (
     acknowledged_records_survive,
     committed_records_survive,
@@ -55,7 +56,8 @@ def answer(state: State) -> PartitionAnswer:
     """Judges every invariant: what was lost, where replicas differ, and the proofs."""
     view = view_of(state)
     identity = (state.cluster_id, state.topic, state.topic_id, state.partition)
-    verdicts = [module.judge(view) for module in INVARIANTS]
+    judged = [module.judge(view) for module in INVARIANTS]
+    verdicts = [with_gaps(view.gaps, state, v) for v in judged]
     named: dict[str, Finding] = {}
     for verdict in verdicts:
         for finding in verdict.findings:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from replication.protocol.declared_gaps import Gaps, declared_gaps, stands
 from replication.protocol.divergence import Divergence, divergences
 from replication.protocol.ledger import Loss, losses
 from replication.protocol.survival import Absence, Doubt, Reference, fate, log_is_known, reference
@@ -14,6 +15,7 @@ class View:
 
     state: State
     ref: Reference
+    gaps: Gaps
     absences: list[Absence] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
@@ -35,7 +37,8 @@ class View:
 def view_of(state: State) -> View:
     """Decides the fate of every promise once, for all invariants."""
     ref = reference(state)
-    view = View(state, ref)
+    gaps = declared_gaps(state)
+    view = View(state, ref, gaps)
     history = state.history
     promises: list[Promise] = history.commitments + history.acknowledgements + history.consumptions
     if state.settings.deleted:
@@ -43,11 +46,25 @@ def view_of(state: State) -> View:
         promises = []
     for promise in promises:
         absences, doubts = fate(state, ref, promise)
+        if gaps:
+            doubts += [_in_doubt(a) for a in absences if not stands(gaps, state, ref, a)]
+            absences = [a for a in absences if stands(gaps, state, ref, a)]
         view.absences += absences
         view.doubts += doubts
     view.losses = losses(state, ref, view.absences)
     view.divergences = divergences(state, ref)
     return view
+
+
+def _in_doubt(absence: Absence) -> Doubt:
+    """An absence that steps which are declared missing could undo."""
+    return Doubt(
+        absence.first_offset,
+        absence.end_offset,
+        absence.promise,
+        "it seems lost, but steps that are declared missing could tell otherwise",
+        "the evidence that is declared missing",
+    )
 
 
 def uncaptured(state: State) -> list[int]:

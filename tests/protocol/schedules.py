@@ -297,6 +297,16 @@ def new_pair(under: Setting) -> tuple[Machine, NaiveModel]:
 
 def schedule(seed: int, length: int = 24) -> tuple[Setting, list[str], str | None]:
     """Makes and runs one schedule; the difference, if any, comes with it."""
+    under, lines, found, _ = _run(seed, length)
+    return under, lines, found
+
+
+def schedule_machine(seed: int, length: int = 24) -> Machine:
+    """The machine at the end of the schedule of this seed."""
+    return _run(seed, length)[3]
+
+
+def _run(seed: int, length: int) -> tuple[Setting, list[str], str | None, Machine]:
     chance = random.Random(seed)
     under = setting(chance)
     machine, naive = new_pair(under)
@@ -310,8 +320,8 @@ def schedule(seed: int, length: int = 24) -> tuple[Setting, list[str], str | Non
         naive.do(line)
         found = difference(machine, naive)
         if found:
-            return under, lines, found
-    return under, lines, verdict_difference(machine, naive)
+            return under, lines, found, machine
+    return under, lines, verdict_difference(machine, naive), machine
 
 
 def shrunk(under: Setting, lines: list[str]) -> list[str]:

@@ -1,0 +1,56 @@
+"""Whatever is taken out of a trace and declared missing, no verdict contradicts the truth."""
+
+import pytest
+
+from replication.protocol import events as ev
+from tests.protocol.missing_evidence import WORLDS, by_chance, by_completions, verdicts, without
+from tests.protocol.schedules import schedule_machine
+
+
+@pytest.mark.parametrize("version", WORLDS)
+def test_every_completion_of_a_small_world(version: str) -> None:
+    score, rests = by_completions(version, WORLDS[version], 2)
+
+    assert score.wrong == []
+    assert rests > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", WORLDS)
+def test_every_completion_of_a_larger_world(version: str) -> None:
+    score, rests = by_completions(version, WORLDS[version], 3)
+
+    assert score.wrong == []
+    assert rests > 5_000
+
+
+def test_random_removals() -> None:
+    score, _ = by_chance(40)
+
+    assert score.wrong == []
+    assert score.counts["committed_records_survive", "decided"] > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_more_random_removals(part: int) -> None:
+    score, _ = by_chance(400, 1_000 + 400 * part)
+
+    assert score.wrong == []
+
+
+def test_nothing_removed_changes_nothing() -> None:
+    facts = tuple(step.fact for step in schedule_machine(3).story.world.steps)
+
+    assert without(facts, frozenset()) == facts
+
+
+def test_missing_acknowledgements_leave_what_logs_decide() -> None:
+    facts = tuple(step.fact for step in schedule_machine(3).story.world.steps)
+    places = [n for n, f in enumerate(facts) if isinstance(f, ev.RecordsAcknowledged)]
+    assert places
+
+    whole, left = verdicts(facts), verdicts(without(facts, frozenset(places)))
+
+    assert left["acknowledged_records_survive"] == "UNKNOWN"
+    assert left["committed_records_survive"] == whole["committed_records_survive"] != "UNKNOWN"
