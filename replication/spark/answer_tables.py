@@ -37,11 +37,16 @@ WRITTEN_BY_FOLD = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a persisted frame of the fold holds: which tables changed, and the sums of figures."""
+    """What a persisted frame of the fold holds: which tables changed, and the sums of figures.
+
+    replaced: by table the topic partitions that have rows there already; touched: all with rows
+    in the frame.
+    """
 
     frame: DataFrame
     tables: dict[str, int]
     replaced: dict[str, list[str]]
+    touched: dict[str, list[str]]
     figures: dict[str, Any]
 
     def has(self, table: str) -> bool:
@@ -54,6 +59,7 @@ def outcome_of(frame: DataFrame) -> Outcome:
     summary = frame.groupBy("out_table").agg(
         F.count(F.lit(1)).alias("pieces"),
         F.collect_set(F.when(F.col("replaces"), F.col("topic_partition_id"))).alias("replaced"),
+        F.collect_set("topic_partition_id").alias("touched"),
         F.collect_list(F.when(F.col("out_table") == FIGURES, F.col("rows"))).alias("figures"),
     )
     rows = {row["out_table"]: row for row in summary.collect()}
@@ -62,6 +68,7 @@ def outcome_of(frame: DataFrame) -> Outcome:
         frame,
         {name: row["pieces"] for name, row in rows.items()},
         {name: sorted(row["replaced"]) for name, row in rows.items()},
+        {name: sorted(row["touched"]) for name, row in rows.items()},
         figures,
     )
 
@@ -148,8 +155,8 @@ def _task(
         if afresh:
             store.overwrite(table, rows, writer, micro_batch_id)
         elif contracts.tables()[table].written == "current":
-            replaced = outcome.replaced.get(table, [])
-            store.replace(table, rows, replaced, writer, micro_batch_id)
+            replaced, touched = outcome.replaced[table], outcome.touched[table]
+            store.replace(table, rows, replaced, touched, writer, micro_batch_id)
         else:
             store.append(table, rows, writer, micro_batch_id)
 

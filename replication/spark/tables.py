@@ -84,15 +84,20 @@ class Store:
         table: str,
         rows: DataFrame,
         replaced: Sequence[str],
+        touched: Sequence[str],
         writer: Writer,
         micro_batch_id: int,
     ) -> None:
-        """Puts rows in the place of those of the topic partitions replaced, in one commit."""
+        """Puts rows in the place of those of the topic partitions replaced, in one commit.
+
+        touched: all topic partitions that rows are of, those that are new to the table too.
+        """
         if not replaced:
             self.append(table, rows, writer, micro_batch_id)
             return
-        if len(replaced) <= REPLACED_BY_NAME:
-            names = ", ".join(_quoted(name) for name in replaced)
+        if len(touched) <= REPLACED_BY_NAME:
+            # Delta refuses rows that the condition does not cover: the new ones are named as well.
+            names = ", ".join(_quoted(name) for name in touched)
             written = self._written(rows, writer, table, micro_batch_id)
             written = written.option("replaceWhere", f"topic_partition_id IN ({names})")
             self._save(written.mode("overwrite"), table)

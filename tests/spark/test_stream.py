@@ -15,7 +15,7 @@ from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import import_evidence
 from replication.protocol.bounded import fold_all
 from replication.protocol.events import Event
-from replication.spark import settings, views
+from replication.spark import settings, tables, views
 from replication.spark.progress import Progress
 from replication.spark.stream import Stop, StreamJob
 from replication.spark.tables import Store, TablesError
@@ -124,6 +124,20 @@ def test_twenty_micro_batches_in_reverse_with_duplicates_and_a_restart(
         f"in all: {len(incident) + doubled} rows = {len(incident)} applied + {doubled} duplicates "
         "+ 0 quarantined + 0 held" in said
     )
+
+
+@pytest.mark.parametrize("by_name", [tables.REPLACED_BY_NAME, 1])
+def test_new_topic_partitions_come_beside_known_ones(
+    spark: SparkSession, folder: Path, by_name: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that replace others and rows that are new, in one commit; by name and by rewriting."""
+    monkeypatch.setattr(tables, "REPLACED_BY_NAME", by_name)
+    first, second, third = (made_trace(number) for number in range(3))
+    for number, piece in enumerate([first[:25], first[25:] + second[:30], second[30:] + third]):
+        write_events(folder / "in" / f"{number}.jsonl", piece)
+    run_stream(spark, folder, profile="small-batches")
+    for table in ANSWERED:
+        same_rows(rows(spark, folder / "tables", table), laptop(first + second + third, table))
 
 
 def test_the_stored_events_can_be_folded_again_without_the_checkpoint(
