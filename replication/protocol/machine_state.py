@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from replication.protocol.events import Fact
 from replication.protocol.leader_epoch_cache import EpochCache
 from replication.protocol.model import EpochEndOffset, Span
+from replication.protocol.producer_state import Batch
 from replication.protocol.replica_log import ReplicaLog
 from replication.protocol.rules.last_caught_up import FetchMemory
 from replication.protocol.versions import Behaviour
@@ -116,7 +117,9 @@ class Step:
 class World:
     """A partition with its brokers. steps: every fact so far; notes: words of this command.
 
-    contents: the name of each content id, in the order of its first append.
+    contents: the name of each content id, in the order of its first append. batches: what
+    idempotent and transactional producers wrote. reassigned_to: the replicas that a reassignment
+    under way is to end with.
     """
 
     behaviour: Behaviour
@@ -132,6 +135,8 @@ class World:
     notes: list[str] = field(default_factory=list)
     command: str = ""
     isr_changes_wait: bool = False
+    batches: dict[int, Batch] = field(default_factory=dict)
+    reassigned_to: tuple[int, ...] | None = None
 
     def emit(self, fact: Fact, before: int | None = None, rule: str | None = None) -> None:
         """Records that something happened."""

@@ -20,7 +20,13 @@ from replication.protocol.machine_state import (
     Response,
     World,
 )
-from replication.protocol.model import Span
+from replication.protocol.model import Span, clipped
+from replication.protocol.producer_state import (
+    Batch,
+    aborted_contents,
+    known_of_producer,
+    transactions_of,
+)
 from replication.protocol.replica_log import ReplicaLog
 from replication.protocol.replica_machine import (
     advance_high_watermark,
@@ -38,8 +44,10 @@ from replication.protocol.replica_machine import (
     registered,
     start,
     stop,
+    stop_replica,
     truncate,
 )
+from replication.protocol.rules.broker_registration import broker_registration
 from replication.protocol.rules.consumer_visibility import consumer_visibility
 from replication.protocol.rules.controller_fencing import controller_fencing
 from replication.protocol.rules.election_kraft import election_kraft, raises_leader_epoch
@@ -52,7 +60,11 @@ from replication.protocol.rules.eligible_leader_replicas import eligible_leader_
 from replication.protocol.rules.isr_commit import isr_commit, keeps_pending
 from replication.protocol.rules.isr_shrink import Progress, isr_shrink
 from replication.protocol.rules.last_caught_up import FetchMemory
+from replication.protocol.rules.last_stable_offset import last_stable_offset
+from replication.protocol.rules.preferred_leader_imbalance import preferred_leader_imbalance
 from replication.protocol.rules.produce_admission import effective_min_insync_replicas
+from replication.protocol.rules.producer_sequence import producer_sequence
+from replication.protocol.rules.reassignment import reassignment
 from replication.protocol.versions import Behaviour
 
 COVERED = ("controller_history", "broker_log", "acknowledgements", "consumptions", "payloads")
@@ -85,20 +97,23 @@ class PartitionMachine:
         names: Mapping[int, str] | None = None,
         contents: Iterable[str] = (),
         behaviours: Mapping[int, Behaviour] | None = None,
+        assigned_replicas: Iterable[int] | None = None,
     ) -> None:
         """Builds the partition as given and emits what describes it.
 
-        behaviours: of brokers that run another version. Impossible when two replicas lead.
+        behaviours: of brokers that run another version. assigned_replicas: all, in the order
+        given, unless said. Impossible when two replicas lead.
         """
         given = list(replicas)
-        assigned = tuple(g.replica for g in given)
+        everyone = tuple(g.replica for g in given)
+        assigned = everyone if assigned_replicas is None else tuple(assigned_replicas)
         unclean = unclean_leader_election
         self.world = World(
             behaviour,
             assigned,
             min_insync_replicas,
             behaviour.unclean_leader_election if unclean is None else unclean,
-            dict(names or {r: str(r) for r in assigned}),
+            dict(names or {r: str(r) for r in everyone}),
             contents=list(contents),
             command="given",
         )
@@ -114,7 +129,8 @@ class PartitionMachine:
             self.world.brokers[g.replica] = self._broker(g, (behaviours or {}).get(g.replica))
         self._describe()
         for g in given:
-            self._place(g)
+            if g.replica in assigned:
+                self._place(g)
 
     def _broker(self, given: Given, behaviour: Behaviour | None) -> Broker:
         broker = Broker(given.replica, behaviour or self.world.behaviour, ReplicaLog())
@@ -141,7 +157,7 @@ class PartitionMachine:
         )
         for subject in COVERED:
             world.emit(ev.CoverageDeclared(subject, None, True))
-        for replica in world.assigned_replicas:
+        for replica in world.brokers:
             world.emit(ev.CoverageDeclared("replica_trace", replica, True))
         world.emit(leadership_fact(world, None if world.controller.leader is None else "initial"))
 
@@ -230,20 +246,63 @@ class PartitionMachine:
         self._settle()
         return done
 
-    def consume(self, replica: int, offset: int) -> int:
+    def produce_in_order(
+        self, label: str, batch: Batch, count: int = 1, *, to: int, acks: str | None = None
+    ) -> str:
+        """An idempotent producer sends, or sends again, a batch; what the leader makes of it."""
+        world, broker = self.world, self.world.broker(to)
+        known = known_of_producer(broker.log.spans, world.batches, batch.producer)
+        answer = producer_sequence(
+            batch.producer_epoch, batch.first_sequence, batch.last_sequence, *known[:2],
+            recent=known[2] if known[0] == batch.producer_epoch else frozenset(),
+        )  # fmt: skip
+        if answer != "append":
+            world.note(f"{world.name(to)} answers {label}: {answer}")
+            return answer
+        if label not in world.contents:
+            world.contents.append(label)
+        content = world.contents.index(label)
+        world.batches[content] = batch
+        produce(world, broker, content, count, acks)
+        self._settle()
+        return answer
+
+    def write_marker(self, label: str, batch: Batch, *, to: int) -> None:
+        """The transaction coordinator ends a transaction at the leader."""
+        world = self.world
+        if label in world.contents:
+            raise Impossible(f"{label} was written already")
+        world.contents.append(label)
+        world.batches[len(world.contents) - 1] = batch
+        produce(world, world.broker(to), len(world.contents) - 1)
+        self._settle()
+
+    def consume(self, replica: int, offset: int, *, read_committed: bool = False) -> int:
         """A consumer reads from offset on one replica; the offset after what it got."""
-        broker = self.world.broker(replica)
-        mark = broker.high_watermark
+        world, broker = self.world, self.world.broker(replica)
         log = broker.log
-        seen = consumer_visibility(offset, log.log_start_offset, log.log_end_offset, mark, mark)
+        transactions = transactions_of(log.spans, world.batches)
+        seen = consumer_visibility(
+            offset,
+            log.log_start_offset,
+            log.log_end_offset,
+            broker.high_watermark,
+            last_stable_offset(broker.high_watermark, transactions),
+            read_committed=read_committed,
+        )
         if isinstance(seen, str):
-            self.world.note(f"the consumer gets {seen}")
+            world.note(f"the consumer gets {seen}")
             return offset
-        for span in log.spans:
-            first, end = max(span.first_offset, seen[0]), min(span.end_offset, seen[1])
-            if first < end:
-                fact = ev.RecordsConsumed(first, end, span.leader_epoch, span.content)
-                self.world.emit(fact)
+        aborted = aborted_contents(log.spans, world.batches) if read_committed else ()
+        given = []
+        for span in clipped(log.spans, *seen):
+            batch = world.batches.get(-1 if span.content is None else span.content)
+            if (batch is not None and batch.marker is not None) or span.content in aborted:
+                continue
+            world.emit(ev.RecordsConsumed(*span))
+            given.append(world.contents[span.content or 0])
+        if read_committed:
+            world.note(f"the consumer gets {', '.join(given) or 'nothing'}, next offset {seen[1]}")
         return seen[1]
 
     def delete_records(self, before: int | None) -> None:
@@ -317,9 +376,10 @@ class PartitionMachine:
         """A broker starts, registers, and learns the registration (unless deliver is False)."""
         world = self.world
         broker = world.broker(replica)
+        last = broker.broker_epoch
         start(world, broker)
-        behaviour = world.behaviour
-        if behaviour.eligible_leader_replicas and not broker.clean:
+        unclean = broker_registration(last, last if broker.clean else None)
+        if world.behaviour.eligible_leader_replicas and unclean:
             self._after_unclean_registration(replica)
         if replica not in world.controller.active:
             self.unfence(replica)
@@ -421,6 +481,47 @@ class PartitionMachine:
             kind = "same_leader" if c.leader is not None else None
             self._register(Election(c.leader, left_isr, kind), c.leader_epoch + 1, None)
 
+    def rebalance(self, percentage: int = 10) -> None:
+        """The controller's check of leader imbalance, for the head of this assignment."""
+        world, name = self.world, "partition"
+        preferred = world.assigned_replicas[0]
+        leaders, assignments = {name: world.controller.leader}, {name: world.assigned_replicas}
+        if preferred_leader_imbalance(leaders, assignments, preferred, percentage):
+            self.elect_by_rule("preferred")
+
+    def reassign(self, target: Iterable[int]) -> None:
+        """The controller is told to move the partition to these replicas, in this order."""
+        self.world.reassigned_to = tuple(target)
+        self._go_on_reassigning()
+
+    def _go_on_reassigning(self) -> None:
+        """Old and new replicas together, until all new ones are in the ISR."""
+        world, c = self.world, self.world.controller
+        if world.reassigned_to is None or c.leader is None:
+            return
+        then = reassignment(
+            world.assigned_replicas, world.reassigned_to, frozenset(c.isr), c.leader
+        )
+        if not then.complete:
+            if then.replicas != world.assigned_replicas:
+                world.assigned_replicas = then.replicas
+                leader = world.broker(c.leader)
+                for r in set(then.replicas) - {*leader.followers, leader.replica}:
+                    leader.followers[r] = Follower(None, FetchMemory(0))
+                self._register(Election(c.leader, c.isr, None), c.leader_epoch, None)
+            return
+        removed = set(world.assigned_replicas) - set(then.replicas)
+        world.reassigned_to, world.assigned_replicas = None, then.replicas
+        leader_then = c.leader
+        if then.needs_election:
+            leader_then = next(r for r in then.replicas if r in c.isr and r in c.active)
+        isr = tuple(r for r in then.replicas if r in c.isr)
+        kind = "clean" if leader_then != c.leader else "same_leader"
+        raised = c.leader_epoch + int(bool(removed) or leader_then != c.leader)
+        self._register(Election(leader_then, isr, kind), raised, None)
+        for replica in sorted(removed):
+            stop_replica(world, world.broker(replica))
+
     def unfence(self, replica: int) -> None:
         """The controller counts a broker as alive; a partition without a leader gets one."""
         c = self.world.controller
@@ -513,6 +614,7 @@ class PartitionMachine:
                 self._register(Election(c.leader, isr, "same_leader"), c.leader_epoch + 1, None)
                 return
         record_isr(world, leader, proposed)
+        self._go_on_reassigning()
 
     def _settle(self) -> None:
         """Unless told to wait, the controller answers ISR proposals as they come."""

@@ -739,6 +739,17 @@ def start(world: World, broker: Broker) -> None:
     )
 
 
+def stop_replica(world: World, broker: Broker) -> None:
+    """A broker deletes a replica that is no longer assigned to it."""
+    broker.log, broker.epoch_entries = ReplicaLog(), ()
+    broker.high_watermark = broker.checkpointed_high_watermark = 0
+    broker.role, broker.leader, broker.leader_epoch, broker.partition_epoch = (None,) * 4
+    broker.truncated_for, broker.truncating, broker.in_flight = None, False, None
+    broker.followers, broker.proposed, broker.isr, broker.pending = {}, None, frozenset(), []
+    world.note(f"{world.name(broker.replica)} deletes its replica")
+    world.emit(ev.ReplicaStopped(broker.replica, "unknown", None))
+
+
 def cached_epochs(broker: Broker) -> tuple[EpochEntry, ...]:
     """The epoch cache that appending this log from its start would have left."""
     fresh = replace(broker, log=ReplicaLog(), epoch_entries=())

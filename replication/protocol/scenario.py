@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from replication.protocol.machine_state import Broker, Impossible, World
 from replication.protocol.partition_machine import Given, PartitionMachine
 from replication.protocol.picture import PictureError, Row, draw, read_row
+from replication.protocol.producer_state import Batch
 from replication.protocol.scenario_check import INVARIANT_NAMES, check
 from replication.protocol.scenario_text import (
     Command,
@@ -117,6 +118,7 @@ class Story:
                 names={number: name for name, number in self.numbers.items()},
                 contents=contents,
                 behaviours=self._versions(),
+                assigned_replicas=self.replicas("assigned", given),
             )
         except Impossible as error:
             raise given.error(str(error)) from error
@@ -190,11 +192,13 @@ class Story:
             return [registration(self.world)]
         if name == "caches":
             return caches(self.world)
-        if name in ("tick", "delete_records", "isr", "elect"):
+        if name in ("tick", "delete_records", "isr", "elect", "rebalance", "reassign"):
             self._partition_command(command)
             return []
         broker = self.replica(command.arguments[0], command)
-        if name in ("produce", "consume", "fetch"):
+        if name in ("produce", "end"):
+            self._producer_command(command, broker)
+        elif name in ("consume", "fetch"):
             self._data_command(command, broker)
         elif name in ("stop", "crash", "restart", "start"):
             self._process_command(command, broker)
@@ -212,17 +216,47 @@ class Story:
             getattr(machine, name)(broker)
         return []
 
+    def _producer_command(self, command: Command, broker: int) -> None:
+        machine, word = self.machine, command.arguments[1]
+        if command.name == "end":
+            outcome = command.text("outcome")
+            if outcome not in ("commit", "abort"):
+                raise command.error("outcome must be commit or abort", word)
+            batch = Batch("", transaction=word.text, marker=outcome)
+            machine.write_marker(f"{outcome}_{word.text}", batch, to=broker)
+            return
+        match = re.fullmatch(r"([A-Za-z_]\w*)(?:\*([1-9]\d*))?", word.text, re.ASCII)
+        if not match:
+            raise command.error(f"expected RECORD or RECORD*COUNT, found {word.text!r}", word)
+        acks, producer = command.text("acks"), command.text("producer")
+        count = int(match[2] or 1)
+        if producer is None:
+            machine.produce(match[1], count, to=broker, acks=acks)
+            return
+        first = command.number("sequence") or 0
+        batch = Batch(
+            producer,
+            command.number("producer_epoch") or 0,
+            first,
+            first + count - 1,
+            command.text("transaction"),
+        )
+        machine.produce_in_order(match[1], batch, count, to=broker, acks=acks)
+
     def _data_command(self, command: Command, broker: int) -> None:
         machine = self.machine
-        if command.name == "produce":
-            word = command.arguments[1]
-            match = re.fullmatch(r"([A-Za-z_]\w*)(?:\*([1-9]\d*))?", word.text, re.ASCII)
-            if not match:
-                raise command.error(f"expected RECORD or RECORD*COUNT, found {word.text!r}", word)
-            acks = command.text("acks")
-            machine.produce(match[1], int(match[2] or 1), to=broker, acks=acks)
-        elif command.name == "consume":
-            machine.consume(broker, command.number("offset") or 0)
+        if command.name == "consume":
+            isolation = command.text("isolation") or "read_uncommitted"
+            if isolation not in ("read_uncommitted", "read_committed"):
+                raise command.error(
+                    "isolation must be read_committed or read_uncommitted",
+                    command.settings["isolation"],
+                )
+            machine.consume(
+                broker,
+                command.number("offset") or 0,
+                read_committed=isolation == "read_committed",
+            )
         else:
             response = command.text("response") or "ok"
             if response not in RESPONSES:
@@ -264,6 +298,11 @@ class Story:
             machine.tick(command.number("ms") or 0)
         elif name == "delete_records":
             machine.delete_records(command.number("before"))
+        elif name == "rebalance":
+            percentage = command.number("percentage")
+            machine.rebalance(10 if percentage is None else percentage)
+        elif name == "reassign":
+            machine.reassign(self.replicas("to", command) or ())
         elif name == "elect" and not command.arguments:
             machine.elect_by_rule(command.text("cause") or "offline")
         elif name == "elect":

@@ -35,7 +35,8 @@ _PLACE = {"kafka": "version", "inter_broker": "version", "elr": "switch"}
 COMMANDS: dict[str, Form] = {
     "given": Form(
         "given isr=A,B kafka=VERSION [min_insync_replicas=N] [unclean=yes|no] [inter_broker=V] "
-        "[controller=zookeeper|kraft] [elr=on|off] [isr_changes=wait] [versions=A:V,B:V]",
+        "[controller=zookeeper|kraft] [elr=on|off] [isr_changes=wait] [versions=A:V,B:V] "
+        "[assigned=A,B]",
         0,
         0,
         {
@@ -46,10 +47,29 @@ COMMANDS: dict[str, Form] = {
             "controller": "word",
             "isr_changes": "word",
             "versions": "list",
+            "assigned": "list",
         },
     ),
-    "produce": Form("produce BROKER RECORD[*COUNT] [acks=0|1|all]", 2, 2, {"acks": "word"}),
-    "consume": Form("consume BROKER offset=N", 1, 1, {"offset": "number"}),
+    "produce": Form(
+        "produce BROKER RECORD[*COUNT] [acks=0|1|all] [producer=P] [producer_epoch=N] "
+        "[sequence=N] [transaction=T]",
+        2,
+        2,
+        {
+            "acks": "word",
+            "producer": "word",
+            "producer_epoch": "number",
+            "sequence": "number",
+            "transaction": "word",
+        },
+    ),
+    "end": Form("end BROKER TRANSACTION outcome=commit|abort", 2, 2, {"outcome": "word"}),
+    "consume": Form(
+        "consume BROKER offset=N [isolation=read_committed]",
+        1,
+        1,
+        {"offset": "number", "isolation": "word"},
+    ),
     "delete_records": Form("delete_records [before=N]", 0, 0, {"before": "number"}),
     "fetch": Form(
         "fetch BROKER [offset=N] [max=N] [response=lost|delayed] [at_once=yes]",
@@ -84,6 +104,8 @@ COMMANDS: dict[str, Form] = {
         1,
         {"epoch": "number", "isr": "list", "deliver": "list", "cause": "word"},
     ),
+    "rebalance": Form("rebalance [percentage=N]", 0, 0, {"percentage": "number"}),
+    "reassign": Form("reassign to=A,B", 0, 0, {"to": "list"}),
     "fence": Form("fence BROKER", 1, 1),
     "unfence": Form("unfence BROKER", 1, 1),
     "deliver": Form("deliver BROKER", 1, 1),

@@ -16,6 +16,8 @@ def acknowledge(
     acks: "0", "1", "all", or in 0.8 a larger number, for which replicas_at_end (leader included)
     counts replicas at or past end_offset. leads: still the leader of their epoch.
 
+    Shown by not_enough_replicas_after_append.txt.
+
     Versions: all; numbers above 1 only in 0.8.
     Followed: nothing. Gave way to: nothing. Committed and acknowledged differ in both directions:
     acks=1 acknowledges what is not committed, and records answered

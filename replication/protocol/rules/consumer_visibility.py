@@ -14,6 +14,8 @@ def consumer_visibility(
 ) -> tuple[int, int] | str:
     """Decides the readable range [first, end), empty allowed, or the error, on the replica read.
 
+    Shown by kip_392_follower_read.txt.
+
     Versions: read_committed from 0.11; on a follower from 2.4 (KIP-392), by the follower's own
     high watermark, which trails the leader's by up to a fetch round.
     Followed: nothing. Gave way to: nothing. An offset between the high watermark and the log end

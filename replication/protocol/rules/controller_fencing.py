@@ -11,6 +11,8 @@ def controller_fencing(
 ) -> str:
     """Decides: apply, stale_controller, stale_leader_epoch, stale_partition_epoch or repeated.
 
+    Shown by zombie_leader.txt.
+
     Versions: the controller epoch fences a deposed ZooKeeper controller's requests; in KRaft the
     metadata log does, so both arguments are equal. The partition epoch is held against the known
     one in newer code; None skips it.

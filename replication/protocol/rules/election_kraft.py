@@ -23,6 +23,8 @@ def election_kraft(
     unfenced and not in controlled shutdown. eligible: the ELR. isr: the target ISR. A result with
     the present leader and no kind is "nothing changes".
 
+    Shown by elections_kraft.txt.
+
     Versions: KRaft, 2.8 to 4.3; ELR from 4.0-IV1; recovering from 3.2-IV0.
     Followed: election_zookeeper: here the present leader stays if it may. Gave way to: nothing.
     Leaves unchanged: the logs. Without ELR the ISR never becomes empty: the last member stays with

@@ -8,6 +8,8 @@ def high_watermark_of_follower(
 ) -> int:
     """Decides a follower's high watermark after it appended what the response brought.
 
+    Shown by jira_9491_high_watermark_below_log_start.txt.
+
     Versions: at most its own log end; from 2.4 also at least its log start.
     Followed: nothing. Gave way to: nothing. It is an assignment and no maximum: it falls when a
     new leader's high watermark is lower, and that is lawful.

@@ -31,6 +31,8 @@ class Registered:
 def isr_commit(proposal: IsrProposal, registered: Registered, behaviour: Behaviour) -> str | None:
     """Decides the error of a proposal, None when the controller commits it.
 
+    Shown by s13_isr_shrink.txt.
+
     Versions: up to 2.7-IV1 a conditional write on ZooKeeper's version, which fails only with
     INVALID_UPDATE_VERSION; from 2.7-IV2 AlterPartition (KIP-497) with these checks in this order;
     the recovering ones from 3.2-IV0 (KIP-704), ineligible members from 3.3-IV3 (KIP-841).

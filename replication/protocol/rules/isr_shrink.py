@@ -27,6 +27,8 @@ def isr_shrink(
     A leader asks this every half of replica.lag.time.max.ms, so removal happens between 1.0 and
     1.5 times the limit.
 
+    Shown by lag_by_messages.txt.
+
     Versions: 0.8 by time or by messages behind; from 0.9 (KIP-16) by time alone. A follower at
     the leader's log end stays in newer releases.
     Followed: nothing. Gave way to: nothing.

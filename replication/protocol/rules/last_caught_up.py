@@ -23,6 +23,8 @@ def last_caught_up(
 ) -> FetchMemory:
     """Decides what the leader remembers after a fetch at fetch_offset.
 
+    Shown by jira_4485_keeps_pace.txt.
+
     Versions: up to 0.10.1 only a fetch that reaches the log end counts; from 0.10.2 (KAFKA-4485)
     one that reaches the end of the previous fetch counts as of that fetch, so that a follower that
     keeps pace with a busy producer stays in sync.

@@ -19,6 +19,8 @@ def last_stable_offset(high_watermark: int, transactions: Iterable[Transaction])
     A transaction holds it back while open, and while its end marker is not below the high
     watermark.
 
+    Shown by transactions.txt.
+
     Versions: transactions exist from 0.11 (KIP-98).
     Followed: nothing. Gave way to: nothing. It is not monotonic, and replicas differ in it.
     Leaves unchanged: the high watermark.

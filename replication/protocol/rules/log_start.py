@@ -6,6 +6,8 @@ def log_start(requested: int | None, current: int, high_watermark: int) -> int |
 
     requested None: up to the high watermark (deleteRecords with -1).
 
+    Shown by s14_log_start.txt.
+
     Versions: deleteRecords from 0.11 (KIP-107).
     Followed: nothing. Gave way to: nothing. Only committed records can be removed, so removal is
     never loss; the epoch cache is trimmed to the new start.

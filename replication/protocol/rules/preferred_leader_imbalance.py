@@ -15,6 +15,8 @@ def preferred_leader_imbalance(
     its assignment. Empty while at most the allowed percentage of the broker's preferred
     partitions is led by others.
 
+    Shown by leader_imbalance.txt.
+
     Versions: auto.leader.rebalance.enable, checked every leader.imbalance.check.interval.seconds
     (300); the percentage is per broker, default 10.
     Followed: nothing. Gave way to: nothing.

@@ -8,6 +8,8 @@ def produce_admission(acks: str, isr_size: int, min_insync_replicas: int) -> str
 
     min_insync_replicas is the effective one; isr_size counts the committed ISR.
 
+    Shown by not_enough_replicas_after_append.txt.
+
     Versions: since min.insync.replicas exists (0.8.2).
     Followed: nothing. Gave way to: nothing.
     Leaves unchanged: the log when refused: such a record is nowhere.

@@ -15,6 +15,8 @@ def producer_sequence(
     recent: (first, last) sequences of the producer's last five batches. A duplicate is answered
     with its first append's offset and not written again.
 
+    Shown by producer_retry.txt.
+
     Versions: idempotence from 0.11 (KIP-98), the default from 3.0 (KIP-679). Sequences wrap after
     2^31 - 1.
     Followed: writing every retry. Gave way to: nothing. A duplicate found in a log is a retry of

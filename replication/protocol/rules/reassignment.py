@@ -18,6 +18,8 @@ def reassignment(
 ) -> Assignment:
     """Decides the replica set while a reassignment runs and when it ends.
 
+    Shown by reassignment.txt.
+
     Versions: ZooKeeper and KRaft alike (KIP-455 from 2.4): old and new replicas together until
     every target replica is in the ISR, then the target alone.
     Followed: nothing. Gave way to: nothing. Removing a replica raises the leader epoch.

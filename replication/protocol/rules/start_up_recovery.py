@@ -41,6 +41,8 @@ class Recovered:
 def start_up_recovery(disk: OnDisk, behaviour: Behaviour) -> Recovered:
     """Decides log bounds, high watermark and epoch cache at start-up.
 
+    Shown by jira_1647_high_watermark_lost.txt.
+
     Versions: epochs from 0.11; the high watermark is kept at or above the log start from 2.4.
     Followed: nothing. Gave way to: nothing. The checkpointed high watermark is up to
     replica.high.watermark.checkpoint.interval.ms old, and may lie above the log end after a

@@ -17,6 +17,8 @@ def truncate_by_common_epoch(
 
     high_watermark: the offset the partition was given to the fetcher with.
 
+    Shown by s03_kip_279_fast_failover_15.txt.
+
     Versions: code 2.0 on (from 2.8 only where truncate_on_fetch does not apply). An answer without
     an epoch is an older leader's, or spoken below 2.0-IV0.
     Followed: truncate_to_leader_end_offset. Gave way to: truncate_on_fetch (KAFKA-10554), which

@@ -31,6 +31,8 @@ def truncation_effect(
 
     first_segment_offset: base of the oldest segment, by default the log start offset.
 
+    Shown by jira_10706_empty_epoch_at_the_end.txt.
+
     Versions: from 2.4 the high watermark falls with the log end; up to 2.3 it stays above it until
     the next fetch. An empty epoch at the log end is dropped even by a cut that cuts nothing from
     2.6.1 (KAFKA-10706). Emptying the log moves the high watermark from 2.4.1 (KAFKA-9491).
