@@ -47,8 +47,8 @@ def write(folder: Path, size: int) -> None:
             f"version=1\nnode.id={broker}\ncluster.id={CLUSTER}\n"
         )
         ends = "".join(f"orders {p} {batches * RECORDS_OF_BATCH}\n" for p in range(PARTITIONS))
-        checkpoint = directory / "replication-offset-checkpoint"
-        checkpoint.write_text(f"0\n{PARTITIONS}\n{ends}")
+        high_watermarks = directory / "replication-offset-checkpoint"
+        high_watermarks.write_text(f"0\n{PARTITIONS}\n{ends}")
 
 
 def _write_partition(directory: Path, batches: int) -> None:

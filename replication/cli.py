@@ -121,11 +121,7 @@ def _evidence_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
-    if arguments.kafka:
-        try:
-            behaviour(arguments.kafka)
-        except ValueError as error:
-            raise Unusable(f"--kafka: {error}") from None
+    _check_version(arguments.kafka)
     imported = import_evidence(
         arguments.paths,
         kafka_version=arguments.kafka,
@@ -259,7 +255,16 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
     print(f"report: {path}", file=sys.stderr)
 
 
+def _check_version(version: str | None) -> None:
+    if version:
+        try:
+            behaviour(version)
+        except ValueError as error:
+            raise Unusable(f"--kafka: {error}") from None
+
+
 def _import(arguments: argparse.Namespace) -> int:
+    _check_version(arguments.kafka)
     imported = import_evidence(
         arguments.paths,
         kafka_version=arguments.kafka,

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -138,12 +139,14 @@ class NoEvidence(ValueError):
     """Nothing that was handed over is evidence of a Kafka cluster."""
 
 
-def collect(paths: Iterable[Path], spread: Spread = map) -> Collection:
+def collect(
+    paths: Iterable[Path], spread: Spread = map, facts_folder: Path | None = None
+) -> Collection:
     """Reads all evidence at or below paths.
 
     spread: applies a function to many files or partitions, as `map` does, perhaps on many machines;
-    answers in the same order. Raises NoEvidence when a path does not exist or nothing in them is
-    evidence.
+    answers in the same order. facts_folder: where facts of broker logs are kept meanwhile, in
+    memory without. Raises NoEvidence when a path does not exist or nothing in them is evidence.
     """
     roots = list(paths)
     for root in roots:
@@ -151,17 +154,14 @@ def collect(paths: Iterable[Path], spread: Spread = map) -> Collection:
             raise NoEvidence(f"{root}: no such file or folder")
     result = Collection()
     folders = find_log_directories([r for r in roots if r.is_dir()])
-    for folder in folders:
-        verified = _is_small(folder)
-        result.found_directories.append(
-            read_log_directory(folder, verify_crc=verified, spread=spread)
-        )
+    result.found_directories += _read_directories(folders, spread)
     for directory in result.found_directories:
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
             result.files += len(partition.segments)
-    for reading in spread(read_file, _files(roots, folders)):
+    reader = partial(read_file, facts_folder=facts_folder)
+    for reading in spread(reader, _files(roots, folders)):
         result.take(reading)
     _attribute(result, roots, spread)
     if not (
@@ -178,6 +178,20 @@ def collect(paths: Iterable[Path], spread: Spread = map) -> Collection:
             "broker logs, log directories, digests, acknowledgement logs, event dumps)"
         )
     return result
+
+
+def _read_directories(folders: list[Path], spread: Spread) -> list[LogDirectory]:
+    """Small log directories one by one, large ones partition by partition."""
+    small = [folder for folder in folders if _is_small(folder)]
+    read = dict(zip(small, spread(_read_and_verify, small), strict=True))
+    for folder in folders:
+        if folder not in read:
+            read[folder] = read_log_directory(folder, spread=spread)
+    return [read[folder] for folder in folders]
+
+
+def _read_and_verify(folder: Path) -> LogDirectory:
+    return read_log_directory(folder, verify_crc=True)
 
 
 def _is_small(directory: Path) -> bool:
@@ -211,7 +225,7 @@ def _files(roots: list[Path], directories: list[Path]) -> list[Path]:
     return sorted(found.values())
 
 
-def read_file(path: Path) -> Collection:
+def read_file(path: Path, facts_folder: Path | None = None) -> Collection:
     """What one file gives that is not part of a log directory."""
     result = Collection(files=1)
     if is_digest(path):
@@ -244,7 +258,7 @@ def read_file(path: Path) -> Collection:
             "made from and was not used: hand over the log directory or a digest of it"
         )
     elif is_broker_log(path):
-        result.found_logs.append(_read_log(path, result.unreadable))
+        result.found_logs.append(_read_log(path, facts_folder, result.unreadable))
     elif is_topic_description(path):
         for described in read_topic_descriptions(path):
             if isinstance(described, Unreadable):
@@ -254,10 +268,10 @@ def read_file(path: Path) -> Collection:
     return result
 
 
-def _read_log(path: Path, unreadable: list[Unreadable]) -> BrokerLog:
+def _read_log(path: Path, facts_folder: Path | None, unreadable: list[Unreadable]) -> BrokerLog:
     """One broker log, its facts sorted by what joining needs of them."""
     log = BrokerLog(str(path))
-    packer = Packer(str(path))
+    packer = Packer(str(path), facts_folder)
     votes: Counter[int] = Counter()
     writers: dict[int | None, None] = {}
     for fact in read_broker_log(path):
@@ -308,7 +322,8 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread) -> None:
             parent = Path(log.path).parent.resolve()
             known = by_folder.get(parent, (log.broker, ""))
             by_folder[parent] = (known[0], known[1] or log.cluster_id)
-    for directory, history in zip(directories, spread(_metadata, directories), strict=True):
+    histories = spread(_metadata, [(d.path, d.has_cluster_metadata) for d in directories])
+    for directory, history in zip(directories, histories, strict=True):
         _attribute_directory(directory, history, by_folder, top, only, result)
     for log in logs:
         folder = _nearest(Path(log.path).parent.resolve(), by_folder, top)
@@ -372,14 +387,25 @@ def _attribute_directory(
     result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))
 
 
-def _metadata(directory: LogDirectory) -> MetadataHistory | None:
+def _metadata(directory_and_log: tuple[Path, Path | None]) -> MetadataHistory | None:
     """The controllers' log of a directory, or of the digest that stands for it."""
-    where = directory.has_cluster_metadata
-    if where is None or not directory.path.is_file():
+    directory, where = directory_and_log
+    if where is None or not directory.is_file():
         return None if where is None else read_cluster_metadata(where)
     with TemporaryDirectory() as into:
-        restored = restore_cluster_metadata(directory.path, Path(into))
-        return None if restored is None else read_cluster_metadata(restored)
+        restored = restore_cluster_metadata(directory, Path(into))
+        if restored is None:
+            return None
+        history = read_cluster_metadata(restored)
+    # Where it was unpacked is gone, and another place in every run.
+    return replace(
+        history,
+        path=str(directory),
+        unreadable=tuple(
+            replace(u, path=u.path.replace(str(restored.parent), str(directory), 1))
+            for u in history.unreadable
+        ),
+    )
 
 
 def _nearest(

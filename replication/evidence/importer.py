@@ -53,13 +53,14 @@ def import_evidence(
     topic: str | None = None,
     generation: int = 0,
     spread: Spread = map,
+    facts_folder: Path | None = None,
 ) -> Import:
     """Reads the evidence at or below paths and joins it.
 
     Raises collection.NoEvidence when there is none. kafka_version: for evidence that does not name
-    it. topic: only this one. spread: as `map`, perhaps on many machines.
+    it. topic: only this one. spread, facts_folder: as `collect` takes them.
     """
-    collection = collect(paths, spread)
+    collection = collect(paths, spread, facts_folder)
     clusters: list[ClusterFacts] = []
     partitions: list[PartitionEvidence] = []
     ids = sorted(
