@@ -70,6 +70,11 @@ class Node:
     read: frozenset[Record]
     left: Left
 
+    @property
+    def has_eligible_replicas(self) -> bool:
+        """Whether the controller keeps eligible leader replicas."""
+        return self.machine.world.behaviour.eligible_leader_replicas
+
 
 def start(version: str, limits: Limits) -> Node:
     """The first state: empty logs, A leads epoch 0, all are in the ISR."""
