@@ -406,12 +406,19 @@ def _in_hole(
     ]
 
 
+def _tail_is_known(state: State, replica: Replica) -> bool:
+    """Whether the log still ends where it was last seen to: a broker that runs on may have grown
+    it, unless its whole trace is here."""
+    traced = state.coverage.get(("replica_trace", replica.replica), (False, None))[0]
+    return replica.tail_known and (traced or replica.stopped is not False)
+
+
 def _beyond_end(
     state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
 ) -> Absence | Doubt:
     replica = ref.replica
     assert replica is not None
-    if term is not None or replica.tail_known:
+    if term is not None or _tail_is_known(state, replica):
         return _absence(state, ref, promise, first, end, term, back=False, final=True)
     if replica.stale:
         return Doubt(

@@ -1,0 +1,41 @@
+"""What was last seen of a broker that runs on proves nothing of where its log ends now."""
+
+from replication.protocol import events as ev
+from replication.protocol.fold import apply, new_state
+from replication.protocol.judge import answer
+
+
+def verdict(facts: list[ev.Fact]) -> str:
+    state = new_state("c", "t", "", 0)
+    for n, fact in enumerate(facts):
+        apply(state, ev.Event(str(n), "trace", "c", "t", "", 0, n, fact))
+    verdicts = {v["invariant"]: v["verdict"] for v in answer(state).verdicts}
+    return str(verdicts["acknowledged_records_survive"])
+
+
+def acknowledged_by(ending: list[ev.Fact]) -> list[ev.Fact]:
+    """Broker 2 leads epoch 1 and acknowledges a record; ending is what is seen of it."""
+    return [
+        ev.PartitionDescribed((1, 2), 1, False, "delete", "3.9.1"),
+        ev.CoverageDeclared("acknowledgements", None, True),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial", (1, 2)),
+        *ending,
+        ev.LeadershipRecorded(2, 1, (2,), 1, "clean", (1, 2)),
+        ev.RecordsAcknowledged(0, 1, "1", 1),
+    ]
+
+
+def test_a_broker_that_was_seen_to_start_may_have_written_since() -> None:
+    copy = ev.ReplicaLogObserved(2, 0, 0, (), 0, None, (), True)
+
+    assert verdict(acknowledged_by([copy, ev.ReplicaStarted(2, 0, 0, 0, True)])) == "UNKNOWN"
+
+
+def test_a_broker_whose_steps_are_all_here_has_written_no_more() -> None:
+    copy = ev.ReplicaLogObserved(2, 0, 0, (), 0, None, (), True)
+    traced = ev.CoverageDeclared("replica_trace", 2, True)
+
+    found = verdict(acknowledged_by([traced, copy, ev.ReplicaStarted(2, 0, 0, 0, True)]))
+
+    assert found == "VIOLATED"
