@@ -390,10 +390,17 @@ def _order(fact: LogLineFact, log: int) -> Order:
 
 
 def _registrations(history: MetadataHistory | None, broker: int) -> int | None:
-    """How often a broker had registered by the end of a copy of the controllers' log."""
-    if history is None or history.first_offset > 0 or history.damaged_from is not None:
+    """How often a broker had registered by the end of a copy of the controllers' log.
+
+    One with unreadable places may have reached further than can be seen.
+    """
+    if history is None or history.first_offset > 0 or history.unreadable:
         return None
     return sum(1 for b in history.brokers if b.broker == broker and b.kind == "registered")
+
+
+def _metadata_end(history: MetadataHistory | None) -> int | None:
+    return None if history is None or history.unreadable else history.end_offset
 
 
 def _copy(found: BrokerDirectory, partition: object) -> Copy:
@@ -408,7 +415,7 @@ def _copy(found: BrokerDirectory, partition: object) -> Copy:
         parent=directory,
         clean=clean is not None,
         broker_epoch=clean.broker_epoch if clean is not None else None,
-        metadata_end=found.metadata.end_offset if found.metadata is not None else None,
+        metadata_end=_metadata_end(found.metadata),
         registrations=_registrations(found.metadata, found.broker),
         latest_timestamp=max(times, default=None),
         latest_epoch=max(epochs, default=-1),

@@ -194,9 +194,13 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
             break
         kind, fact, at, line = steps[position]
         clock = max(clock, float(at or 0))
-        if kind != "life" and fact is not None:
-            grade = "traced" if traced and kind in TRACE_KINDS else "forensic"
-            add(fact, at, line, grade, clock)
+        if kind == "life" or fact is None:
+            continue
+        if kind not in TRACE_KINDS:
+            add(fact, at, line, "forensic", clock)
+        elif traced:
+            # A trace with a hole would give records to the wrong leader epoch.
+            add(fact, at, line, "traced", clock)
     return result
 
 

@@ -143,21 +143,26 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
     for fact in facts:
         if fact.kind == "unclean_leader_elected":
             selected.append(fact)
-        elif fact.kind == "partition_changed":
+        elif fact.kind == "partition_changed" and _has(fact, "partition_epoch_after"):
             changes.append(fact)
-        elif fact.kind in COMPLETE_KINDS and fact.fields.get("partition_epoch") is not None:
+        elif fact.kind in COMPLETE_KINDS and _has(fact, "partition_epoch", "leader_epoch"):
             _add(known, _registration(fact))
     for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
         _add_change(known, fact)
     for fact in facts:
-        if fact.kind in ISR_KINDS and fact.fields.get("partition_epoch") is not None:
+        if fact.kind in ISR_KINDS and _has(fact, "partition_epoch", "isr"):
             _add_isr(known, fact, fact.fields["partition_epoch"], fact.fields["isr"])
-        elif fact.kind in PROPOSED_KINDS:
+        elif fact.kind in PROPOSED_KINDS and _has(fact, "to_isr"):
             _add_proposed(known, fact)
     for fact in selected:
         for partition_epoch in _elected_by(fact, known, facts):
             known[partition_epoch] = replace(known[partition_epoch], unclean=True)
     return known
+
+
+def _has(fact: LogLineFact, *names: str) -> bool:
+    """Whether the line gives all of these: damage may have taken some, and no line prints all."""
+    return all(fact.fields.get(name) is not None for name in names)
 
 
 def _elected_by(

@@ -11,6 +11,7 @@ from replication.evidence.broker_log import LogLineFact
 
 # What a trace consists of: with any of these missing, nothing is concluded from silence.
 NEEDED_KINDS = frozenset(("log_appended", "high_watermark_set", "log_created"))
+_ROLES = frozenset(("became_leader", "became_follower"))
 _HIGH_WATERMARKS = {
     "leader_high_watermark_updated": "to_high_watermark",
     "high_watermark_set": "high_watermark",
@@ -39,24 +40,42 @@ def in_order(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
 
 
 def is_whole(lines: Iterable[LogLineFact], broker: int) -> bool:
-    """Whether no append is missing from a trace, as far as the ones that are there tell.
+    """Whether no line is missing from a trace, as far as the ones that are there tell.
 
-    A high watermark above the known end is either an append that was not printed or a broker's
-    fault: the next append says which.
+    An append begins where the log ended, as does a role; a start loads no more than there was; a
+    change of role names the leader epoch before it. A high watermark above the known end is either
+    an append that was not printed or a broker's fault: the same life's next append says which.
     """
     end: int | None = None
-    above: int | None = None
+    above = False
+    leader_epoch: int | None = None
+    left: int | None = None
     for fact in lines:
-        if fact.kind == "log_appended":
-            first = fact.fields.get("first_offset")
-            if end is not None and first is not None and first != end:
+        f = fact.fields
+        if fact.kind == "process_started":
+            if above:
                 return False
-            above = None
+            leader_epoch, left = None, end
+        elif fact.kind == "log_appended" and end is not None:
+            if f.get("first_offset", end) != end:
+                return False
+            above = False
+        elif fact.kind == "log_loaded" and left is not None:
+            if (f.get("log_end_offset") or 0) > left:
+                return False
+        elif fact.kind in _ROLES:
+            # A follower prints its new epoch as the one before (seen in 4.1).
+            before = f.get("previous_leader_epoch")
+            told = before is not None and leader_epoch is not None
+            if told and before not in (leader_epoch, f.get("leader_epoch")):
+                return False
+            if end is not None and f.get("log_end_offset", end) != end:
+                return False
+            leader_epoch = f.get("leader_epoch")
         high_watermark = _high_watermark(fact, broker)
         end = _log_end(end, fact)
-        if high_watermark is not None and end is not None and high_watermark > end:
-            above = high_watermark
-    return above is None
+        above = above or (high_watermark is not None and end is not None and high_watermark > end)
+    return not above
 
 
 def _high_watermark(fact: LogLineFact, broker: int) -> int | None:
