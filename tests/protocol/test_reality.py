@@ -10,6 +10,9 @@ TRACED = sorted(p.name for p in INCIDENTS.glob("*__trace"))
 EXPLAINED = {
     # Broker 3 loads its high watermark from the checkpoint after a crash; 1.1.1 does not print it.
     "chaos__1.1.1__seed39__trace": 2,
+    # Broker 3's log lacks the append of offset 9 just before its stop: its lines are no trace, and
+    # its high watermarks are not read.
+    "healthy_rolling_restart__4.1.1__trace": 1,
     # KAFKA-13091: 2.7 and 2.8 do not move the high watermark when an ISR shrink is committed, only
     # at the next append.
     "isr_shrink_expand__2.8.2__trace": 1,
