@@ -18,17 +18,23 @@ BY_CLIENTS = {
     "acknowledged_records_survive": "acknowledgements",
     "consumed_records_survive": "consumptions",
 }
+# Contradicted by two steps of one broker, if it did nothing unseen between them.
+BY_TRACE = ("leader_high_watermark_monotonic", "high_watermark_within_log", "version_conformance")
 # A step that contradicts one of these does so whatever else happened.
 BY_ONE_STEP = (*BY_REGISTRATION, "single_leader_per_epoch")
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What is declared missing. brokers: those of whose steps some are."""
+    """What is declared missing. brokers: those of whose steps some are.
+
+    untraced: brokers in whose partition single steps were traced, but not all of theirs.
+    """
 
     brokers: frozenset[int]
     controller: bool
     clients: frozenset[str]
+    untraced: frozenset[int] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.brokers or self.controller or self.clients)
@@ -37,10 +43,16 @@ class Gaps:
 def declared_gaps(state: State) -> Gaps:
     """The gaps that coverage facts declare; a broker's default log is none."""
     missing = {key for key, (complete, _) in state.coverage.items() if not complete}
+    untraced = {
+        r
+        for r in state.ever_assigned
+        if state.grade == "traced" and ("replica_trace", r) not in state.coverage
+    }
     return Gaps(
         frozenset(r for s, r in missing if s == "replica_trace" and r is not None),
         any(s == "controller_history" for s, _ in missing),
         frozenset(s for s, _ in missing if s in BY_CLIENTS.values()),
+        frozenset(untraced),
     )
 
 
@@ -80,7 +92,7 @@ def with_gaps(gaps: Gaps, state: State, verdict: Verdict) -> Verdict:
         return verdict
     return unknown(
         verdict.invariant,
-        f"declared missing: {'; '.join(missing)}",
+        f"not all of the evidence is here: {'; '.join(missing)}",
         missing,
     )
 
@@ -88,6 +100,8 @@ def with_gaps(gaps: Gaps, state: State, verdict: Verdict) -> Verdict:
 def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
     """Of what is missing, all that could change the verdict, in words."""
     name = verdict.invariant
+    if verdict.verdict == VIOLATED and name in BY_TRACE and gaps.untraced:
+        return [f"some steps of broker {r}" for r in sorted(gaps.untraced | gaps.brokers)]
     if not gaps or verdict.verdict not in (HOLDS, VIOLATED):
         return []
     if verdict.verdict == VIOLATED and (name in BY_ONE_STEP or name in BY_CLIENTS):
