@@ -24,7 +24,19 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("--run", metavar="NAME", help="name of this run; without it the time")
     made.add_argument(
+        "--every", type=_positive, metavar="N",
+        help="stay, and judge again whenever the fold has written N more micro-batches, until "
+        "SIGTERM or Ctrl-C; the exit status is the worst of all looks",
+    )  # fmt: skip
+    made.add_argument(
         "--data-docs", type=Path, metavar="DIR",
         help="write Great Expectations' Data Docs there (its pages load styles from the network)",
     )  # fmt: skip
     return made
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number

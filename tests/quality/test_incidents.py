@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs import check_quality
+from replication.evidence.event_dumps import write_events
 from replication.paths import project_root
 from replication.quality import checks, suites
 from replication.quality.checks import Result
 from replication.quality.great_expectations_suite import Judge
 from replication.spark import views
+from replication.spark.stream import Stop
 from replication.spark.tables import RESULTS, Store
 from tests.quality.conftest import EXPECTED, INCIDENTS, incident_of
+from tests.spark.event_rows import made_trace
+from tests.spark.jobs_in_process import run_stream, waited_for
 
 pytestmark = pytest.mark.spark
 SUITES = suites.load(project_root() / "conf" / "expectations")
@@ -159,3 +164,33 @@ def test_the_job_fails_on_lost_records_writes_rows_and_data_docs(
     assert "verdicts" in index
     pages = [p.read_text() for p in (tmp_path / "docs" / "validations").rglob("*.html")]
     assert any("no_committed_loss: Every record that was committed" in page for page in pages)
+
+
+def test_a_look_at_every_micro_batch_sees_the_loss_when_it_comes(
+    session: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = made_trace()
+    write_events(folder / "in" / "0.jsonl", events[:20])
+    run_stream(session, folder)
+    monkeypatch.setattr(check_quality, "POLL_SECONDS", 0.2)
+    chosen = [s for s in SUITES if s.table == "verdicts"]
+    flags = arguments(folder / "tables", "--every", "1", "--run", "live")
+    store, stop = Store(session, folder / "tables"), Stop()
+
+    def looks() -> set[str]:
+        return {row["run"] for row in store.newest(RESULTS).select("run").collect()}
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(check_quality.follow, session, flags, chosen, stop)
+        waited_for(lambda: looks() == {"live 0"}, following)
+        write_events(folder / "in" / "1.jsonl", events[20:])
+        run_stream(session, folder)
+        waited_for(lambda: looks() == {"live 0", "live 1"}, following)
+        stop.asked = True
+        assert following.result(60) == 1
+    failed = (
+        store.newest(RESULTS)
+        .filter("outcome = 'failed' AND expectation = 'no_committed_loss'")
+        .collect()
+    )
+    assert {row["run"] for row in failed} == {"live 1"}

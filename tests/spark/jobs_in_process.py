@@ -3,6 +3,9 @@
 import io
 import os
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +89,13 @@ def rows(spark: SparkSession, tables: Path, table: str) -> list[dict[str, Any]]:
 def answers(spark: SparkSession, tables: Path) -> dict[str, list[dict[str, Any]]]:
     """The rows of every answer table."""
     return {table: rows(spark, tables, table) for table in ANSWERS}
+
+
+def waited_for(reached: Callable[[], bool], running: "Future[None]") -> None:
+    """Waits until it is so; fails with what the job failed with."""
+    deadline = time.monotonic() + 600
+    while not reached():
+        assert time.monotonic() < deadline
+        if running.done():
+            running.result()
+        time.sleep(0.2)

@@ -2,9 +2,7 @@
 
 import io
 import json
-import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,14 @@ from replication.spark.progress import Progress
 from replication.spark.stream import Stop, StreamJob
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
-from tests.spark.jobs_in_process import ANSWERS, answers, rows, run_replay, run_stream
+from tests.spark.jobs_in_process import (
+    ANSWERS,
+    answers,
+    rows,
+    run_replay,
+    run_stream,
+    waited_for,
+)
 
 pytestmark = pytest.mark.spark
 INCIDENT = Path(__file__).parents[1] / "incidents" / "unclean_election__4.1.1"
@@ -227,16 +232,6 @@ def test_a_stream_with_an_interval_follows_until_it_is_stopped(
     assert f"in all: {len(events)} rows = {len(events)} applied" in said.getvalue()
     with pytest.raises(TablesError, match="state_shards is 16 for the life of"):
         run_stream(spark, folder, state_shards="8")
-
-
-def waited_for(reached: Callable[[], bool], running: "Future[None]") -> None:
-    """Waits until it is so; fails with what the job failed with."""
-    deadline = time.monotonic() + 600
-    while not reached():
-        assert time.monotonic() < deadline
-        if running.done():
-            running.result()
-        time.sleep(0.2)
 
 
 def test_every_table_of_the_contract_is_there_for_sql(
