@@ -35,6 +35,7 @@ from replication.evidence.log_directory import (
 )
 from replication.evidence.metadata_dump import read_metadata_dump
 from replication.evidence.packed_facts import PackedLines, Packer
+from replication.evidence.small_files import MetaProperties
 from replication.evidence.tool_output import METADATA_DUMP, tool_output_kind
 from replication.evidence.topic_descriptions import (
     PartitionDescription,
@@ -377,14 +378,35 @@ def _attribute_directory(
         return
     if known_by != "meta.properties":
         result.notes.append(f"{directory.path}: taken for broker {number} by {known_by}")
-    cluster = (
-        (meta.cluster_id if meta and meta.cluster_id else "")
-        or (around[1] if around else "")
-        or only
-    )
+    cluster = _cluster_of(meta, around, only)
+    if cluster is None:
+        result.unreadable.append(
+            Unreadable(
+                str(directory.path),
+                "file",
+                "its meta.properties names no cluster, as other directories' do, and nothing "
+                f"beside it is of broker {number}: of which cluster it is cannot be told",
+            )
+        )
+        return
     if path.parent not in top:
         by_folder.setdefault(path.parent, (number, cluster))
     result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))
+
+
+def _cluster_of(
+    meta: MetaProperties | None, around: tuple[int, str] | None, only: str
+) -> str | None:
+    """The cluster a directory is of, "" where none is named anywhere; None: it may be another one.
+
+    Old brokers (1.1 still) do not write the cluster id. Among directories that name theirs, one that
+    does not is taken in only beside evidence of the same broker.
+    """
+    if meta is not None and meta.cluster_id:
+        return meta.cluster_id
+    if meta is not None and only:
+        return around[1] or only if around is not None and around[0] == meta.broker_id else None
+    return (around[1] if around else "") or only
 
 
 def _metadata(directory_and_log: tuple[Path, Path | None]) -> MetadataHistory | None:
