@@ -399,8 +399,8 @@ def _cluster_of(
 ) -> str | None:
     """The cluster a directory is of, "" where none is named anywhere; None: it may be another one.
 
-    Old brokers (1.1 still) do not write the cluster id. Among directories that name theirs, one that
-    does not is taken in only beside evidence of the same broker.
+    Old brokers (1.1 still) do not write the cluster id. Among directories that name theirs, one
+    that does not is taken in only beside evidence of the same broker.
     """
     if meta is not None and meta.cluster_id:
         return meta.cluster_id
