@@ -72,6 +72,9 @@ def incomparable(state: State) -> tuple[int, int, int, int] | None:
 def divergences(state: State, ref: Reference) -> list[Divergence]:
     """Every difference between the known logs of the partition's replicas."""
     known = comparable(state)
+    if lived_on_unseen(state, ref.replica):
+        # What its copy shows is not what its followers are cut to.
+        ref = Reference(ref.leader, None, ref.term)
     flags = declared_behaviour(state)
     possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
     result: list[Divergence] = []

@@ -5,12 +5,12 @@ from replication.protocol.fold import apply, new_state
 from replication.protocol.judge import answer
 
 
-def verdict(facts: list[ev.Fact]) -> str:
+def verdict(facts: list[ev.Fact], invariant: str = "acknowledged_records_survive") -> str:
     state = new_state("c", "t", "", 0)
     for n, fact in enumerate(facts):
         apply(state, ev.Event(str(n), "trace", "c", "t", "", 0, n, fact))
     verdicts = {v["invariant"]: v["verdict"] for v in answer(state).verdicts}
-    return str(verdicts["acknowledged_records_survive"])
+    return str(verdicts[invariant])
 
 
 def acknowledged_by(ending: list[ev.Fact]) -> list[ev.Fact]:
@@ -39,3 +39,30 @@ def test_a_broker_whose_steps_are_all_here_has_written_no_more() -> None:
     found = verdict(acknowledged_by([traced, copy, ev.ReplicaStarted(2, 0, 0, 0, True)]))
 
     assert found == "VIOLATED"
+
+
+def test_a_difference_is_not_settled_by_the_old_copy_of_a_leader_that_lived_on() -> None:
+    traced = [ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2)]
+    found = verdict(
+        [
+            ev.PartitionDescribed((1, 2, 3), 1, True, "delete", "4.0.0"),
+            ev.CoverageDeclared("controller_history", None, True),
+            *traced,
+            ev.LeadershipRecorded(1, 0, (1, 2, 3), 0, "initial", (1, 2, 3)),
+            ev.ReplicaLogObserved(3, 0, 0, (), 0, None, (), True),
+            ev.ReplicaStarted(3, 0, 0, 0, True),
+            ev.BecameLeader(1, 0, 0, 0),
+            ev.LeaderAppended(1, 0, 2, 0),
+            ev.LeadershipRecorded(3, 1, (1, 2, 3), 1, "clean", (1, 2, 3)),
+            ev.BecameLeader(3, 1, 0, 0),
+            ev.LeadershipRecorded(2, 2, (1, 2, 3), 2, "clean", (1, 2, 3)),
+            ev.BecameLeader(2, 2, 0, 0),
+            ev.LeaderAppended(2, 0, 2, 2),
+            ev.LeadershipRecorded(1, 3, (1, 2, 3), 3, "clean", (1, 2, 3)),
+            ev.BecameLeader(1, 3, 2, 0),
+            ev.LeadershipRecorded(3, 4, (1, 2, 3), 4, "clean", (1, 2, 3)),
+        ],
+        "log_matching",
+    )
+
+    assert found == "UNKNOWN"
