@@ -168,7 +168,7 @@ def _parameters(test: Callable[..., None]) -> list[dict[str, Any]]:
 def _scenarios() -> bool:
     """Whether a scenario comes out differently."""
     run_scenario = importlib.import_module("replication.protocol.scenario").run_scenario
-    files = sorted((Path(__file__).parent.parent / "scenarios").glob("*.txt"))
+    files = sorted((Path(__file__).parent.parent / "scenarios").rglob("*.txt"))
     return not all(run_scenario(f.read_text(encoding="utf-8"))[0] for f in files)
 
 
