@@ -7,9 +7,8 @@ from tests.protocol.missing_evidence import WORLDS, by_chance, by_completions, v
 from tests.protocol.schedules import schedule_machine
 
 
-@pytest.mark.parametrize("version", WORLDS)
-def test_every_completion_of_a_small_world(version: str) -> None:
-    score, rests = by_completions(version, WORLDS[version], 2)
+def test_every_completion_of_a_small_world() -> None:
+    score, rests = by_completions("4.1.0", WORLDS["4.1.0"], 2)
 
     assert score.wrong == []
     assert rests > 300
@@ -25,10 +24,10 @@ def test_every_completion_of_a_larger_world(version: str) -> None:
 
 
 def test_random_removals() -> None:
-    score, _ = by_chance(40)
+    score, _ = by_chance(20)
 
     assert score.wrong == []
-    assert score.counts["committed_records_survive", "decided"] > 100
+    assert score.counts["committed_records_survive", "decided"] > 50
 
 
 @pytest.mark.slow
