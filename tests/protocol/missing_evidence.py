@@ -15,13 +15,17 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from replication.protocol import events as ev
 from replication.protocol.fold import Rejected, apply, new_state
 from replication.protocol.judge import answer
+from replication.protocol.scenario import Runner
+from replication.protocol.scenario_text import Stanza, parse
 from tests.protocol.schedules import schedule_machine
 from tests.protocol.world_states import Limits, Node, act, commands, start
 
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
 WORLDS = {
     "0.10.2.2": Limits("stops", elections=1),
     "2.8.1": Limits("unclean", elections=2, stops=0, unclean=True),
@@ -172,6 +176,29 @@ def by_chance(schedules: int, first_seed: int = 0) -> tuple[Score, int]:
     return score, rests
 
 
+def by_scenarios(rounds: int) -> tuple[Score, int]:
+    """The stories of tests/scenarios, as told at the end of each file, stripped so many times."""
+    score, rests = Score(), 0
+    for path in sorted(SCENARIOS.glob("*.txt")):
+        facts = _told(path.read_text(encoding="utf-8"))
+        truth = verdicts(facts)
+        for gone in (g for n in range(rounds) for g in removals(facts, random.Random(n))):
+            rests += 1
+            for name, found in verdicts(without(facts, gone)).items():
+                story = f"{path.stem} without {sorted(gone)}"
+                score.add(name, found, {truth[name]}, story, every=False)
+    return score, rests
+
+
+def _told(text: str) -> Facts:
+    runner = Runner()
+    for part in parse(text):
+        if isinstance(part, Stanza):
+            runner.run(part)
+    assert runner.story is not None
+    return tuple(step.fact for step in runner.story.world.steps)
+
+
 def show(title: str, score: Score, rests: int, seconds: float) -> None:
     """Prints a score by invariant."""
     print(f"{title}: {rests} traces with evidence removed ({seconds:.0f} s)")
@@ -200,6 +227,10 @@ def main() -> int:
         )
         show(title, score, rests, time.process_time() - began)
         wrong += len(score.wrong)
+    began = time.process_time()
+    score, rests = by_scenarios(10)
+    show("every scenario", score, rests, time.process_time() - began)
+    wrong += len(score.wrong)
     began = time.process_time()
     score, rests = by_chance(options.schedules)
     title = f"{options.schedules} random schedules of three replicas (one completion each)"

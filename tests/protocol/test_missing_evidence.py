@@ -3,7 +3,14 @@
 import pytest
 
 from replication.protocol import events as ev
-from tests.protocol.missing_evidence import WORLDS, by_chance, by_completions, verdicts, without
+from tests.protocol.missing_evidence import (
+    WORLDS,
+    by_chance,
+    by_completions,
+    by_scenarios,
+    verdicts,
+    without,
+)
 from tests.protocol.schedules import schedule_machine
 
 
@@ -21,6 +28,12 @@ def test_every_completion_of_a_larger_world(version: str) -> None:
 
     assert score.wrong == []
     assert rests > 5_000
+
+
+def test_every_scenario() -> None:
+    score, _ = by_scenarios(1)
+
+    assert score.wrong == []
 
 
 def test_random_removals() -> None:
