@@ -26,7 +26,8 @@ QUICK_SEEDS = range(3)
 FOUND = {
     "flipped in logs": (108, 307),
     "zeros": (359, 383),
-    "dropped lines": (171, 180, 224, 342, 379),
+    "cut": (489,),
+    "dropped lines": (171, 180, 224, 342, 379, 407, 472),
 }
 ALL_SEEDS = range(40)
 LEADER_EPOCH_AT = 15

@@ -439,9 +439,22 @@ _CONVERTERS: dict[str, Any] = {
 
 
 def _is_traced(evidence: PartitionEvidence, broker: int) -> bool:
-    """Whether a broker's lines are a trace of its replica, complete as far as they tell."""
+    """Whether a broker's lines are a trace of its replica, complete as far as they tell.
+
+    Each term of leadership that the controller gave it before its last one must stand in them:
+    without such a line its appends would be taken for an earlier epoch's.
+    """
     lines = evidence.lines.get(broker, [])
     if not {f.kind for f in lines} >= NEEDED_KINDS:
+        return False
+    # A version that prints a line of its own leads from that line on, not from the request.
+    prints_own = any(f.kind == "became_leader" for f in lines)
+    kind = "became_leader" if prints_own else "leader_and_isr_received"
+    told = {f.fields.get("leader_epoch") for f in lines if f.kind == kind}
+    followed = {f.fields.get("leader_epoch") for f in lines if f.kind == "became_follower"}
+    last = max((e for e in told | followed if isinstance(e, int)), default=-1)
+    given = {r.fact.leader_epoch for r in evidence.recorded if r.fact.leader == broker}
+    if any(e not in told for e in given if e < last):
         return False
     return is_whole(in_order(lines, broker), broker)
 

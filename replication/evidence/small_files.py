@@ -120,6 +120,8 @@ def read_meta_properties(path: Path) -> MetaProperties | Unreadable:
 def parse_meta_properties(text: str, path: str) -> MetaProperties | Unreadable:
     """Java properties; names that are not known are passed over, as the broker does."""
     values: dict[str, str] = {}
+    if text and not text.endswith("\n"):
+        return _cut(path, len(text.splitlines()))
     for line in text.splitlines():
         stripped = line.strip()
         if stripped and stripped[0] not in "#!":
@@ -210,6 +212,8 @@ def _checkpoint_rows(text: str, path: str, fields: int) -> list[tuple[int, list[
         if len(words) != fields:
             return _bad_line(path, number, line)
         rows.append((number, words))
+    if not text.endswith("\n"):
+        return _cut(path, len(lines))
     if len(rows) != count:
         return Unreadable(path, "line 2", f"it announces {count} entries and holds {len(rows)}")
     return rows
@@ -253,6 +257,11 @@ def _number(text: str) -> int:
     if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 19):
         return -1
     return int(stripped)
+
+
+def _cut(path: str, number: int) -> Unreadable:
+    """Brokers end every line of these files; what is left of a number is another number."""
+    return Unreadable(path, f"line {number}", "the file ends within this line")
 
 
 def _bad_line(path: str, number: int, line: str) -> Unreadable:
