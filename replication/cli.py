@@ -12,6 +12,7 @@ from replication import doctor, scenario_command
 from replication.evidence.collection import NoEvidence
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import Import, import_evidence
+from replication.evidence.many_processes import spread_over
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.bounded import FoldedPartition, Identity, fold_all, identity_of
 from replication.protocol.events import Event
@@ -118,16 +119,16 @@ def _evidence_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     parser.add_argument("--kafka", metavar="VERSION", help="for evidence that does not name it")
     parser.add_argument("--topic", metavar="NAME", help="only this topic")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        metavar="N",
+        help="how many read files at once; by default as many as help, at most 4",
+    )
 
 
 def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
-    _check_version(arguments.kafka)
-    imported = import_evidence(
-        arguments.paths,
-        kafka_version=arguments.kafka,
-        topic=arguments.topic,
-        generation=getattr(arguments, "generation", 0),
-    )
+    imported = _imported(arguments)
     for note in imported.collection.notes:
         print(f"note: {note}", file=sys.stderr)
     if imported.collection.event_dumps:
@@ -149,6 +150,22 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
                 else "the event dumps are empty"
             )
     return diagnosis
+
+
+def _imported(arguments: argparse.Namespace) -> Import:
+    if arguments.kafka:
+        try:
+            behaviour(arguments.kafka)
+        except ValueError as error:
+            raise Unusable(f"--kafka: {error}") from None
+    with spread_over(arguments.paths, arguments.processes) as spread:
+        return import_evidence(
+            arguments.paths,
+            kafka_version=arguments.kafka,
+            topic=arguments.topic,
+            generation=getattr(arguments, "generation", 0),
+            spread=spread,
+        )
 
 
 def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unreadable]]:
@@ -255,22 +272,8 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
     print(f"report: {path}", file=sys.stderr)
 
 
-def _check_version(version: str | None) -> None:
-    if version:
-        try:
-            behaviour(version)
-        except ValueError as error:
-            raise Unusable(f"--kafka: {error}") from None
-
-
 def _import(arguments: argparse.Namespace) -> int:
-    _check_version(arguments.kafka)
-    imported = import_evidence(
-        arguments.paths,
-        kafka_version=arguments.kafka,
-        topic=arguments.topic,
-        generation=arguments.generation,
-    )
+    imported = _imported(arguments)
     try:
         count = write_events(arguments.out, imported.events())
     except OSError as error:
