@@ -6,7 +6,7 @@ events, timed in the same run; CPU time is compared, since wall time on a shared
 little. Steady: appends, fetches, high watermarks and acknowledgements of a leader and two
 followers. Stormy: elections, truncations, ISR changes and restarts in between.
 
-    .venv/bin/python benchmarks/core.py [--events 300000] [--rounds 5] [--profile]
+    .venv/bin/python -m benchmarks.core [--events 300000] [--rounds 5] [--profile]
 """
 
 import argparse

@@ -3,7 +3,7 @@
 Both look at the same Delta tables and must find the same numbers of failing rows; what is compared
 is the CPU time of the whole process tree, since wall time on a shared machine says little.
 
-    .venv/bin/python benchmarks/quality.py [--rows 1000000] [--rounds 3]
+    .venv/bin/python -m benchmarks.quality [--rows 1000000] [--rounds 3]
 """
 
 import argparse
