@@ -15,14 +15,14 @@ DELETION = next(w for w in CLEAN if w.name == "record deletion")
 # What a world can break, by release. What is missing from a set cannot be broken in that world.
 SURVIVE = {"committed_records_survive", "acknowledged_records_survive"}
 CUT_TOO_MUCH = {"truncation_spares_committed", "isr_reaches_high_watermark"}
-OUTCOMES: list[tuple[str, Limits, set[str]]] = [
+OUTCOMES = [
     ("0.10.2.2", ONE_OF_EACH, {*SURVIVE, *CUT_TOO_MUCH}),
     ("0.11.0.0", ONE_OF_EACH, set()),
     ("2.8.1", ONE_OF_EACH, set()),
     ("4.1.0", ONE_OF_EACH, set()),
     ("1.1.1", NO_STOPS, CUT_TOO_MUCH),
-    ("2.0.1", NO_STOPS, set()),
-    ("2.1.0", NO_STOPS, set()),
+    pytest.param("2.0.1", NO_STOPS, set(), marks=pytest.mark.slow),
+    pytest.param("2.1.0", NO_STOPS, set(), marks=pytest.mark.slow),
     ("2.1.0", DELETION, {"log_start_within_high_watermark"}),
     ("2.4.1", DELETION, set()),
 ]
