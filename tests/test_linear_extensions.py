@@ -18,6 +18,7 @@ from replication.protocol.bounded import FoldedPartition, fold_partition, identi
 from replication.protocol.events import Event
 
 INCIDENTS = Path(__file__).parent / "incidents"
+QUICK = ("kip101_scenario_1__0.10.2.2__loss_only", "last_replica_standing__4.1.1__elr_off")
 NAMES = sorted(p.name for p in INCIDENTS.iterdir() if p.is_dir())
 FIXED = ("partition_described", "coverage_declared", "input_ended")
 
@@ -71,7 +72,10 @@ def conclusions(folded: FoldedPartition) -> Any:
     )
 
 
-@pytest.mark.parametrize("incident", NAMES)
+@pytest.mark.parametrize(
+    "incident",
+    [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in NAMES],
+)
 def test_verdicts_do_not_depend_on_the_interleaving(incident: str) -> None:
     for identity, events in partitions(incident).items():
         expected = conclusions(fold_partition(identity, events))

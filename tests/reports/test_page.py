@@ -22,11 +22,12 @@ from replication.reports.safe_text import plain
 from tests.reports.many_partitions import large, trace
 
 INCIDENTS = sorted(p for p in (Path(__file__).parents[1] / "incidents").iterdir() if p.is_dir())
+QUICK = ("unclean_election__4.1.1__trace", "same_epoch_power_loss__1.1.1")
+CASES = [
+    pytest.param(p, id=p.name, marks=[] if p.name in QUICK else [pytest.mark.slow])
+    for p in INCIDENTS
+]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202etxt"
-
-
-def names(path: Path) -> str:
-    return path.name
 
 
 def made(
@@ -59,7 +60,7 @@ def last_view(story: dict[str, Any]) -> dict[int, dict[int, Any]]:
     return view
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=names)
+@pytest.mark.parametrize("incident", CASES)
 def test_numbers_are_those_of_the_answer(
     incident: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,7 +84,7 @@ def test_numbers_are_those_of_the_answer(
     assert "left-out" not in text
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=names)
+@pytest.mark.parametrize("incident", CASES)
 def test_the_last_moment_is_the_state_of_the_answer(
     incident: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from replication.reports import page
 from replication.reports.answer import assemble
 from replication.reports.safe_text import plain
 from tests.reports.many_partitions import large
-from tests.reports.test_page import HOSTILE, INCIDENTS, figure, hostile_events, names
+from tests.reports.test_page import HOSTILE, INCIDENTS, figure, hostile_events
 from tests.reports.webdriver import Browser, missing
 
 pytestmark = pytest.mark.browser
@@ -70,7 +70,7 @@ def position(browser: Browser) -> tuple[int, int]:
     return int(now), int(most)
 
 
-@pytest.mark.parametrize("incident", INCIDENTS, ids=names)
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda path: path.name)
 def test_every_incident_opens_silent_and_offline(
     browser: Browser, pages: Path, incident: Path
 ) -> None:
