@@ -19,11 +19,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="replication-analyzer scenario",
         description="Run scenario files and compare what comes out with what they say.",
     )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="scenario file")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="scenario file, or a folder of them (*.txt)"
+    )
     parser.add_argument("--kafka", metavar="VERSION", help="instead of the version each file gives")
     parser.add_argument("--rewrite", action="store_true", help="write what came out to the file")
     options = parser.parse_args(argv)
-    return max(_run_file(Path(name), options.kafka, options.rewrite) for name in options.files)
+    return max(_run(Path(name), options.kafka, options.rewrite) for name in options.files)
+
+
+def _run(path: Path, kafka: str | None, rewrite: bool) -> int:
+    """A file, or every scenario file below a folder."""
+    if not path.is_dir():
+        return _run_file(path, kafka, rewrite)
+    found = sorted(path.rglob("*.txt"))
+    if not found:
+        print(f"{path}: a folder without scenario files (*.txt)", file=sys.stderr)
+        return 2
+    return max(_run_file(file, kafka, rewrite) for file in found)
 
 
 def _run_file(path: Path, kafka: str | None, rewrite: bool) -> int:

@@ -145,6 +145,14 @@ def test_a_picture_is_read_as_it_is_drawn() -> None:
     assert caught.value.column == 15
 
 
+def test_the_command_takes_files_and_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(path) for path in SCENARIOS.iterdir()]) == 0
+    assert main([str(tmp_path)]) == 2
+    assert "a folder without scenario files" in capsys.readouterr().err
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.txt"
     path.write_text(GIVEN + "fetch B\n----\nnothing\n")
