@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from replication.paths import project_root
 from replication.quality import checks, suites
@@ -15,13 +15,13 @@ from replication.quality.command import parser
 from replication.quality.great_expectations_suite import Judge, JudgeError
 from replication.quality.suites import Suite, SuiteError
 from replication.spark import expectation_results, session, views
-from replication.spark.failures import first_cause
+from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
 from replication.spark.fold_stream import QUERY
 from replication.spark.session import SessionError
 from replication.spark.stream import Stop
-from replication.spark.tables import Store, TablesError
+from replication.spark.tables import BATCHES, Store, TablesError
+from replication.spark.views import Opened
 
-EXIT_UNUSABLE, EXIT_DEFECT = 2, 4
 # Bytes: smaller tables are read once for all expectations.
 KEPT_BELOW = 16_000_000
 POLL_SECONDS = 1.0
@@ -52,12 +52,45 @@ def main(argv: list[str]) -> int:
 
 
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:
-    """Holds the tables against the suites, writes and says what came out; the exit status."""
-    found = views.opened(spark, flags.tables.absolute())
-    run = flags.run or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    if flags.run and flags.every:
-        run = f"{flags.run} {found.micro_batch_id}"
+    """Holds the tables against the suites, once; the exit status."""
+    return _look(views.opened(spark, flags.tables.absolute()), flags, chosen, flags.run)
+
+
+def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
+    """Checks now and after every flags.every micro-batches of the fold; the worst exit status."""
+    folder = flags.tables.absolute()
+    worst = 0
+    seen: int | None = None
+    looked: tuple[str, int] | None = None
+    while not stop.asked:
+        store = Store(spark, folder)
+        # The version alone is cheap to ask for; the rows of a long stream's _batches are many.
+        version = store.version(BATCHES)
+        if version != seen:
+            seen = version
+            newest = store.newest_batches().get(QUERY)
+            if newest is None or _is_due(looked, newest, flags.every):
+                found = views.opened(spark, folder)
+                looked = (found.run, found.micro_batch_id)
+                run = flags.run and f"{flags.run} {found.run}/{found.micro_batch_id}"
+                worst = max(worst, _look(found, flags, chosen, run))
+                spark.catalog.clearCache()  # Each look keeps its small tables in memory.
+        time.sleep(POLL_SECONDS)
+    return worst
+
+
+def _is_due(looked: tuple[str, int] | None, newest: Row, every: int) -> bool:
+    """Whether the fold is that many micro-batches further, or at work on another run."""
+    if looked is None or looked[0] != newest["run"]:
+        return True
+    return bool(newest["micro_batch_id"] - looked[1] >= every)
+
+
+def _look(found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: str | None) -> int:
+    """Judges what was opened, writes and says what came out; the exit status."""
+    run = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     judge = Judge(run, flags.data_docs)
+    spark = found.store.spark
     results = checks.run(spark, chosen, found.register(KEPT_BELOW), judge)
     checked = (found.run, found.micro_batch_id)
     rows = checks.result_rows(results, run, checked, time.time_ns() // 1_000_000)
@@ -69,29 +102,10 @@ def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -
     return checks.exit_status(results)
 
 
-def follow(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite], stop: Stop) -> int:
-    """Checks now and after every flags.every micro-batches of the fold; the worst exit status."""
-    store = Store(spark, flags.tables.absolute())
-    worst, looked = 0, None
-    while not stop.asked:
-        newest = store.newest_batches().get(QUERY)
-        place = None if newest is None else (newest["run_number"], newest["micro_batch_id"])
-        if looked is None or place is None or _is_due(looked, place, flags.every):
-            worst = max(worst, check(spark, flags, chosen))
-            looked = place
-        time.sleep(POLL_SECONDS)
-    return worst
-
-
-def _is_due(looked: tuple[int, int], place: tuple[int, int], every: int) -> bool:
-    """Whether the fold is that many micro-batches further, or at work on another run."""
-    return place[0] != looked[0] or place[1] - looked[1] >= every
-
-
 def _refused(reason: object, status: int) -> int:
     print(f"check_quality.py: {reason}", file=sys.stderr)
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_status(main, sys.argv))

@@ -2,7 +2,8 @@
 
 import sys
 
+from replication.spark.failures import exit_status
 from replication.spark.stream import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_status(main, sys.argv))

@@ -182,10 +182,10 @@ def test_a_look_at_every_micro_batch_sees_the_loss_when_it_comes(
 
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(check_quality.follow, session, flags, chosen, stop)
-        waited_for(lambda: looks() == {"live 0"}, following)
+        waited_for(lambda: looks() == {"live first/0"}, following)
         write_events(folder / "in" / "1.jsonl", events[20:])
         run_stream(session, folder)
-        waited_for(lambda: looks() == {"live 0", "live 1"}, following)
+        waited_for(lambda: looks() == {"live first/0", "live first/1"}, following)
         stop.asked = True
         assert following.result(60) == 1
     failed = (
@@ -193,4 +193,4 @@ def test_a_look_at_every_micro_batch_sees_the_loss_when_it_comes(
         .filter("outcome = 'failed' AND expectation = 'no_committed_loss'")
         .collect()
     )
-    assert {row["run"] for row in failed} == {"live 1"}
+    assert {row["run"] for row in failed} == {"live first/1"}
