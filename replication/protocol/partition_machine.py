@@ -24,6 +24,7 @@ from replication.protocol.model import Span, clipped
 from replication.protocol.producer_state import (
     Batch,
     aborted_contents,
+    batch_of,
     known_of_producer,
     transactions_of,
 )
@@ -296,7 +297,7 @@ class PartitionMachine:
         aborted = aborted_contents(log.spans, world.batches) if read_committed else ()
         given = []
         for span in clipped(log.spans, *seen):
-            batch = world.batches.get(-1 if span.content is None else span.content)
+            batch = batch_of(span, world.batches)
             if (batch is not None and batch.marker is not None) or span.content in aborted:
                 continue
             world.emit(ev.RecordsConsumed(*span))

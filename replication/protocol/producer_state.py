@@ -25,6 +25,11 @@ class Batch:
     marker: str | None = None
 
 
+def batch_of(span: Span, batches: Mapping[int, Batch]) -> Batch | None:
+    """What a producer wrote there, None where no idempotent producer did."""
+    return None if span.content is None else batches.get(span.content)
+
+
 def known_of_producer(
     spans: Iterable[Span], batches: Mapping[int, Batch], producer: str
 ) -> tuple[int | None, int | None, frozenset[tuple[int, int]]]:
@@ -32,7 +37,7 @@ def known_of_producer(
     own = [
         batch
         for span in spans
-        if (batch := batches.get(span.content if span.content is not None else -1)) is not None
+        if (batch := batch_of(span, batches)) is not None
         and batch.producer == producer
         and batch.marker is None
     ]
@@ -49,7 +54,7 @@ def transactions_of(spans: Iterable[Span], batches: Mapping[int, Batch]) -> tupl
     begun: dict[str, int] = {}
     result: list[Transaction] = []
     for span in spans:
-        batch = batches.get(span.content if span.content is not None else -1)
+        batch = batch_of(span, batches)
         if batch is None or batch.transaction is None:
             continue
         if batch.marker is None:
@@ -66,12 +71,11 @@ def aborted_contents(spans: Iterable[Span], batches: Mapping[int, Batch]) -> fro
     waiting: dict[str, list[int]] = {}
     aborted: list[int] = []
     for span in spans:
-        content = span.content if span.content is not None else -1
-        batch = batches.get(content)
-        if batch is None or batch.transaction is None:
+        batch = batch_of(span, batches)
+        if batch is None or batch.transaction is None or span.content is None:
             continue
         if batch.marker is None:
-            waiting.setdefault(batch.transaction, []).append(content)
+            waiting.setdefault(batch.transaction, []).append(span.content)
             continue
         ended = waiting.pop(batch.transaction, [])
         aborted += ended if batch.marker == "abort" else []

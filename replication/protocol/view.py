@@ -46,11 +46,12 @@ def view_of(state: State) -> View:
         promises = []
     for promise in promises:
         absences, doubts = fate(state, ref, promise)
-        if gaps:
-            doubts += [_in_doubt(a) for a in absences if not stands(gaps, state, ref, a)]
-            absences = [a for a in absences if stands(gaps, state, ref, a)]
-        view.absences += absences
         view.doubts += doubts
+        for absence in absences:
+            if not gaps or stands(gaps, state, ref, absence):
+                view.absences.append(absence)
+            else:
+                view.doubts.append(_in_doubt(absence))
     view.losses = losses(state, ref, view.absences)
     view.divergences = divergences(state, ref)
     return view
