@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.state import GroupState
 
 from replication.spark import ingest, runs, session, settings, stream
 from replication.spark.event_files import Admission
-from replication.spark.fold_stream import QUERY, STATE_DDL, Fold
-from replication.spark.ingest import Ingest, triggered
+from replication.spark.fold_stream import Fold, ShardFunction
+from replication.spark.ingest import Ingest
 from replication.spark.partition_fold import COUNTS, Out
 from replication.spark.progress import Progress
-from replication.spark.shard_fold import FIGURES, OUT_DDL, out_frame
+from replication.spark.shard_fold import FIGURES, out_frame
 from replication.spark.tables import Store
 
 
@@ -36,18 +35,9 @@ def counted(
 class CountingFold(Fold):
     """The fold query, counting."""
 
-    def start(self) -> StreamingQuery:
-        """Starts the query."""
-        folded = (
-            self._events()
-            .groupBy("state_shard")
-            .applyInPandasWithState(
-                counted, OUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
-            )
-        )
-        writer = folded.writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
-        writer = writer.option("checkpointLocation", self.run.spark_location)
-        return triggered(writer, self.settings).start()
+    def shard_function(self) -> ShardFunction:
+        """What counts a shard's rows."""
+        return counted
 
 
 def pass_through(argv: list[str]) -> int:
@@ -69,5 +59,5 @@ def pass_through(argv: list[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1] == "pass":
         sys.exit(pass_through(sys.argv[2:]))
-    stream.Fold = CountingFold  # type: ignore[misc]
+    stream.Fold = CountingFold  # type: ignore[attr-defined]
     sys.exit(stream.main(sys.argv[2:]))

@@ -8,7 +8,7 @@ partitions are folded again as a batch, and the result comes back into the strea
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ QUERY = "fold"
 REFOLDS = "_refolds"
 LEADERSHIP = "isr_and_leadership"
 STATE_DDL = "shard binary"
+ShardFunction = Callable[[tuple[int], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]
 
 
 def _shard(shards: int) -> Any:
@@ -54,6 +55,19 @@ class Fold:
 
     def start(self) -> StreamingQuery:
         """Starts the query."""
+        folded = (
+            self._events()
+            .groupBy("state_shard")
+            .applyInPandasWithState(
+                self.shard_function(), OUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
+            )
+        )
+        writer = folded.writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
+        writer = writer.option("checkpointLocation", self.run.spark_location)
+        return triggered(writer, self.settings).start()
+
+    def shard_function(self) -> ShardFunction:
+        """What the operator calls with a shard's rows and state; holds nothing of this object."""
         limit = self.settings.held_limit
 
         def fold_shard(
@@ -61,16 +75,7 @@ class Fold:
         ) -> Iterator[pd.DataFrame]:
             return folded_shard(frames, state, limit)
 
-        folded = (
-            self._events()
-            .groupBy("state_shard")
-            .applyInPandasWithState(
-                fold_shard, OUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
-            )
-        )
-        writer = folded.writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
-        writer = writer.option("checkpointLocation", self.run.spark_location)
-        return triggered(writer, self.settings).start()
+        return fold_shard
 
     def _events(self) -> DataFrame:
         limits = {
