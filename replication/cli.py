@@ -248,10 +248,7 @@ def _clusters(imported: Import, folded: list[FoldedPartition]) -> list[dict[str,
 def _diagnose(arguments: argparse.Namespace) -> int:
     diagnosis = _read(arguments, keep_events=bool(arguments.report))
     if not diagnosis.folded:
-        raise Unusable(
-            "no topic partition found in this evidence (only __cluster_metadata, or "
-            "logs that name none)"
-        )
+        raise Unusable(diagnosis.imported.nothing(None))
     if arguments.report:
         _write_report(arguments.report, diagnosis)
     if arguments.format == "json":
@@ -274,6 +271,11 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
 
 def _import(arguments: argparse.Namespace) -> int:
     imported = _imported(arguments)
+    nothing = imported.nothing(arguments.topic)
+    if nothing:
+        raise Unusable(nothing)
+    for path in imported.collection.event_dumps:
+        print(f"note: {path}: holds events already and was not imported", file=sys.stderr)
     try:
         count = write_events(arguments.out, imported.events())
     except OSError as error:

@@ -34,6 +34,19 @@ class Import:
             found.update(dict.fromkeys(self.seen[index]))
         return sorted(found, key=lambda u: (u.path, u.where, u.reason))
 
+    def nothing(self, topic: str | None) -> str | None:
+        """Why no partition came out, None where one did. topic: the only one asked for."""
+        if self.partitions:
+            return None
+        if topic:
+            return f"no topic {topic} in this evidence"
+        if self.collection.event_dumps:
+            return "event dumps hold events already: diagnose, stream.py and replay.py read them"
+        return (
+            "no topic partition found in this evidence (only __cluster_metadata, or logs that "
+            "name none)"
+        )
+
     def events(self) -> Iterator[ev.Event]:
         """All events, each partition's in sequence, with their content-derived ids."""
         for index in range(len(self.partitions)):

@@ -140,6 +140,9 @@ class ImportJob:
             spread=self.spread,
             facts_folder=work,
         )
+        nothing = imported.nothing(flags.topic)
+        if nothing:
+            raise Unusable(nothing)
         partitions = len(imported.partitions)
         read = time.monotonic() - started
         self.progress.say(
@@ -148,6 +151,8 @@ class ImportJob:
         written = self._write(imported, work, ENDINGS[flags.format])
         for note in imported.collection.notes:
             self.progress.say(f"note: {note}")
+        for path in imported.collection.event_dumps:
+            self.progress.say(f"note: {path}: holds events already and was not imported")
         places = {*imported.collection.unreadable, *(u for w in written for u in w.unreadable)}
         for place in sorted(places, key=lambda u: (u.path, u.where, u.reason)):
             self.progress.say(f"unreadable: {place.path} ({place.where}): {place.reason}")

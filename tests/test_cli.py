@@ -1,0 +1,91 @@
+"""The laptop tool's answers to what is no evidence, and its exit statuses on what is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from replication.cli import main
+
+INCIDENTS = Path(__file__).parent / "incidents"
+LOST = INCIDENTS / "unclean_election__4.1.1"
+LOG = (LOST / "broker-2" / "server.log").read_text()
+
+
+@pytest.mark.parametrize("command", ["diagnose", "import"])
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "no evidence of a Kafka cluster found"),
+        ({"x.log": "hello\nworld\n"}, "no evidence of a Kafka cluster found"),
+        ({"server.log": LOG[:3000]}, "no topic partition found"),
+    ],
+    ids=["an empty folder", "junk lines", "a log cut before any partition"],
+)
+def test_what_is_no_evidence_is_refused_in_one_line(
+    command: str,
+    files: dict[str, str],
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    evidence, out = tmp_path / "evidence", tmp_path / "out.jsonl"
+    evidence.mkdir()
+    for name, text in files.items():
+        (evidence / name).write_text(text)
+    more = ["--out", str(out)] if command == "import" else []
+    assert main([command, str(evidence), *more]) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert not out.exists()
+
+
+def test_a_topic_that_is_not_there_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out.jsonl")
+    assert main(["import", str(LOST), "--topic", "nope", "--out", out]) == 2
+    assert main(["diagnose", str(LOST), "--topic", "nope"]) == 2
+    assert capsys.readouterr().err.count("no topic nope in this evidence") == 2
+
+
+def test_event_dumps_are_not_imported_again_in_silence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "events" / "one.jsonl"
+    dump.parent.mkdir()
+    assert main(["import", str(LOST), "--out", str(dump)]) == 0
+    out = str(tmp_path / "out.jsonl")
+    assert main(["import", str(dump), "--out", out]) == 2
+    assert "hold events already" in capsys.readouterr().err
+    assert main(["import", str(LOST), str(dump), "--out", out]) == 0
+    assert f"{dump}: holds events already and was not imported" in capsys.readouterr().err
+    assert main(["diagnose", str(dump)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("incident", "status"),
+    [
+        ("healthy_rolling_restart__4.3.0", 0),
+        ("unclean_election__4.1.1", 1),
+    ],
+)
+def test_the_exit_status_says_what_was_found(
+    incident: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diagnose", str(INCIDENTS / incident), "--format", "json"]) == status
+    answer = json.loads(capsys.readouterr().out)
+    counts = answer["input"]
+    assert counts["events"] == sum(
+        counts[name] for name in ("applied", "duplicates", "quarantined", "held")
+    )
+
+
+def test_without_log_directories_the_status_is_undecided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "server.log").write_text(LOG)
+    assert main(["diagnose", str(tmp_path)]) == 3
+    assert "What would decide it" in capsys.readouterr().out
