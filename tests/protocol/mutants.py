@@ -40,13 +40,16 @@ EQUIVALENT: dict[str, str] = {
     "fetch_admission: end.leader_epoch is None or end.end_offset is None -> "
     "end.leader_epoch is None and end.end_offset is None": "whoever answers with a diverging epoch "
     "names epochs, so both are None or neither",
-    "leader_epoch_cache: last.start_offset <= start_offset -> last.start_offset < start_offset": ""
-    "an entry is replaced by its equal",
+    "leader_epoch_cache: last.start_offset <= start_offset -> last.start_offset < start_offset": (
+        "an entry is replaced by its equal"
+    ),
     "leader_epoch_cache: entries[kept - 1].leader_epoch >= leader_epoch -> "
     "entries[kept - 1].leader_epoch > leader_epoch": "an equal epoch that starts earlier has "
     "returned above, one that starts later goes by the other condition",
-    "leader_epoch_cache: leader_epoch > last.leader_epoch -> leader_epoch >= last.leader_epoch": ""
-    "an equal epoch has returned above unless it starts earlier, which the other condition refuses",
+    "leader_epoch_cache: leader_epoch > last.leader_epoch -> leader_epoch >= last.leader_epoch": (
+        "an equal epoch has returned above unless it starts earlier, which the other condition "
+        "refuses"
+    ),
 }
 
 
