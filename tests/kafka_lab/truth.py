@@ -67,7 +67,8 @@ class PartitionTruth:
     elections: list[Election]
     acked: int
     notes: list[str] = field(default_factory=list)
-    # Where any replica ever held a record that the last leader does not hold; None: not recorded.
+    # Where any replica ever held a record that the last leader does not hold there, though its
+    # payload may stand elsewhere, sent again; None: not recorded.
     gone_offsets: list[int] | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -152,7 +153,8 @@ def judge(view: View, shown: set[str], excused: Excused) -> PartitionTruth:
     committed, doubtful = _committed(view, shown)
     acked = {ack["payload_id"]: ack for ack in view.acks if ack["status"] == "acked"}
     missing = _missing_at_starts(view, committed, acked, excused)
-    final = {dumped.payload_id for dumped in view.finals.get(leader or 0, [])}
+    standing = {(one.offset, one.payload_id) for one in view.finals.get(leader or 0, [])}
+    final = {payload_id for _, payload_id in standing}
     gone = [name for name in {**acked, **committed} if name not in final and not excused(name)]
     lost_committed = sorted(name for name in gone if name in committed)
     lost_acked = sorted(name for name in gone if name in acked)
@@ -207,7 +209,7 @@ def judge(view: View, shown: set[str], excused: Excused) -> PartitionTruth:
                 for sample in view.samples
                 for batch in sample.batches
                 for held in records(batch)
-                if held.payload_id not in final
+                if (held.offset, held.payload_id) not in standing
             }
         ),
     )
