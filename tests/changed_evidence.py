@@ -109,6 +109,15 @@ def _acknowledgements(evidence: Path) -> None:
     _remove([evidence / "acks.jsonl"])
 
 
+def _payload_ids(evidence: Path) -> None:
+    """Acknowledgements that tell offsets alone, as most producers write them down."""
+    names = {"payload_id", "producer_id", "producer_epoch", "sequence"}
+    for path in evidence.rglob("acks.jsonl"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        kept = [{k: v for k, v in line.items() if k not in names} for line in lines]
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
 def _metadata_log(evidence: Path) -> None:
     _remove(list(evidence.rglob("__cluster_metadata-0")))
 
@@ -148,6 +157,7 @@ def _both(first: Change, second: Change) -> Change:
 def removals(incident: str) -> Iterator[tuple[str, Change]]:
     """(what is withheld, how) for one incident; nothing that it does not have."""
     yield "acknowledgement log", _acknowledgements
+    yield "payload ids", _payload_ids
     if any((INCIDENTS / incident).rglob("__cluster_metadata-0")):
         yield "metadata log", _metadata_log
     yield "all log directories", _directories

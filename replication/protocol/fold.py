@@ -195,6 +195,10 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
     replica.just_started = True
     _lives_on(state, replica)
     replica.clean_start = fact.clean
+    if not fact.clean and _has_led(state, fact.replica):
+        end = fact.log_end_offset or 0
+        lowest = replica.may_have_lost_from
+        replica.may_have_lost_from = end if lowest is None else min(lowest, end)
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
@@ -204,6 +208,11 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         _promise_committed(state, replica, fact.high_watermark, event, "load")
     if fact.log_start_offset is not None:
         replica.log.advance_log_start(fact.log_start_offset)
+
+
+def _has_led(state: State, replica: int) -> bool:
+    """Whether it has led by its own lines, whose order is certain."""
+    return any(t.leader == replica and t.start_event_id for t in state.history.terms)
 
 
 def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Event) -> None:

@@ -365,15 +365,52 @@ def _by_position(
         if held.leader_epoch is None:
             return None
         return held.leader_epoch <= promise.by_term[0]
-    for later in state.history.terms[1:]:
-        start = term_start(state, later)
-        if start is None or start <= first:
-            return None
-    if any(t.to_offset <= first for t in state.history.truncations):
+    if not _first_to_stand_there(state, first) and not _never_cut(state, first, end):
         return None
     if any(same_record(held, other) is False for other in _all_known(state, first, end)):
         return None
     return True
+
+
+def _first_to_stand_there(state: State, first: int) -> bool:
+    """Whether nobody led from, and nobody cut to, that offset or below it after the first term."""
+    for later in state.history.terms[1:]:
+        start = term_start(state, later)
+        if start is None or start <= first:
+            return False
+    return all(t.to_offset > first for t in state.history.truncations)
+
+
+def _never_cut(state: State, first: int, end: int) -> bool:
+    """Whether every broker that ever led still holds what it appended to [first, end) as leader.
+
+    Then an acknowledged record can only be the one that stands there. It takes the lines of all
+    replicas, since a truncation is seen in nothing else, and of each leader a copy of the range
+    and the line of its first term, since stops count from there.
+    """
+    if not state.ever_assigned:
+        return False
+    for number in state.ever_assigned | state.replicas.keys():
+        if not any(
+            state.coverage.get((subject, number), (False, None))[0]
+            for subject in ("broker_log", "replica_trace")
+        ):
+            return False
+    history = state.history
+    first_terms = {t.leader: t for t in reversed(history.terms)}
+    leaders = first_terms.keys()
+    cuts = [t.to_offset for t in history.truncations if t.replica in leaders]
+    cuts += [s.left_end_offset for s in history.storage_losses if s.replica in leaders]
+    for leader in leaders:
+        replica = state.replicas.get(leader)
+        if replica is None or not log_is_known(state, replica):
+            return False
+        if uncovered(first, end, replica.log.spans):
+            return False
+        if replica.may_have_lost_from is not None:
+            cuts.append(replica.may_have_lost_from)
+    seen = all(t.start_event_id for t in first_terms.values())
+    return seen and all(cut >= end for cut in cuts)
 
 
 def _all_known(state: State, first: int, end: int) -> list[Span]:

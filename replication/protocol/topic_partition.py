@@ -16,7 +16,8 @@ class Replica:
     """One replica as far as events tell. leader: whom it follows; role: leader or follower.
 
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
-    shows its log, so the log has moved on unseen.
+    shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
+    came back with from a stop that was not seen to be clean, after it had led.
     """
 
     replica: int
@@ -41,6 +42,7 @@ class Replica:
     term_occurrence: int = 0
     checkpointed: tuple[int | None, int] | None = None
     promised_below: tuple[tuple[int, int] | None, int] | None = None
+    may_have_lost_from: int | None = None
 
 
 @dataclass(slots=True)

@@ -71,6 +71,16 @@ def without(facts: Facts, gone: frozenset[int]) -> Facts:
     return tuple(left)
 
 
+def nameless(facts: Facts) -> Facts:
+    """The trace with acknowledgements that tell offsets alone, as most producers write down."""
+    return tuple(
+        replace(fact, leader_epoch=None, content=None)
+        if isinstance(fact, ev.RecordsAcknowledged)
+        else fact
+        for fact in facts
+    )
+
+
 def removals(facts: Facts, chance: random.Random) -> Iterator[frozenset[int]]:
     """Ways to strip a trace: all, the first, the last, one or some of a source; some of any."""
     places: dict[Hashable, list[int]] = defaultdict(list)

@@ -1,5 +1,7 @@
 """Whatever is taken out of a trace and declared missing, no verdict contradicts the truth."""
 
+import random
+
 import pytest
 
 from replication.protocol import events as ev
@@ -8,6 +10,8 @@ from tests.protocol.missing_evidence import (
     by_chance,
     by_completions,
     by_scenarios,
+    nameless,
+    removals,
     verdicts,
     without,
 )
@@ -49,6 +53,20 @@ def test_more_random_removals(part: int) -> None:
     score, _ = by_chance(400, 1_000 + 400 * part)
 
     assert score.wrong == []
+
+
+def test_offsets_alone_name_a_record_where_nothing_was_ever_cut() -> None:
+    decided = 0
+    for seed in range(40):
+        facts = tuple(step.fact for step in schedule_machine(seed).story.world.steps)
+        truth = verdicts(facts)
+        for gone in (frozenset[int](), *removals(facts, random.Random(seed))):
+            found = verdicts(nameless(without(facts, gone)))
+            for name in ("committed_records_survive", "acknowledged_records_survive"):
+                assert found[name] in ("UNKNOWN", truth[name]), (seed, sorted(gone), name)
+                decided += found[name] != "UNKNOWN"
+
+    assert decided > 80
 
 
 def test_nothing_removed_changes_nothing() -> None:
