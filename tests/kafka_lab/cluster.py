@@ -312,6 +312,22 @@ class Cluster:
                 raise wire.Refused(what, -1 if code is None else code)
             time.sleep(0.3)
 
+    def reassign(self, topic: str, partition: int, replicas: list[int]) -> None:
+        self.order(
+            f"reassign to {replicas}",
+            wire.reassign_request(topic, partition, replicas),
+            lambda answer: answer.error_code or answer.responses[0].partitions[0].error_code,
+        )
+        self.assignments[topic][partition] = replicas
+
+    def elect(self, topic: str, partition: int, leader: int) -> None:
+        """A clean election: the broker becomes the preferred one, and the preferred one elected."""
+        others = [r for r in self.assignments[topic][partition] if r != leader]
+        self.reassign(topic, partition, [leader, *others])
+        request = wire.preferred_election_request(topic, partition)
+        self.order(f"elect {leader}", request, lambda answer: answer.error_code)
+        wait_for(f"leader {leader}", lambda: self.leader(topic, partition) == leader, 20)
+
     # Where things lie.
 
     def home(self, node: int) -> Path:

@@ -1,7 +1,7 @@
 """A TCP tap before a broker's listener that holds back requests of chosen kinds.
 
-Only requests are read as frames (size, then the api key in the first two bytes); answers pass as
-they come. A held request waits until `release`, its connection with it.
+Only requests are read as frames (size, api key, version, correlation id, client id); answers pass
+as they come. A held request waits until `release`, its connection with it.
 """
 
 import contextlib
@@ -20,23 +20,23 @@ class Tap:
         self.target = target
         self.held = 0
         self._held_keys: frozenset[int] = frozenset()
-        self._from_clients: tuple[str, ...] = ()
-        self._open = threading.Event()
-        self._open.set()
+        self._from_clients = ""
+        self._changed = threading.Condition()
         self._closed = False
         self._sockets: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", port))
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def hold(self, *api_keys: int) -> None:
-        """From now on requests with these keys wait."""
-        self.held = 0
-        self._held_keys = frozenset(api_keys)
-        self._open.clear()
+    def hold(self, *api_keys: int, from_clients: str = "") -> None:
+        """From now on requests with these keys wait, if the client id begins so; others go on."""
+        with self._changed:
+            self.held = 0
+            self._held_keys = frozenset(api_keys)
+            self._from_clients = from_clients
+            self._changed.notify_all()
 
     def release(self) -> None:
-        self._held_keys = frozenset()
-        self._open.set()
+        self.hold()
 
     def wait_held(self, seconds: float = 30) -> None:
         """Until at least one request is really held."""
@@ -73,12 +73,18 @@ class Tap:
             while True:
                 head = _exactly(client, 4)
                 body = _exactly(client, struct.unpack(">i", head)[0])
-                if struct.unpack_from(">h", body)[0] in self._held_keys:
-                    self.held += 1
-                    self._open.wait()
+                with self._changed:
+                    while self._is_held(body):
+                        self.held += 1
+                        self._changed.wait()
                 server.sendall(head + body)
         except OSError:
             _close(client, server)
+
+    def _is_held(self, body: bytes) -> bool:
+        api_key, _, _, length = struct.unpack_from(">hhih", body)
+        client = body[10 : 10 + max(length, 0)].decode()
+        return api_key in self._held_keys and client.startswith(self._from_clients)
 
     def _answers(self, client: socket.socket, server: socket.socket) -> None:
         try:

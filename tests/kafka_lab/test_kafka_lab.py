@@ -14,15 +14,19 @@ from tests.kafka_lab.versions import Version
 pytestmark = pytest.mark.kafka
 
 QUICK = (
-    ("unclean_election", "4.3.0"),
-    ("copies_under_load", "4.3.0"),
+    ("unclean_election", "4.3.0", {"unclean_election"}),
+    ("leader_missed_an_epoch", "4.3.0", {"premature_high_watermark"}),
+    ("copies_under_load", "4.3.0", set[str]()),
 )
 
 
-@pytest.mark.parametrize(("name", "version"), QUICK)
-def test_diagnose_tells_the_truth(name: str, version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "version", "causes"), QUICK)
+def test_diagnose_tells_the_truth(
+    name: str, version: str, causes: set[str], tmp_path: Path
+) -> None:
     experiment = SCENARIOS[name].run(Version(version), tmp_path)
-    comparison, _ = experiment.compare(f"{name}__{version}")
+    comparison, answer = experiment.compare(f"{name}__{version}")
+    assert {loss["cause"] for loss in answer["losses"]} == causes
     assert comparison.right, comparison.text()
     assert comparison.unknown == [], comparison.text()
     assert comparison.verdicts >= 3

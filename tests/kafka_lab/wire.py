@@ -8,7 +8,7 @@ import socket
 import struct
 from typing import Any
 
-from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.admin import CreateTopicsRequest, ElectionType, ElectLeadersRequest
 from kafka.protocol.admin.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from kafka.protocol.admin.topics import (
     AlterPartitionReassignmentsRequest,
@@ -188,4 +188,14 @@ def reassign_request(topic: str, partition: int, replicas: list[int]) -> Any:
     moved = named.ReassignablePartition(partition_index=partition, replicas=replicas)
     return AlterPartitionReassignmentsRequest(
         version=0, timeout_ms=10_000, topics=[named(name=topic, partitions=[moved])]
+    )
+
+
+def preferred_election_request(topic: str, partition: int) -> Any:
+    named = ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition])
+    return ElectLeadersRequest(
+        version=1,
+        election_type=ElectionType.PREFERRED,
+        topic_partitions=[named],
+        timeout_ms=10_000,
     )
