@@ -284,7 +284,8 @@ def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> 
 
 def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     replica = _replica(state, fact.replica)
-    again = replica.role == "leader" and replica.leader_epoch == fact.leader_epoch
+    leads = replica.role == "leader"
+    again = leads and replica.leader_epoch == fact.leader_epoch
     _refute_second_leader(state, event, fact)
     occurrence = replica.term_occurrence if replica.leader_epoch == fact.leader_epoch else 0
     if not again and replica.leader_epoch == fact.leader_epoch and replica.led_in_epoch:
@@ -323,6 +324,7 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
         term.start_offset = known
         term.start_event_id = _witness(state, event)
         term.high_watermark = fact.high_watermark
+        term.leads_on = leads
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known
@@ -639,11 +641,22 @@ def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowl
     by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
     how = "acks_all" if fact.acks == "all" else "acks_1"
-    if event.grade == "traced" and _is_superseded(state, fact.leader_epoch):
+    superseded = event.grade == "traced" and _is_superseded(state, fact.leader_epoch)
+    if superseded and not _is_committed(state, span):
         how = "acks_1"  # A deposed leader promises no more than itself.
     promise = Promise(span, by_term, how, event.event_id, None, event.observed_at)
     if _add_promise(state.history.acknowledgements, promise):
         _witness(state, event)
+
+
+def _is_committed(state: State, span: Span) -> bool:
+    """Whether the registered leader's high watermark has passed these very records."""
+    leader = state.replicas.get(state.registration.leader or 0)
+    if leader is None or (leader.high_watermark or 0) < span.end_offset:
+        return False
+    held = clipped(leader.log.spans, span.first_offset, span.end_offset)
+    same = [s for s in held if s.leader_epoch == span.leader_epoch]
+    return not uncovered(span.first_offset, span.end_offset, same)
 
 
 def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -> None:

@@ -1,6 +1,6 @@
 """Why records are gone: the earliest step without which they survive, and what else contributed."""
 
-from replication.protocol.survival import Absence
+from replication.protocol.survival import Absence, led_on_after
 from replication.protocol.topic_partition import State, Term
 from replication.protocol.versions import behaviour
 
@@ -33,6 +33,8 @@ def cause_of(
         return "acks_one_failover", ()
     if term is None and cut is not None:
         return "divergence_overwrite", ()
+    if _leader_missed_a_term(state, first, end, term):
+        return "premature_high_watermark", ()
     return _by_known_defect(state, leader, term), ()
 
 
@@ -99,6 +101,19 @@ def _truncates_to_high_watermark(state: State) -> bool:
     except ValueError:
         return False
     return flags.truncation == "truncate_to_high_watermark"
+
+
+def _leader_missed_a_term(state: State, first: int, end: int, term: Term | None) -> bool:
+    """Whether a leader slept through a term that lacked the records, and led on with them.
+
+    It still counts its followers at the log ends that they had before that term
+    (Partition.makeLeader forgets them for a new leader only), and commits what they have cut since.
+    """
+    for missed in state.history.terms:
+        again = led_on_after(state, missed, first, end)
+        if again is not None:
+            return term is None or term is missed or again.order < term.order
+    return False
 
 
 def _by_known_defect(state: State, leader: int | None, term: Term | None) -> str:

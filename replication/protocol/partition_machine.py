@@ -556,6 +556,8 @@ class PartitionMachine:
         leader = self._leader()
         removed = frozenset(remove)
         for replica in removed:
+            if replica not in leader.followers:
+                raise Impossible(f"{self.world.name(replica)} is no follower of the leader")
             leader.followers[replica].memory = FetchMemory(0)
         propose_isr(self.world, leader, (leader.isr - removed) | frozenset(add))
         self._settle()

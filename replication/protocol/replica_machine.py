@@ -181,7 +181,7 @@ def answer_producers(world: World, leader: Broker) -> None:
             len(counted_isr(leader)),
             _min_insync(world, leader),
             1 + sum(1 for offset in known if offset is not None and offset >= end),
-            leads=leader.role == "leader" and leader.leader_epoch == pending.leader_epoch,
+            leads=leader.role == "leader",
         )
         if answer == "pending":
             waiting.append(pending)

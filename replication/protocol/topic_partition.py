@@ -65,7 +65,8 @@ class Term:
     """One stretch of leadership: a broker leading in an epoch between its starts.
 
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
-    same broker leading again in the same epoch after a restart (ZooKeeper mode).
+    same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
+    led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
     """
 
     leader_epoch: int
@@ -80,6 +81,7 @@ class Term:
     observed_at: int | None = None
     event_id: str = ""
     start_event_id: str = ""
+    leads_on: bool = False
 
     @property
     def order(self) -> tuple[int, int]:

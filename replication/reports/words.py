@@ -37,8 +37,7 @@ CAUSE_WORDS = {
     "divergence_overwrite": "the leader's log was overwritten by another line of records",
     "out_of_range_reset": "a follower reset its log by offset alone",
     "early_isr_join": "a replica joined the ISR before it had everything (KAFKA-7128)",
-    "premature_high_watermark": "the high watermark passed records that one replica held "
-    "(KAFKA-13141)",
+    "premature_high_watermark": "the high watermark passed records that a member of the ISR lacked",
     "log_dir_failure": "a log directory failed",
     "unknown": "the cause is not shown by this evidence",
 }

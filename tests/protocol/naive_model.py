@@ -240,7 +240,7 @@ class NaiveModel:
         for first, end, term, content, acks in leader.waiting:
             if acks == "1":
                 self.acknowledge(first, end, term, content, "1")
-            elif leader.role != "leader" or leader.term != term or acks == "0":
+            elif leader.role != "leader" or acks == "0":
                 pass
             elif leader.mark >= end:
                 if len(self.counted(leader)) >= self.least:

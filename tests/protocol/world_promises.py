@@ -264,7 +264,8 @@ class Difference:
 _STALE_FOLLOWERS = (
     "a leader that never heard of another's epoch, and leads again, keeps the log ends it knew "
     "(section 1, same broker leads on); a follower may have been cut in between, and counts for "
-    "records it no longer has. Follows from section 1; no real broker was seen doing it"
+    "records it no longer has. Brokers 3.9.1, 4.1.1 and 4.3.0 did it in the laboratory: "
+    "leader_missed_an_epoch"
 )
 _DIVERGING_FETCH = (
     "KAFKA-13141 (S15): 4.1 names it for I1 and I17 only, and it breaks these as well"
@@ -288,7 +289,8 @@ EXPLAINED = (
         "of the ISR cuts to its own high watermark, below the leader's",
     ),
     Difference(
-        ("isr_reaches_high_watermark", "committed_records_survive", "truncation_spares_committed"),
+        ("isr_reaches_high_watermark", "committed_records_survive", "acknowledged_records_survive",
+         "truncation_spares_committed"),
         _LATER,
         _STALE_FOLLOWERS,
     ),

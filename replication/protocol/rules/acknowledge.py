@@ -14,7 +14,8 @@ def acknowledge(
     """Decides the answer for records that end at end_offset: its code, or "pending", or "none".
 
     acks: "0", "1", "all", or in 0.8 a larger number, for which replicas_at_end (leader included)
-    counts replicas at or past end_offset. leads: still the leader of their epoch.
+    counts replicas at or past end_offset. leads: whether the broker has led ever since, in
+    whatever epochs: one that leads on in a higher epoch keeps its waiting producers.
 
     Shown by not_enough_replicas_after_append.txt.
 
