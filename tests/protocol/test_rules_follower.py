@@ -52,7 +52,12 @@ def test_when_to_truncate(
     due: dict[str, bool],
 ) -> None:
     for release, expected in due.items():
-        actual = when_to_truncate(known, known_in, leader, leader_epoch, behaviour(release))
+        actual = when_to_truncate(
+            None if known is None or known_in is None else (known, known_in),
+            leader,
+            leader_epoch,
+            behaviour(release),
+        )
 
         assert actual is expected, f"{what} under {release}"
 
@@ -128,8 +133,8 @@ def test_because_names_what_decided() -> None:
 
 
 def test_truncation_effect_on_the_high_watermark() -> None:
-    old = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.3.1"))
-    new = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.4.0"))
+    old = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.3.1"), first_segment_offset=0)
+    new = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.4.0"), first_segment_offset=0)
 
     assert (old.log_end_offset, old.high_watermark) == (5, 8)
     assert (new.log_end_offset, new.high_watermark) == (5, 5)
@@ -141,8 +146,8 @@ def test_truncation_that_cuts_nothing_may_still_drop_an_epoch() -> None:
     cache = (*CACHE, EpochEntry(7, 10))
 
     for at in (10, 11):
-        old = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.0"))
-        new = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.1"))
+        old = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.0"), first_segment_offset=0)
+        new = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.1"), first_segment_offset=0)
 
         assert old.epoch_entries == cache
         assert new.epoch_entries == CACHE
@@ -150,19 +155,21 @@ def test_truncation_that_cuts_nothing_may_still_drop_an_epoch() -> None:
 
 
 def test_truncation_below_the_first_segment_empties_the_log() -> None:
-    new = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.1"))
-    old = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.0"))
+    new = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.1"), first_segment_offset=5)
+    old = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.0"), first_segment_offset=5)
     inside = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.1"), first_segment_offset=0)
-    at_base = truncation_effect(5, 5, 10, 8, CACHE, behaviour("2.4.1"))
+    at_base = truncation_effect(5, 5, 10, 8, CACHE, behaviour("2.4.1"), first_segment_offset=5)
 
     assert (new.log_start_offset, new.log_end_offset, new.high_watermark) == (3, 3, 3)
     assert new.emptied
     assert new.epoch_entries == ()
-    assert old.high_watermark == 8
+    assert old.high_watermark == 3
     assert (inside.log_start_offset, inside.log_end_offset, inside.emptied) == (3, 3, False)
     assert inside.epoch_entries == CACHE[:1]
     assert not at_base.emptied
     assert emptied_at(7, 2, behaviour("2.4.1")).high_watermark == 7
+    assert emptied_at(7, 2, behaviour("2.4.0")).high_watermark == 2
+    assert emptied_at(3, 8, behaviour("2.3.1")).high_watermark == 8
 
 
 # what, own end, leader start, leader end, unclean, by release
