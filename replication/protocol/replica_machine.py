@@ -372,6 +372,7 @@ def propose_isr(world: World, leader: Broker, isr: frozenset[int]) -> None:
     error = isr_commit(proposal_of(leader, isr), registered(world, leader), leader.behaviour)
     if error is None:
         record_isr(world, leader, isr)
+        advance_high_watermark(world, leader)
 
 
 def proposal_of(leader: Broker, isr: frozenset[int]) -> IsrProposal:

@@ -396,6 +396,7 @@ class NaiveModel:
             leader.wish = isr
         elif leader.version_of_partition == self.partition_epoch:
             self.write_isr(leader, isr)
+            self.move_mark(leader)
 
     def write_isr(self, leader: Replica, isr: set[str]) -> None:
         self.isr = [n for n in self.names if n in isr]
@@ -418,8 +419,11 @@ class NaiveModel:
             return
         if leader.version_of_partition != self.partition_epoch:
             return
-        fenced = set(self.names) - self.active
-        if self.v >= (3, 3) and isr & fenced:
+        unfit = set(self.names) - self.active
+        if self.kraft and self.v >= (3, 5):
+            lives = {n: k["life"] for n, k in leader.known.items() if k["life"] is not None}
+            unfit |= {n for n, life in lives.items() if life != self.replicas[n].life}
+        if self.v >= (3, 3) and isr & unfit:
             leader.wish = None
             return
         if self.kraft:
