@@ -732,9 +732,11 @@ class PartitionMachine:
         a broker that reads the metadata log lags behind its end.
         """
         world = self.world
-        if late >= len(world.registrations):
-            raise Impossible(f"there were only {len(world.registrations) - 1} changes")
-        c = world.registrations[-1 - late] if late else world.controller
+        c = world.controller
+        if late:
+            if late >= len(world.registrations):
+                raise Impossible(f"there were only {len(world.registrations) - 1} changes")
+            c = world.registrations[-1 - late]
         hearing = [world.broker(r) for r in replicas]
         hearing.sort(key=lambda b: b.replica != c.leader)
         for broker in hearing:
