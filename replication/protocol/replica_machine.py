@@ -290,13 +290,15 @@ def _leader_to_ask(world: World, follower: Broker) -> Broker | None:
 
 
 def _fetch_target(world: World, leader: Broker, follower: Broker) -> FetchTarget:
+    """What the asked broker knows; a leader knows the replicas that it has heard of."""
+    leads = leader.role == "leader"
     return FetchTarget(
-        leader.role == "leader",
+        leads,
         -1 if leader.leader_epoch is None else leader.leader_epoch,
         leader.log.log_start_offset,
         leader.log.log_end_offset,
         leader.epoch_entries,
-        follower.replica in leader.followers,
+        follower.replica in (leader.followers if leads else world.assigned_replicas),
         world.broker(follower.replica).broker_epoch,
     )
 

@@ -186,6 +186,8 @@ class NaiveModel:
         r.cache = []
         if self.since("2.4.1", "2.5.0"):
             r.mark = offset
+        elif self.v >= (2, 4):
+            r.mark = min(r.mark, offset)
 
     def raise_start(self, r: Replica, offset: int) -> None:
         if offset <= r.start:

@@ -111,7 +111,7 @@ def next_command(chance: random.Random, naive: NaiveModel, number: int) -> str:
     draw = chance.random()
     if draw < 0.18 and leaders:
         count = chance.choice(("", "", "*2", "*3"))
-        acks = chance.choice(("", " acks=1", " acks=all"))
+        acks = chance.choice(("", " acks=0", " acks=1", " acks=all"))
         return f"produce {chance.choice(leaders)} r{number}{count}{acks}"
     if draw < 0.55 and followers:
         extra = chance.choice(

@@ -192,7 +192,7 @@ def test_out_of_range_reset(
 
 
 def test_start_up_after_a_clean_stop_changes_nothing() -> None:
-    found = start_up_recovery(OnDisk(10, 0, None, 8, CACHE), behaviour("3.9.1"))
+    found = start_up_recovery(OnDisk(10, 0, 0, 8, CACHE), behaviour("3.9.1"))
 
     assert (found.log_start_offset, found.log_end_offset, found.high_watermark) == (0, 10, 8)
     assert found.epoch_entries == CACHE
@@ -201,22 +201,22 @@ def test_start_up_after_a_clean_stop_changes_nothing() -> None:
 def test_start_up_clamps_the_high_watermark() -> None:
     old, new = behaviour("2.3.1"), behaviour("2.4.0")
 
-    assert start_up_recovery(OnDisk(5, 0, None, 8), new).high_watermark == 5
+    assert start_up_recovery(OnDisk(5, 0, 0, 8), new).high_watermark == 5
     assert start_up_recovery(OnDisk(5), new).high_watermark == 0
-    assert start_up_recovery(OnDisk(9, 4, None, 1), old).high_watermark == 1
-    assert start_up_recovery(OnDisk(9, 4, None, 1), new).high_watermark == 4
+    assert start_up_recovery(OnDisk(9, 4, 4, 1), old).high_watermark == 1
+    assert start_up_recovery(OnDisk(9, 4, 4, 1), new).high_watermark == 4
 
 
 def test_start_up_restores_epochs_from_batches_and_cuts_the_cache() -> None:
     stamped = (EpochEntry(0, 0), EpochEntry(2, 6), EpochEntry(7, 9))
-    found = start_up_recovery(OnDisk(10, 0, None, 0, CACHE, stamped), behaviour("3.9.1"))
+    found = start_up_recovery(OnDisk(10, 0, 0, 0, CACHE, stamped), behaviour("3.9.1"))
 
     assert found.epoch_entries == (*CACHE, EpochEntry(7, 9))
-    short = start_up_recovery(OnDisk(8, 0, None, 0, CACHE), behaviour("3.9.1"))
+    short = start_up_recovery(OnDisk(8, 0, 0, 0, CACHE), behaviour("3.9.1"))
     assert short.epoch_entries == CACHE[:2]
-    same = start_up_recovery(OnDisk(10, 0, None, 0, (), stamped), behaviour("3.9.1"))
+    same = start_up_recovery(OnDisk(10, 0, 0, 0, (), stamped), behaviour("3.9.1"))
     assert same.epoch_entries == stamped
-    assert start_up_recovery(OnDisk(10, 0, None, 0, CACHE), behaviour("0.10.2")).epoch_entries == ()
+    assert start_up_recovery(OnDisk(10, 0, 0, 0, CACHE), behaviour("0.10.2")).epoch_entries == ()
 
 
 def test_start_up_with_a_log_start_checkpoint() -> None:
