@@ -48,11 +48,15 @@ def truncate_from_end(entries: EpochCache, end_offset: int) -> EpochCache:
 
 
 def truncate_from_start(entries: EpochCache, log_start_offset: int) -> EpochCache:
-    """Moves the epoch that covers log_start_offset there and drops those before it."""
-    dropped = [e for e in entries if e.start_offset <= log_start_offset]
-    if not dropped:
-        return entries
-    return (EpochEntry(dropped[-1].leader_epoch, log_start_offset), *entries[len(dropped) :])
+    """Moves the epoch that covers log_start_offset there and drops those before it.
+
+    Entries that start there stay: up to 2.0.0 there may be two.
+    """
+    dropped = [e for e in entries if e.start_offset < log_start_offset]
+    kept = entries[len(dropped) :]
+    if not dropped or (kept and kept[0].start_offset == log_start_offset):
+        return kept
+    return (EpochEntry(dropped[-1].leader_epoch, log_start_offset), *kept)
 
 
 def end_offset_for_epoch(

@@ -195,9 +195,14 @@ class NaiveModel:
         for old in [o for o in r.records if o < offset]:
             del r.records[old]
         r.start = offset
-        gone = [e for e in r.cache if e[1] <= offset]
-        if gone:
-            r.cache = [(gone[-1][0], offset)] + [e for e in r.cache if e[1] > offset]
+        self.forget_epochs(r)
+
+    def forget_epochs(self, r: Replica) -> None:
+        """Epochs that end before the log starts go; the one that reaches across begins there."""
+        gone = [e for e in r.cache if e[1] < r.start]
+        r.cache = [e for e in r.cache if e[1] >= r.start]
+        if gone and all(s > r.start for _, s in r.cache):
+            r.cache.insert(0, (gone[-1][0], r.start))
 
     # Leaders.
 
@@ -570,6 +575,7 @@ class NaiveModel:
                 if not r.cache or leader_epoch > r.cache[-1][0]:
                     r.cache.append((leader_epoch, offset))
         r.cache = [(e, s) for e, s in r.cache if s < r.end] if self.epochs else []
+        self.forget_epochs(r)
         r.mark = min(r.mark_on_disk, r.end)
         if self.v >= (2, 4):
             r.mark = max(r.mark, r.start)
