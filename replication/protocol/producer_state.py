@@ -64,7 +64,7 @@ def transactions_of(spans: Iterable[Span], batches: Mapping[int, Batch]) -> tupl
             begun.setdefault(batch.transaction, span.first_offset)
         elif batch.transaction in begun:
             first = begun.pop(batch.transaction)
-            result.append(Transaction(first, span.first_offset, batch.marker == "abort"))
+            result.append(Transaction(first, span.first_offset))
     result += [Transaction(first, None) for first in begun.values()]
     return tuple(sorted(result, key=lambda t: t.first_offset))
 

@@ -4,6 +4,13 @@ A file is prose (`#` lines) and stanzas, parted by blank lines. A stanza is one 
 line of four dashes, and the expected output. A command is a word, its arguments, and settings as
 `key=value` (lists with commas, no blanks). `given` is followed by the lines of a picture. What the
 commands mean is scenario.py's; COMMANDS says which there are.
+
+Words that do not explain themselves: `drain` is a controlled shutdown, `depose` puts another broker
+in the controller's place, `deliver late=N` tells a broker the registration as it was N changes ago,
+`propose` sends the controller an AlterPartition (with ZooKeeper: writes the ISR) as it is written,
+`fetch request=delayed` is on its way until `arrive`, `latest` asks a leader for ListOffsets,
+`compact` takes away what a replica's log cleaner removed (in a topic given with cleanup=compact),
+`recreate` deletes the topic and creates it again, with another topic id and empty logs.
 """
 
 import re

@@ -223,7 +223,7 @@ def test_topic_identity() -> None:
 
 
 def test_last_stable_offset() -> None:
-    done, open_, late = Transaction(2, 5), Transaction(7, None), Transaction(4, 10, True)
+    done, open_, late = Transaction(2, 5), Transaction(7, None), Transaction(4, 10)
 
     assert last_stable_offset(10, []) == 10
     assert last_stable_offset(10, [done]) == 10

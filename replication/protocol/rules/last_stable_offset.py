@@ -10,7 +10,6 @@ class Transaction:
 
     first_offset: int
     end_marker_offset: int | None
-    aborted: bool = False
 
 
 def last_stable_offset(high_watermark: int, transactions: Iterable[Transaction]) -> int:
