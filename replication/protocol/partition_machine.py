@@ -835,6 +835,8 @@ class PartitionMachine:
         The epochs are those that the broker knows, unless said.
         """
         world, broker = self.world, self.world.broker(replica)
+        if broker.role != "leader" and not broker.behaviour.has("maximal_isr"):
+            raise Impossible(f"{world.name(replica)} does not lead: it writes no ISR")
         proposal = IsrProposal(
             replica,
             (broker.leader_epoch or 0) if leader_epoch is None else leader_epoch,

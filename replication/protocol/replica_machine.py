@@ -254,7 +254,8 @@ def arrive(world: World, follower: Broker) -> Response | None:
     request = world.requests.pop(follower.replica, None)
     if request is None:
         raise Impossible(f"no fetch of {world.name(follower.replica)} is on its way")
-    if not world.reachable(world.broker(request.leader), world.broker(request.leader)):
+    leader = world.broker(request.leader)
+    if not leader.running or leader.isolated:
         return None
     response = _admit(world, request, follower, None, False)
     same_life = follower.running and follower.broker_epoch == request.life

@@ -218,9 +218,12 @@ class Story:
         elif name == "deliver":
             machine.deliver([broker], command.number("late") or 0)
         elif name == "propose":
+            isr = self.replicas("isr", command)
+            if not isr:
+                raise command.error("expected isr=A,B")
             machine.ask_for_isr(
                 broker,
-                self.replicas("isr", command) or (),
+                isr,
                 leader_epoch=command.number("epoch"),
                 partition_epoch=command.number("partition_epoch"),
                 recovering=bool(command.switch("recovering")),

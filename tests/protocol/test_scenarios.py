@@ -95,6 +95,7 @@ MISTAKES = [
     ("bad near", GIVEN + "consume A offset=0 near=C\n----\n", 7, 25, "unknown replica 'C'"),
     ("bad late", GIVEN + "deliver A late=x\n----\n", 7, 16, "late must be a number"),
     ("bad proposal", GIVEN + "propose A isr=A,C\n----\n", 7, 15, "unknown replica 'C'"),
+    ("no proposal", GIVEN + "propose A\n----\n", 7, 1, "expected isr=A,B"),
     ("bad offsets", GIVEN + "compact A offsets=1,x\n----\n", 7, 19, "expected offsets=N,N"),
     ("no offsets", GIVEN + "compact A\n----\n", 7, 1, "expected offsets=N,N, found nothing"),
     ("bad cleanup", "given isr=A kafka=2.8.0 cleanup=x\nA* e0  |\n----\n", 1, 33, "cleanup must"),
