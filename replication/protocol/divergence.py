@@ -7,7 +7,7 @@ different leader epochs (which the CRC does not cover) are a header mismatch: un
 
 from dataclasses import dataclass
 
-from replication.protocol.leader_epoch_cache import EpochCache, end_offset_for_epoch
+from replication.protocol.leader_epoch_cache import EpochCache, as_asked, end_offset_for_epoch
 from replication.protocol.model import overlaps, same_record
 from replication.protocol.survival import Reference, lived_on_unseen, log_is_known
 from replication.protocol.topic_partition import Replica, State
@@ -169,7 +169,8 @@ def _common_end(
     """Where rounds of asking the leader for the end of the latest own epoch come to rest."""
     in_rounds = flags.has("truncates_by_common_epoch")
     while cache:
-        answer = end_offset_for_epoch(leaders, cache[-1].leader_epoch, leader_end, flags)
+        latest = cache[-1].leader_epoch
+        answer = as_asked(end_offset_for_epoch(leaders, latest, leader_end, flags), flags)
         if answer.end_offset is None:
             return end
         if answer.leader_epoch is None or not in_rounds:

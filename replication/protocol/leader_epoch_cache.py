@@ -42,22 +42,21 @@ def latest_epoch(entries: EpochCache) -> int | None:
     return entries[-1].leader_epoch if entries else None
 
 
-def epoch_for_offset(entries: EpochCache, offset: int) -> int | None:
-    """The epoch of the record at offset; None below the first entry."""
-    return next((e.leader_epoch for e in reversed(entries) if e.start_offset <= offset), None)
-
-
 def truncate_from_end(entries: EpochCache, end_offset: int) -> EpochCache:
     """Drops entries that start at or past end_offset."""
     return tuple(e for e in entries if e.start_offset < end_offset)
 
 
 def truncate_from_start(entries: EpochCache, log_start_offset: int) -> EpochCache:
-    """Moves the epoch that covers log_start_offset there and drops those before it."""
-    dropped = [e for e in entries if e.start_offset <= log_start_offset]
-    if not dropped:
-        return entries
-    return (EpochEntry(dropped[-1].leader_epoch, log_start_offset), *entries[len(dropped) :])
+    """Moves the epoch that covers log_start_offset there and drops those before it.
+
+    Entries that start there stay: up to 2.0.0 there may be two.
+    """
+    dropped = [e for e in entries if e.start_offset < log_start_offset]
+    kept = entries[len(dropped) :]
+    if not dropped or (kept and kept[0].start_offset == log_start_offset):
+        return kept
+    return (EpochEntry(dropped[-1].leader_epoch, log_start_offset), *kept)
 
 
 def end_offset_for_epoch(
@@ -65,10 +64,10 @@ def end_offset_for_epoch(
 ) -> EpochEndOffset:
     """Where the requested epoch ends in this log, and the largest epoch up to it that is in it.
 
-    Both are None when undefined. Where the answer cannot name an epoch (before 2.0, or spoken
-    below 2.0-IV0) its epoch is None while the end offset is known. protocol.md 2.10's columns
-    differ in three cells: no epoch on either side (KAFKA-6857), an epoch before the cache (2.0.1)
-    and the epoch in the answer (KIP-279). An epoch above every cached one is undefined.
+    Both are None when undefined. protocol.md 2.10's columns differ in three cells: no epoch on
+    either side (KAFKA-6857: then the end offset alone is known), an epoch before the cache (2.0.1),
+    and the epoch in the answer (KIP-279: `as_asked` takes it out for a request that has no place
+    for it). An epoch above every cached one is undefined.
     """
     if requested is None:
         if entries or behaviour.has("undefined_epoch_has_no_end"):
@@ -76,13 +75,22 @@ def end_offset_for_epoch(
         return EpochEndOffset(None, log_end_offset)
     if not entries or requested > entries[-1].leader_epoch:
         return EpochEndOffset(None, None)
-    names_epoch = behaviour.has("epoch_end_offset_names_epoch")
     if requested == entries[-1].leader_epoch:
-        return EpochEndOffset(requested if names_epoch else None, log_end_offset)
+        return EpochEndOffset(requested, log_end_offset)
     if requested < entries[0].leader_epoch:
         if not behaviour.has("epoch_before_cache_has_end"):
             return EpochEndOffset(None, None)
-        return EpochEndOffset(requested if names_epoch else None, entries[0].start_offset)
+        return EpochEndOffset(requested, entries[0].start_offset)
     following = next(e for e in entries if e.leader_epoch > requested)
     floor = max(e.leader_epoch for e in entries if e.leader_epoch <= requested)
-    return EpochEndOffset(floor if names_epoch else None, following.start_offset)
+    return EpochEndOffset(floor, following.start_offset)
+
+
+def as_asked(answer: EpochEndOffset, asks: Behaviour) -> EpochEndOffset:
+    """The answer as it reaches who asked: before 2.0, or speaking below 2.0-IV0, without an epoch.
+
+    The request's version decides, whatever its leader speaks.
+    """
+    if asks.has("epoch_end_offset_names_epoch"):
+        return answer
+    return EpochEndOffset(None, answer.end_offset)

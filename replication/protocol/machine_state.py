@@ -11,6 +11,7 @@ from replication.protocol.leader_epoch_cache import EpochCache
 from replication.protocol.model import EpochEndOffset, Span
 from replication.protocol.producer_state import Batch
 from replication.protocol.replica_log import ReplicaLog
+from replication.protocol.rules.fetch_admission import FollowerFetch
 from replication.protocol.rules.last_caught_up import FetchMemory
 from replication.protocol.versions import Behaviour
 
@@ -29,6 +30,7 @@ class Follower:
     memory: FetchMemory
     last_sent_high_watermark: int | None = None
     broker_epoch: int | None = None
+    log_start_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,15 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """A fetch on its way. life: the broker epoch of the follower that sent it."""
+
+    leader: int
+    fetch: FollowerFetch
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
 class PendingAck:
     """Records of a producer that waits for acks=all (or, in 0.8, for a number of replicas)."""
 
@@ -60,8 +71,10 @@ class Broker:
     """One broker's replica and what the broker believes.
 
     leader, leader_epoch, partition_epoch: from its last notification, None after a start.
-    truncated_for: the (leader, leader epoch) it last became follower of. fetching: False while the
-    partition is out of the fetcher (fenced). truncating: must ask where to cut before it fetches.
+    truncated_for: the (leader, leader epoch) it last became follower of. first_segment_offset: the
+    base of its log's oldest segment, which record deletion leaves where it is. fetching: False
+    while the partition is out of the fetcher (fenced). truncating: must ask where to cut before it
+    fetches. topic_id: of the directory that its log lies in, "" where that says none.
     """
 
     replica: int
@@ -69,6 +82,7 @@ class Broker:
     log: ReplicaLog
     high_watermark: int = 0
     checkpointed_high_watermark: int = 0
+    first_segment_offset: int = 0
     epoch_entries: EpochCache = ()
     running: bool = True
     clean: bool = True
@@ -87,6 +101,8 @@ class Broker:
     proposed: frozenset[int] | None = None
     followers: dict[int, Follower] = field(default_factory=dict)
     pending: list[PendingAck] = field(default_factory=list)
+    controller_epoch: int = 0
+    topic_id: str = ""
 
 
 @dataclass(slots=True)
@@ -101,6 +117,7 @@ class Controller:
     last_known_leader: int | None = None
     recovering: bool = False
     active: set[int] = field(default_factory=set)
+    controller_epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +136,9 @@ class World:
 
     contents: the name of each content id, in the order of its first append. batches: what
     idempotent and transactional producers wrote. reassigned_to: the replicas that a reassignment
-    under way is to end with.
+    under way is to end with. registrations: as they were when each was recorded. requests: fetches
+    on their way to a leader. topic_id: of this incarnation of the topic, "" before topic ids;
+    first_step: where in steps it begins.
     """
 
     behaviour: Behaviour
@@ -137,6 +156,10 @@ class World:
     isr_changes_wait: bool = False
     batches: dict[int, Batch] = field(default_factory=dict)
     reassigned_to: tuple[int, ...] | None = None
+    registrations: list[Controller] = field(default_factory=list)
+    requests: dict[int, Request] = field(default_factory=dict)
+    topic_id: str = ""
+    first_step: int = 0
 
     def emit(self, fact: Fact, before: int | None = None, rule: str | None = None) -> None:
         """Records that something happened."""

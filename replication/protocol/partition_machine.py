@@ -4,17 +4,19 @@ Each command is one step of a producer, a broker or the controller. The machine 
 and emits facts; nothing here judges. Commands raise Impossible, with a reason for people, when
 they cannot happen. Scenarios, random runs and the counterfactual share it.
 
-What is not modelled: several partitions per request, segments (a log's first segment starts at its
-log start), record batches (a fetch answers with runs of records), the metadata quorum.
+What is not modelled: several partitions per request, segments (the first starts where the log was
+given or restarted, and is all of it), record batches (a fetch answers with runs of records), the
+metadata quorum.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replication.protocol import events as ev
-from replication.protocol.leader_epoch_cache import assign
+from replication.protocol.leader_epoch_cache import assign, end_offset_for_epoch
 from replication.protocol.machine_state import (
     Broker,
+    Controller,
     Follower,
     Impossible,
     Response,
@@ -31,10 +33,13 @@ from replication.protocol.producer_state import (
 from replication.protocol.replica_log import ReplicaLog
 from replication.protocol.replica_machine import (
     advance_high_watermark,
+    arrive,
+    ask,
     cached_epochs,
     delete_records,
     fetch,
     follow,
+    forget_replica,
     lead,
     leadership_fact,
     produce,
@@ -43,13 +48,19 @@ from replication.protocol.replica_machine import (
     receive,
     record_isr,
     registered,
+    remember_registration,
     start,
     stop,
     stop_replica,
     truncate,
 )
 from replication.protocol.rules.broker_registration import broker_registration
-from replication.protocol.rules.consumer_visibility import consumer_visibility
+from replication.protocol.rules.consumer_visibility import (
+    consumer_visibility,
+    consumer_was_truncated,
+    latest_offset_available,
+    may_read_from_follower,
+)
 from replication.protocol.rules.controller_fencing import controller_fencing
 from replication.protocol.rules.election_kraft import election_kraft, raises_leader_epoch
 from replication.protocol.rules.election_zookeeper import (
@@ -58,7 +69,7 @@ from replication.protocol.rules.election_zookeeper import (
     isr_without_dead_broker,
 )
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
-from replication.protocol.rules.isr_commit import isr_commit, keeps_pending
+from replication.protocol.rules.isr_commit import IsrProposal, isr_commit, keeps_pending
 from replication.protocol.rules.isr_shrink import Progress, isr_shrink
 from replication.protocol.rules.last_caught_up import FetchMemory
 from replication.protocol.rules.last_stable_offset import last_stable_offset
@@ -66,7 +77,8 @@ from replication.protocol.rules.preferred_leader_imbalance import preferred_lead
 from replication.protocol.rules.produce_admission import effective_min_insync_replicas
 from replication.protocol.rules.producer_sequence import producer_sequence
 from replication.protocol.rules.reassignment import reassignment
-from replication.protocol.versions import Behaviour
+from replication.protocol.rules.topic_identity import topic_identity
+from replication.protocol.versions import Behaviour, parse_version
 
 COVERED = ("controller_history", "broker_log", "acknowledgements", "consumptions", "payloads")
 
@@ -99,6 +111,7 @@ class PartitionMachine:
         contents: Iterable[str] = (),
         behaviours: Mapping[int, Behaviour] | None = None,
         assigned_replicas: Iterable[int] | None = None,
+        cleanup_policy: str = "delete",
     ) -> None:
         """Builds the partition as given and emits what describes it.
 
@@ -117,7 +130,9 @@ class PartitionMachine:
             dict(names or {r: str(r) for r in everyone}),
             contents=list(contents),
             command="given",
+            topic_id="1" if parse_version(behaviour.kafka_version) >= (2, 8) else "",
         )
+        self.cleanup_policy = cleanup_policy
         leaders = [g for g in given if g.leads]
         if len(leaders) > 1:
             raise Impossible("two replicas lead")
@@ -140,6 +155,8 @@ class PartitionMachine:
             list(given.spans), given.log_start_offset, max([given.log_start_offset, *ends])
         )
         broker.high_watermark = broker.checkpointed_high_watermark = given.high_watermark
+        broker.first_segment_offset = given.log_start_offset
+        broker.topic_id = self.world.topic_id
         broker.epoch_entries = cached_epochs(broker)
         return broker
 
@@ -150,7 +167,7 @@ class PartitionMachine:
                 world.assigned_replicas,
                 world.min_insync_replicas,
                 world.unclean_leader_election,
-                "delete",
+                self.cleanup_policy,
                 world.behaviour.kafka_version,
                 world.behaviour.inter_broker_version,
                 world.behaviour.controller,
@@ -161,6 +178,7 @@ class PartitionMachine:
         for replica in world.brokers:
             world.emit(ev.CoverageDeclared("replica_trace", replica, True))
         world.emit(leadership_fact(world, None if world.controller.leader is None else "initial"))
+        remember_registration(world)
 
     def _place(self, given: Given) -> None:
         """A replica as given: it leads or follows already, with nothing left to truncate."""
@@ -254,8 +272,9 @@ class PartitionMachine:
         world, broker = self.world, self.world.broker(to)
         known = known_of_producer(broker.log.spans, world.batches, batch.producer)
         answer = producer_sequence(
-            batch.producer_epoch, batch.first_sequence, batch.last_sequence, *known[:2],
-            recent=known[2] if known[0] == batch.producer_epoch else frozenset(),
+            batch.producer_epoch, batch.first_sequence, batch.last_sequence,
+            known and known[:2],
+            recent=known[2] if known and known[0] == batch.producer_epoch else frozenset(),
         )  # fmt: skip
         if answer != "append":
             world.note(f"{world.name(to)} answers {label}: {answer}")
@@ -278,9 +297,25 @@ class PartitionMachine:
         produce(world, world.broker(to), len(world.contents) - 1)
         self._settle()
 
-    def consume(self, replica: int, offset: int, *, read_committed: bool = False) -> int:
-        """A consumer reads from offset on one replica; the offset after what it got."""
+    def consume(
+        self,
+        replica: int,
+        offset: int,
+        *,
+        read_committed: bool = False,
+        last_epoch: int | None = None,
+        near: int | None = None,
+    ) -> int:
+        """A consumer reads from offset on one replica; the offset after what it got.
+
+        last_epoch: of the last record it read (KIP-320): it first asks where that epoch ends. near:
+        the replica in its own rack, which the leader may send it to (KIP-392).
+        """
         world, broker = self.world, self.world.broker(replica)
+        if last_epoch is not None and self._was_truncated(broker, offset, last_epoch):
+            return offset
+        if near is not None:
+            broker = self._preferred_replica(broker, near, offset)
         log = broker.log
         transactions = transactions_of(log.spans, world.batches)
         seen = consumer_visibility(
@@ -305,6 +340,69 @@ class PartitionMachine:
         if read_committed:
             world.note(f"the consumer gets {', '.join(given) or 'nothing'}, next offset {seen[1]}")
         return seen[1]
+
+    def _was_truncated(self, leader: Broker, position: int, last_epoch: int) -> bool:
+        """Whether the leader's answer tells a consumer that what it read is no longer there."""
+        world = self.world
+        answer = end_offset_for_epoch(
+            leader.epoch_entries, last_epoch, leader.log.log_end_offset, leader.behaviour
+        )
+        gone = consumer_was_truncated(position, last_epoch, answer.leader_epoch, answer.end_offset)
+        if gone and answer.end_offset is None:
+            world.note(
+                f"the consumer resets: {world.name(leader.replica)} knows no epoch {last_epoch}"
+            )
+        elif gone:
+            world.note(
+                f"the consumer resets: {world.name(leader.replica)} ends epoch "
+                f"{answer.leader_epoch} at {answer.end_offset}"
+            )
+        return gone
+
+    def _preferred_replica(self, leader: Broker, near: int, offset: int) -> Broker:
+        """The replica that a leader sends a consumer to, itself if the near one will not do."""
+        world, known = self.world, leader.followers.get(near)
+        if known is None or known.log_end_offset is None:
+            return leader
+        may = may_read_from_follower(
+            near in leader.isr, known.log_start_offset, known.log_end_offset, offset,
+            leader.behaviour,
+        )  # fmt: skip
+        if not may:
+            return leader
+        world.note(f"{world.name(leader.replica)} sends the consumer to {world.name(near)}")
+        return world.broker(near)
+
+    def latest(self, replica: int) -> None:
+        """A client asks a leader for its latest offset (ListOffsets)."""
+        world, leader = self.world, self.world.broker(replica)
+        if leader.role != "leader":
+            raise Impossible(f"{world.name(replica)} does not lead")
+        available = latest_offset_available(
+            leader.high_watermark, leader.leader_epoch_start_offset, leader.behaviour
+        )
+        text = f"latest offset {leader.high_watermark}" if available else "OFFSET_NOT_AVAILABLE"
+        world.note(f"{world.name(replica)} answers the client: {text}")
+
+    def compact(self, replica: int, offsets: Iterable[int]) -> None:
+        """A broker's log cleaner removes records whose keys have later ones."""
+        world, broker = self.world, self.world.broker(replica)
+        if "compact" not in self.cleanup_policy:
+            raise Impossible("the topic is not compacted: given says no cleanup=compact")
+        log = broker.log
+        for offset in offsets:
+            if not log.log_start_offset <= offset < broker.high_watermark:
+                raise Impossible(f"the cleaner does not reach offset {offset}")
+            log.spans = [
+                *clipped(log.spans, 0, offset),
+                *clipped(log.spans, offset + 1, log.log_end_offset),
+            ]
+        world.emit(
+            ev.ReplicaLogObserved(
+                replica, log.log_start_offset, log.log_end_offset, tuple(log.spans),
+                None, None, broker.epoch_entries, True,
+            )
+        )  # fmt: skip
 
     def delete_records(self, before: int | None) -> None:
         """deleteRecords at the registered leader; None: up to its high watermark."""
@@ -340,6 +438,20 @@ class PartitionMachine:
         else:
             receive(self.world, follower, answer)
 
+    def send_fetch(self, replica: int) -> None:
+        """A follower's fetch is on its way until arrive()."""
+        request = ask(self.world, self.world.broker(replica))
+        if request is not None:
+            self.world.requests[replica] = request
+
+    def arrive(self, replica: int) -> None:
+        """A fetch that was on its way reaches its leader."""
+        follower = self.world.broker(replica)
+        answer = arrive(self.world, follower)
+        self._settle()
+        if answer is not None:
+            receive(self.world, follower, answer)
+
     def receive(self, replica: int) -> None:
         """The delayed response of a follower's fetch arrives."""
         follower = self.world.broker(replica)
@@ -362,6 +474,7 @@ class PartitionMachine:
         *,
         surviving: int | None = None,
         high_watermark_checkpoint: int | None = None,
+        epochs_lost: bool = False,
     ) -> None:
         """A broker ends: clean, process_crash, power_loss (to surviving) or disk_loss."""
         broker = self.world.broker(replica)
@@ -371,6 +484,7 @@ class PartitionMachine:
             reason,
             surviving=surviving,
             high_watermark_checkpoint=high_watermark_checkpoint,
+            epochs_lost=epochs_lost,
         )
 
     def start(self, replica: int, *, deliver: bool = True) -> None:
@@ -490,12 +604,87 @@ class PartitionMachine:
         if preferred_leader_imbalance(leaders, assignments, preferred, percentage):
             self.elect_by_rule("preferred")
 
-    def reassign(self, target: Iterable[int]) -> None:
-        """The controller is told to move the partition to these replicas, in this order."""
-        self.world.reassigned_to = tuple(target)
-        self._go_on_reassigning()
+    def drain(self, replica: int) -> None:
+        """A broker asks for its controlled shutdown: what it leads moves, and it leaves the ISR."""
+        world, c = self.world, self.world.controller
+        if world.behaviour.controller == "kraft" or c.leader != replica:
+            self.fence(replica)
+            return
+        election = election_zookeeper(
+            "controlled_shutdown",
+            world.assigned_replicas,
+            frozenset(c.isr),
+            frozenset(c.active),
+            world.unclean_leader_election,
+            leader=c.leader,
+            stopping=frozenset({replica}),
+        )
+        if election is None:
+            world.note(f"{world.name(replica)} goes on leading: nobody else is in the ISR")
+            return
+        c.active.discard(replica)
+        self._register(election, c.leader_epoch + 1, None)
 
-    def _go_on_reassigning(self) -> None:
+    def depose(self) -> None:
+        """Another broker becomes the controller; brokers hear from it, and only from it, now on."""
+        world = self.world
+        world.controller.controller_epoch += 1
+        for broker in world.brokers.values():
+            if broker.running and not broker.isolated:
+                broker.controller_epoch = world.controller.controller_epoch
+
+    def recreate(self) -> None:
+        """The topic is deleted and created again under its name: another id, nothing in it.
+
+        With ZooKeeper the deletion waits for every replica; KRaft goes ahead, and brokers that are
+        away keep a directory with the old id.
+        """
+        world, c = self.world, self.world.controller
+        hearing = [
+            b for r in world.assigned_replicas if (b := world.broker(r)).running and not b.isolated
+        ]
+        if len(hearing) < len(world.assigned_replicas) and world.behaviour.controller != "kraft":
+            raise Impossible("the deletion of a topic waits for its stopped replicas")
+        if not hearing:
+            raise Impossible("no broker is there to create the topic on")
+        for broker in hearing:
+            forget_replica(broker)
+        if world.topic_id:
+            world.topic_id = str(int(world.topic_id) + 1)
+        world.first_step = len(world.steps)
+        isr = tuple(b.replica for b in hearing)
+        world.controller = Controller(
+            isr[0], 0, 0, isr, active=set(isr), controller_epoch=c.controller_epoch
+        )
+        world.requests.clear()
+        world.reassigned_to = None
+        world.registrations.clear()
+        self._describe()
+        for broker in hearing:
+            world.emit(ev.ReplicaStarted(broker.replica, 0, 0, 0, True))
+        self.deliver(isr)
+
+    def _is_of_this_topic(self, broker: Broker) -> None:
+        """A broker holds its directory's topic id against the registered one (KIP-516)."""
+        world = self.world
+        if topic_identity(broker.topic_id, world.topic_id) == "different":
+            forget_replica(broker)
+            world.note(
+                f"{world.name(broker.replica)} sets its log aside: "
+                "its topic id is of an earlier incarnation"
+            )
+            world.emit(ev.ReplicaStarted(broker.replica, 0, 0, 0, True))
+        broker.topic_id = broker.topic_id or world.topic_id
+
+    def reassign(self, target: Iterable[int], deliver: Iterable[int] | None = None) -> None:
+        """The controller is told to move the partition to these replicas, in this order.
+
+        deliver: who hears of it, by default every replica that runs and is not cut off.
+        """
+        self.world.reassigned_to = tuple(target)
+        self._go_on_reassigning(deliver)
+
+    def _go_on_reassigning(self, deliver: Iterable[int] | None = None) -> None:
         """Old and new replicas together, until all new ones are in the ISR."""
         world, c = self.world, self.world.controller
         if world.reassigned_to is None or c.leader is None:
@@ -506,20 +695,26 @@ class PartitionMachine:
         if not then.complete:
             if then.replicas != world.assigned_replicas:
                 world.assigned_replicas = then.replicas
-                leader = world.broker(c.leader)
-                for r in set(then.replicas) - {*leader.followers, leader.replica}:
-                    leader.followers[r] = Follower(None, FetchMemory(0))
-                self._register(Election(c.leader, c.isr, None), c.leader_epoch, None)
+                self._register(Election(c.leader, c.isr, None), c.leader_epoch, deliver)
+            return
+        isr = tuple(r for r in then.replicas if r in c.isr)
+        election: Election | None = Election(c.leader, isr, "same_leader")
+        if then.needs_election:
+            election = election_zookeeper(
+                "reassignment",
+                world.assigned_replicas,
+                frozenset(c.isr),
+                frozenset(c.active),
+                world.unclean_leader_election,
+                leader=c.leader,
+                target_replicas=then.replicas,
+            )
+        if election is None:
             return
         removed = set(world.assigned_replicas) - set(then.replicas)
         world.reassigned_to, world.assigned_replicas = None, then.replicas
-        leader_then = c.leader
-        if then.needs_election:
-            leader_then = next(r for r in then.replicas if r in c.isr and r in c.active)
-        isr = tuple(r for r in then.replicas if r in c.isr)
-        kind = "clean" if leader_then != c.leader else "same_leader"
-        raised = c.leader_epoch + int(bool(removed) or leader_then != c.leader)
-        self._register(Election(leader_then, isr, kind), raised, None)
+        raised = c.leader_epoch + int(bool(removed) or election.leader != c.leader)
+        self._register(election, raised, deliver)
         for replica in sorted(removed):
             stop_replica(world, world.broker(replica))
 
@@ -530,22 +725,41 @@ class PartitionMachine:
         if c.leader is None:
             self.elect_by_rule("offline")
 
-    def deliver(self, replicas: Iterable[int]) -> None:
-        """Brokers learn the registration as it stands: the leader first, then its followers."""
-        world, c = self.world, self.world.controller
+    def deliver(self, replicas: Iterable[int], late: int = 0) -> None:
+        """Brokers learn the registration: the leader first, then its followers.
+
+        late: so many changes ago it was as they hear it now. A notification may be overtaken, and
+        a broker that reads the metadata log lags behind its end.
+        """
+        world = self.world
+        c = world.controller
+        if late:
+            if late >= len(world.registrations):
+                raise Impossible(f"there were only {len(world.registrations) - 1} changes")
+            c = world.registrations[-1 - late]
         hearing = [world.broker(r) for r in replicas]
         hearing.sort(key=lambda b: b.replica != c.leader)
         for broker in hearing:
             if not broker.running or broker.isolated:
                 continue
-            answer = controller_fencing(0, 0, c.leader_epoch, broker.leader_epoch)
-            changed = broker.partition_epoch != c.partition_epoch
-            if answer != "apply" and not (answer == "repeated" and changed):
+            self._is_of_this_topic(broker)
+            answer = controller_fencing(
+                c.controller_epoch,
+                broker.controller_epoch,
+                c.leader_epoch,
+                broker.leader_epoch,
+                c.partition_epoch,
+                broker.partition_epoch or 0,
+            )
+            broker.controller_epoch = max(broker.controller_epoch, c.controller_epoch)
+            if answer != "apply":
+                if late or answer != "repeated":
+                    world.note(f"{world.name(broker.replica)} ignores the notification: {answer}")
                 continue
             if broker.replica == c.leader:
-                lead(world, broker)
+                lead(world, broker, c)
             else:
-                follow(world, broker)
+                follow(world, broker, c)
         for broker in hearing:
             if broker.truncating:
                 truncate(world, broker)
@@ -595,18 +809,55 @@ class PartitionMachine:
                 advance_high_watermark(world, leader)
 
     def _decide(self, leader: Broker, error: str | None) -> None:
-        world, c = self.world, self.world.controller
+        world = self.world
         proposed = leader.proposed
         if proposed is None:
             return
         answer = error or isr_commit(
-            proposal_of(leader, proposed), registered(world), leader.behaviour
+            proposal_of(leader, proposed), registered(world, leader), leader.behaviour
         )
         if answer is not None:
             world.note(f"the controller refuses the ISR of {world.name(leader.replica)}: {answer}")
             if not keeps_pending(answer):
                 leader.proposed = None
             return
+        self._commit_isr(leader, proposed)
+
+    def ask_for_isr(
+        self,
+        replica: int,
+        isr: Iterable[int],
+        *,
+        leader_epoch: int | None = None,
+        partition_epoch: int | None = None,
+        recovering: bool = False,
+    ) -> None:
+        """A broker's request for an ISR as it is (AlterPartition, or a conditional write).
+
+        The epochs are those that the broker knows, unless said.
+        """
+        world, broker = self.world, self.world.broker(replica)
+        if broker.role != "leader" and not broker.behaviour.has("maximal_isr"):
+            raise Impossible(f"{world.name(replica)} does not lead: it writes no ISR")
+        proposal = IsrProposal(
+            replica,
+            (broker.leader_epoch or 0) if leader_epoch is None else leader_epoch,
+            (broker.partition_epoch or 0) if partition_epoch is None else partition_epoch,
+            frozenset(isr),
+            recovering,
+        )
+        answer = isr_commit(proposal, registered(world, broker), world.behaviour)
+        if answer is not None:
+            world.note(f"the controller refuses the ISR of {world.name(replica)}: {answer}")
+            return
+        self._commit_isr(broker, proposal.isr, recovering)
+        if broker.role == "leader":
+            advance_high_watermark(world, broker)
+
+    def _commit_isr(
+        self, leader: Broker, proposed: frozenset[int], recovering: bool = False
+    ) -> None:
+        world, c = self.world, self.world.controller
         shrank = not proposed >= leader.isr
         if world.behaviour.controller == "kraft":
             self._remember_eligible(frozenset(c.isr), proposed)
@@ -616,7 +867,7 @@ class PartitionMachine:
                 isr = tuple(r for r in world.assigned_replicas if r in proposed)
                 self._register(Election(c.leader, isr, "same_leader"), c.leader_epoch + 1, None)
                 return
-        record_isr(world, leader, proposed)
+        record_isr(world, leader, proposed, recovering=recovering)
         self._go_on_reassigning()
 
     def _settle(self) -> None:
@@ -703,7 +954,7 @@ class PartitionMachine:
         )
         old = frozenset(c.isr)
         new = frozenset(election.isr)
-        changed = election.leader != c.leader
+        changed = election.kind is not None or election.leader != c.leader
         unclean_election = election.kind in ("unclean", "last_known_leader")
         raised = raises_leader_epoch(
             leader_changed=changed,
@@ -733,6 +984,7 @@ class PartitionMachine:
         c.recovering = election.recovering
         c.partition_epoch += 1
         world.emit(leadership_fact(world, election.kind))
+        remember_registration(world)
         if changed and election.leader is None:
             world.note("the partition is offline")
         elif changed and not world.command.startswith("elect "):

@@ -32,8 +32,11 @@ def batch_of(span: Span, batches: Mapping[int, Batch]) -> Batch | None:
 
 def known_of_producer(
     spans: Iterable[Span], batches: Mapping[int, Batch], producer: str
-) -> tuple[int | None, int | None, frozenset[tuple[int, int]]]:
-    """(producer epoch, last sequence, its last five batches) as a log of these spans tells."""
+) -> tuple[int, int, frozenset[tuple[int, int]]] | None:
+    """(producer epoch, last sequence, its last five batches) as a log of these spans tells.
+
+    None where it holds nothing of that producer.
+    """
     own = [
         batch
         for span in spans
@@ -42,7 +45,7 @@ def known_of_producer(
         and batch.marker is None
     ]
     if not own:
-        return None, None, frozenset()
+        return None
     newest = own[-1]
     same = [b for b in own if b.producer_epoch == newest.producer_epoch][-REMEMBERED_BATCHES:]
     recent = frozenset((b.first_sequence, b.last_sequence) for b in same)
@@ -61,7 +64,7 @@ def transactions_of(spans: Iterable[Span], batches: Mapping[int, Batch]) -> tupl
             begun.setdefault(batch.transaction, span.first_offset)
         elif batch.transaction in begun:
             first = begun.pop(batch.transaction)
-            result.append(Transaction(first, span.first_offset, batch.marker == "abort"))
+            result.append(Transaction(first, span.first_offset))
     result += [Transaction(first, None) for first in begun.values()]
     return tuple(sorted(result, key=lambda t: t.first_offset))
 

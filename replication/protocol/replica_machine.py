@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from replication.protocol import events as ev
 from replication.protocol.leader_epoch_cache import (
+    as_asked,
     assign,
     end_offset_for_epoch,
     latest_epoch,
@@ -15,9 +16,11 @@ from replication.protocol.leader_epoch_cache import (
 )
 from replication.protocol.machine_state import (
     Broker,
+    Controller,
     Follower,
     Impossible,
     PendingAck,
+    Request,
     Response,
     World,
 )
@@ -79,6 +82,8 @@ def produce(
     if not broker.running or broker.role != "leader" or broker.leader_epoch is None:
         raise Impossible(f"{world.name(broker.replica)} does not lead")
     name = world.contents[content]
+    if acks not in (None, "0", "1", "all") and broker.behaviour.has("isr_by_time_alone"):
+        raise Impossible(f"acks={acks} exists only in 0.8")
     error = produce_admission(acks or "1", len(broker.isr), _min_insync(world, broker))
     if error:
         world.note(f"{world.name(broker.replica)} refuses {name}: {error}")
@@ -111,9 +116,7 @@ def _min_insync(world: World, broker: Broker) -> int:
 
 def counted_isr(broker: Broker) -> frozenset[int]:
     """The ISR that this leader's high watermark waits for."""
-    if broker.behaviour.has("maximal_isr"):
-        return maximal_isr(broker.isr, broker.proposed)
-    return broker.isr
+    return maximal_isr(broker.isr, broker.proposed)
 
 
 def advance_high_watermark(world: World, leader: Broker) -> None:
@@ -122,17 +125,13 @@ def advance_high_watermark(world: World, leader: Broker) -> None:
     remotes = []
     for replica, follower in leader.followers.items():
         caught_up = is_caught_up(
-            follower.log_end_offset,
-            leader.log.log_end_offset,
             follower.memory.last_caught_up_ms,
             world.now_ms,
             leader.behaviour.replica_lag_time_max_ms,
-            leader.behaviour,
         )
         remotes.append(
             RemoteReplica(
                 follower.log_end_offset,
-                replica in leader.isr,
                 replica in counted,
                 caught_up,
                 _may_join(world, leader, replica, follower),
@@ -186,7 +185,8 @@ def answer_producers(world: World, leader: Broker) -> None:
         if answer == "pending":
             waiting.append(pending)
         elif answer == "NONE":
-            acks = "1" if pending.acks == "1" else "all"
+            # In 0.8 any other number promises no more than 1 does: it is not the ISR that answered.
+            acks = "all" if pending.acks == "all" else "1"
             first, end, written_in, content = pending.span
             world.emit(ev.RecordsAcknowledged(first, end, acks, written_in, content))
             world.note(f"{pending.name} is acknowledged (acks={pending.acks})")
@@ -203,7 +203,14 @@ def fetch(
     at_once: another partition of the same request has records, so an empty answer does not wait.
     None when the follower does not ask, or its leader does not answer: the notes say why.
     """
-    name = world.name(follower.replica)
+    request = ask(world, follower)
+    if request is None:
+        return None
+    return _admit(world, request, follower, max_records, at_once)
+
+
+def ask(world: World, follower: Broker) -> Request | None:
+    """A follower's side of a fetch, up to the request; None when it does not ask."""
     leader = _leader_to_ask(world, follower)
     if leader is None:
         return None
@@ -218,7 +225,7 @@ def fetch(
         offset,
         follower.leader_epoch if epochs else None,
         latest_epoch(follower.epoch_entries) if on_fetch else None,
-        follower.broker_epoch if follower.behaviour.has("isr_needs_broker_epoch") else None,
+        follower.broker_epoch if _sends_broker_epoch(follower) else None,
     )
     world.emit(
         ev.FetchRequested(
@@ -230,9 +237,41 @@ def fetch(
             follower.log.log_start_offset,
         )
     )
-    decision = fetch_admission(request, _fetch_target(world, leader, follower), leader.behaviour)
-    response = _answer(world, leader, follower, request, decision, max_records, at_once)
+    return Request(leader.replica, request, follower.broker_epoch)
+
+
+def _sends_broker_epoch(follower: Broker) -> bool:
+    """KIP-903 is KRaft's: with ZooKeeper a fetch says -1."""
+    b = follower.behaviour
+    return b.controller == "kraft" and b.has("isr_needs_broker_epoch")
+
+
+def arrive(world: World, follower: Broker) -> Response | None:
+    """A fetch that was on its way reaches its leader; None when nobody waits for the answer.
+
+    The follower's broker may have ended since, and started again.
+    """
+    request = world.requests.pop(follower.replica, None)
+    if request is None:
+        raise Impossible(f"no fetch of {world.name(follower.replica)} is on its way")
+    leader = world.broker(request.leader)
+    if not leader.running or leader.isolated:
+        return None
+    response = _admit(world, request, follower, None, False)
+    same_life = follower.running and follower.broker_epoch == request.life
+    return response if same_life else None
+
+
+def _admit(
+    world: World, request: Request, follower: Broker, max_records: int | None, at_once: bool
+) -> Response:
+    leader = world.broker(request.leader)
+    decision = fetch_admission(
+        request.fetch, _fetch_target(world, leader, follower), leader.behaviour
+    )
+    response = _answer(world, leader, follower, request.fetch, decision, max_records, at_once)
     if response.error:
+        name = world.name(follower.replica)
         world.note(f"{world.name(leader.replica)} answers {name}: {response.error}")
     return response
 
@@ -252,13 +291,15 @@ def _leader_to_ask(world: World, follower: Broker) -> Broker | None:
 
 
 def _fetch_target(world: World, leader: Broker, follower: Broker) -> FetchTarget:
+    """What the asked broker knows; a leader knows the replicas that it has heard of."""
+    leads = leader.role == "leader"
     return FetchTarget(
-        leader.role == "leader",
+        leads,
         -1 if leader.leader_epoch is None else leader.leader_epoch,
         leader.log.log_start_offset,
         leader.log.log_end_offset,
         leader.epoch_entries,
-        follower.replica in world.assigned_replicas,
+        follower.replica in (leader.followers if leads else world.assigned_replicas),
         world.broker(follower.replica).broker_epoch,
     )
 
@@ -311,6 +352,7 @@ def _count_fetch(
         known.memory, offset, leader.log.log_end_offset, world.now_ms, leader.behaviour
     )
     known.log_end_offset = offset
+    known.log_start_offset = world.broker(replica).log.log_start_offset
     known.broker_epoch = request.broker_epoch
     if replica not in counted_isr(leader) and isr_expand(
         offset,
@@ -318,7 +360,6 @@ def _count_fetch(
         leader.leader_epoch_start_offset,
         leader.behaviour,
         active=replica in world.controller.active,
-        broker_epoch_matches=request.broker_epoch in (None, world.broker(replica).broker_epoch),
     ):
         propose_isr(world, leader, leader.isr | {replica})
     advance_high_watermark(world, leader)
@@ -331,9 +372,10 @@ def propose_isr(world: World, leader: Broker, isr: frozenset[int]) -> None:
     if leader.behaviour.has("maximal_isr"):
         leader.proposed = isr
         return
-    error = isr_commit(proposal_of(leader, isr), registered(world), leader.behaviour)
+    error = isr_commit(proposal_of(leader, isr), registered(world, leader), leader.behaviour)
     if error is None:
         record_isr(world, leader, isr)
+        advance_high_watermark(world, leader)
 
 
 def proposal_of(leader: Broker, isr: frozenset[int]) -> IsrProposal:
@@ -342,29 +384,47 @@ def proposal_of(leader: Broker, isr: frozenset[int]) -> IsrProposal:
     return IsrProposal(leader.replica, *epochs, isr)
 
 
-def registered(world: World) -> Registered:
-    """The registration as a proposal is held against it."""
+def registered(world: World, leader: Broker) -> Registered:
+    """The registration as a proposal is held against it.
+
+    A proposal names the broker epochs that its leader saw in fetches (KIP-903): a broker that has
+    registered anew since may have lost what it had then.
+    """
     c = world.controller
+    earlier = {
+        r
+        for r, f in leader.followers.items()
+        if f.broker_epoch not in (None, world.broker(r).broker_epoch)
+    }
     return Registered(
         c.leader,
         c.leader_epoch,
         c.partition_epoch,
         frozenset(world.assigned_replicas),
         c.recovering,
-        frozenset(world.assigned_replicas) - frozenset(c.active),
+        frozenset(world.assigned_replicas) - frozenset(c.active) | earlier,
     )
 
 
-def record_isr(world: World, leader: Broker, isr: frozenset[int]) -> None:
+def record_isr(
+    world: World, leader: Broker, isr: frozenset[int], *, recovering: bool = False
+) -> None:
     """The controller has committed a leader's ISR without raising the leader epoch."""
     c = world.controller
     c.isr = tuple(r for r in world.assigned_replicas if r in isr)
     c.partition_epoch += 1
-    c.recovering = False
+    c.recovering = recovering
     leader.isr = isr
     leader.proposed = None
     leader.partition_epoch = c.partition_epoch
     world.emit(leadership_fact(world, None))
+    remember_registration(world)
+
+
+def remember_registration(world: World) -> None:
+    """Keeps the registration as it is now: a notification of it may come late."""
+    c = world.controller
+    world.registrations.append(replace(c, active=set(c.active)))
 
 
 def leadership_fact(world: World, kind: str | None) -> ev.LeadershipRecorded:
@@ -542,8 +602,7 @@ def _next_cut(world: World, follower: Broker) -> Cut | None:
     answer = end_offset_for_epoch(
         leader.epoch_entries, latest, leader.log.log_end_offset, leader.behaviour
     )
-    if not follower.behaviour.has("epoch_end_offset_names_epoch"):
-        answer = EpochEndOffset(None, answer.end_offset)
+    answer = as_asked(answer, follower.behaviour)
     end = follower.log.log_end_offset
     if rule == "truncate_to_leader_end_offset":
         return truncate_to_leader_end_offset(
@@ -564,19 +623,22 @@ def apply_cut(world: World, broker: Broker, cut: Cut) -> None:
         broker.high_watermark,
         broker.epoch_entries,
         broker.behaviour,
+        first_segment_offset=broker.first_segment_offset,
     )
     if after.log_end_offset < before:
-        world.note(
-            f"{world.name(broker.replica)} truncates {before} -> {after.log_end_offset} "
-            f"({cut.rule}: {cut.because})"
-        )
+        cuts = f"truncates {before} -> {after.log_end_offset}"
+        if after.emptied:
+            cuts = f"restarts its log at {after.log_end_offset}"
+        world.note(f"{world.name(broker.replica)} {cuts} ({cut.rule}: {cut.because})")
         reason = "full" if after.emptied else REASONS[cut.rule]
         fact = ev.Truncated(broker.replica, after.log_end_offset, before, reason)
         world.emit(fact, before, cut.rule)
     if after.emptied:
         broker.log.truncate_fully_and_start_at(after.log_end_offset)
+        broker.first_segment_offset = after.log_start_offset
     else:
         broker.log.truncate_to(cut.to_offset)
+        broker.log.log_start_offset = after.log_start_offset
     broker.epoch_entries = after.epoch_entries
     _set_high_watermark(world, broker, after.high_watermark)
 
@@ -588,18 +650,21 @@ def empty_at(world: World, broker: Broker, offset: int, because: str) -> None:
     world.note(f"{world.name(broker.replica)} restarts its log at {offset} ({because})")
     world.emit(ev.Truncated(broker.replica, offset, before, "full"), before, "out_of_range_reset")
     broker.log.truncate_fully_and_start_at(offset)
+    broker.first_segment_offset = offset
     broker.epoch_entries = after.epoch_entries
     _set_high_watermark(world, broker, after.high_watermark)
 
 
-def lead(world: World, broker: Broker) -> None:
-    """A broker takes the leadership that the controller registered."""
-    c = world.controller
+def lead(world: World, broker: Broker, c: Controller) -> None:
+    """A broker takes the leadership that the controller registered: c, as the broker hears it."""
     led = broker.role == "leader"
     if led and broker.leader_epoch == c.leader_epoch:
         broker.partition_epoch = c.partition_epoch
         broker.isr = frozenset(c.isr)
         broker.proposed = None
+        for replica in world.assigned_replicas:
+            if replica not in (broker.replica, *broker.followers):
+                broker.followers[replica] = Follower(None, FetchMemory(0))
         advance_high_watermark(world, broker)
         return
     taken = leadership_taken(
@@ -639,9 +704,8 @@ def _fresh_follower(world: World, leader: Broker, replica: int, old: Follower | 
     return Follower(old.log_end_offset, memory, None, old.broker_epoch)
 
 
-def follow(world: World, broker: Broker) -> None:
-    """A broker learns whom it follows, and truncates as far as it can at once."""
-    c = world.controller
+def follow(world: World, broker: Broker, c: Controller) -> None:
+    """A broker learns whom it follows, from the registration c as it hears it."""
     if broker.role == "leader":
         broker.role = "follower"
         answer_producers(world, broker)
@@ -654,21 +718,21 @@ def follow(world: World, broker: Broker) -> None:
     broker.leader, broker.leader_epoch = c.leader, c.leader_epoch
     broker.partition_epoch = c.partition_epoch
     broker.followers, broker.proposed, broker.isr = {}, None, frozenset()
-    if c.leader is None or repeated:
+    if c.leader is None:
         return
-    broker.fetching = True
-    world.emit(
-        ev.BecameFollower(
-            broker.replica,
-            c.leader_epoch,
-            c.leader,
-            broker.log.log_end_offset,
-            broker.high_watermark,
-            c.partition_epoch,
+    if not repeated:
+        broker.fetching = True
+        world.emit(
+            ev.BecameFollower(
+                broker.replica,
+                c.leader_epoch,
+                c.leader,
+                broker.log.log_end_offset,
+                broker.high_watermark,
+                c.partition_epoch,
+            )
         )
-    )
-    known_leader, known_epoch = broker.truncated_for or (None, None)
-    due = when_to_truncate(known_leader, known_epoch, c.leader, c.leader_epoch, broker.behaviour)
+    due = when_to_truncate(broker.truncated_for, c.leader, c.leader_epoch, broker.behaviour)
     broker.truncated_for = (c.leader, c.leader_epoch)
     if due:
         latest = latest_epoch(broker.epoch_entries)
@@ -682,11 +746,14 @@ def stop(
     *,
     surviving: int | None = None,
     high_watermark_checkpoint: int | None = None,
+    epochs_lost: bool = False,
 ) -> None:
     """A broker's process ends: clean, process_crash, power_loss or disk_loss.
 
-    surviving: the log end that the disk keeps, by default all (none after disk_loss).
-    high_watermark_checkpoint: what the file says, by default what was written to it last.
+    surviving: the log end that the disk keeps, by default all (none after disk_loss); it may lie
+    below the log start, where that is inside the first segment. high_watermark_checkpoint: what
+    the file says, by default what was written to it last. epochs_lost: the file of the leader epoch
+    cache comes back empty (KAFKA-16541).
     """
     if not broker.running:
         raise Impossible(f"{world.name(broker.replica)} is stopped already")
@@ -696,13 +763,19 @@ def stop(
     if high_watermark_checkpoint is not None:
         broker.checkpointed_high_watermark = high_watermark_checkpoint
     if reason == "disk_loss":
-        broker.log = ReplicaLog()
+        broker.log, broker.first_segment_offset = ReplicaLog(), 0
         broker.epoch_entries, broker.checkpointed_high_watermark = (), 0
     elif surviving is not None:
-        if not broker.log.log_start_offset <= surviving <= end:
+        if not broker.first_segment_offset <= surviving <= end:
             raise Impossible(f"{world.name(broker.replica)} has no offset {surviving}")
+        start = broker.log.log_start_offset
         broker.log.truncate_to(surviving)
-    broker.running, broker.clean = False, reason == "clean"
+        broker.log.log_start_offset = start
+    if epochs_lost:
+        broker.epoch_entries = ()
+    if reason == "disk_loss":
+        broker.topic_id = ""
+    broker.running, broker.clean, broker.controller_epoch = False, reason == "clean", 0
     broker.role, broker.leader, broker.leader_epoch, broker.partition_epoch = (None,) * 4
     broker.pending = []
     broker.truncated_for, broker.truncating, broker.in_flight = None, False, None
@@ -717,13 +790,17 @@ def start(world: World, broker: Broker) -> None:
     stamped = () if broker.clean else tuple(broker.log.epoch_entries())
     disk = OnDisk(
         broker.log.log_end_offset,
+        broker.first_segment_offset,
         broker.log.log_start_offset,
-        None,
         broker.checkpointed_high_watermark,
         broker.epoch_entries,
         stamped,
     )
     recovered = start_up_recovery(disk, broker.behaviour)
+    if recovered.emptied:
+        broker.log.truncate_fully_and_start_at(recovered.log_start_offset)
+        broker.first_segment_offset = recovered.log_start_offset
+    broker.log.log_start_offset = recovered.log_start_offset
     broker.high_watermark = recovered.high_watermark
     broker.epoch_entries = recovered.epoch_entries
     broker.running, broker.fetching = True, True
@@ -741,13 +818,19 @@ def start(world: World, broker: Broker) -> None:
 
 def stop_replica(world: World, broker: Broker) -> None:
     """A broker deletes a replica that is no longer assigned to it."""
-    broker.log, broker.epoch_entries = ReplicaLog(), ()
+    forget_replica(broker)
+    world.note(f"{world.name(broker.replica)} deletes its replica")
+    world.emit(ev.ReplicaStopped(broker.replica, "unknown", None))
+
+
+def forget_replica(broker: Broker) -> None:
+    """A broker without a directory of the partition, and without a part in it."""
+    broker.topic_id = ""
+    broker.log, broker.first_segment_offset, broker.epoch_entries = ReplicaLog(), 0, ()
     broker.high_watermark = broker.checkpointed_high_watermark = 0
     broker.role, broker.leader, broker.leader_epoch, broker.partition_epoch = (None,) * 4
     broker.truncated_for, broker.truncating, broker.in_flight = None, False, None
     broker.followers, broker.proposed, broker.isr, broker.pending = {}, None, frozenset(), []
-    world.note(f"{world.name(broker.replica)} deletes its replica")
-    world.emit(ev.ReplicaStopped(broker.replica, "unknown", None))
 
 
 def cached_epochs(broker: Broker) -> tuple[EpochEntry, ...]:

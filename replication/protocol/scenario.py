@@ -119,6 +119,7 @@ class Story:
                 contents=contents,
                 behaviours=self._versions(),
                 assigned_replicas=self.replicas("assigned", given),
+                cleanup_policy=self._word("cleanup", given, ("delete", "compact")),
             )
         except Impossible as error:
             raise given.error(str(error)) from error
@@ -169,6 +170,13 @@ class Story:
         names = [n for n in word.text.split(",") if n and n != "none"]
         return [self.replica(Word(n, word.column), command) for n in names]
 
+    def _word(self, key: str, command: Command, allowed: Sequence[str]) -> str:
+        """A setting that is one of few words; the first of them where it is absent."""
+        word = command.text(key) or allowed[0]
+        if word not in allowed:
+            raise command.error(f"{key} must be one of {', '.join(allowed)}", command.settings[key])
+        return word
+
     def tell(self, command: Command) -> list[str]:
         """Does one command; what it has to say. What cannot happen is said, not raised."""
         world = self.world
@@ -195,17 +203,31 @@ class Story:
         if name in ("tick", "delete_records", "isr", "elect", "rebalance", "reassign"):
             self._partition_command(command)
             return []
+        if name in ("recreate", "depose"):
+            getattr(machine, name)()
+            return []
         broker = self.replica(command.arguments[0], command)
         if name in ("produce", "end"):
             self._producer_command(command, broker)
-        elif name in ("consume", "fetch"):
+        elif name in ("consume", "fetch", "compact"):
             self._data_command(command, broker)
         elif name in ("stop", "crash", "restart", "start"):
             self._process_command(command, broker)
         elif name == "upgrade":
             machine.upgrade(broker, behaviour(command.settings["kafka"].text))
         elif name == "deliver":
-            machine.deliver([broker])
+            machine.deliver([broker], command.number("late") or 0)
+        elif name == "propose":
+            isr = self.replicas("isr", command)
+            if not isr:
+                raise command.error("expected isr=A,B")
+            machine.ask_for_isr(
+                broker,
+                isr,
+                leader_epoch=command.number("epoch"),
+                partition_epoch=command.number("partition_epoch"),
+                recovering=bool(command.switch("recovering")),
+            )
         elif name == "checkpoint":
             machine.write_high_watermark_checkpoint(broker)
         elif name == "isolate":
@@ -229,6 +251,10 @@ class Story:
         if not match:
             raise command.error(f"expected RECORD or RECORD*COUNT, found {word.text!r}", word)
         acks, producer = command.text("acks"), command.text("producer")
+        if acks is not None and not re.fullmatch(r"\d+|all", acks, re.ASCII):
+            raise command.error(
+                f"acks must be a number or all, found {acks!r}", command.settings["acks"]
+            )
         count = int(match[2] or 1)
         if producer is None:
             machine.produce(match[1], count, to=broker, acks=acks)
@@ -246,23 +272,21 @@ class Story:
     def _data_command(self, command: Command, broker: int) -> None:
         machine = self.machine
         if command.name == "consume":
-            isolation = command.text("isolation") or "read_uncommitted"
-            if isolation not in ("read_uncommitted", "read_committed"):
-                raise command.error(
-                    "isolation must be read_committed or read_uncommitted",
-                    command.settings["isolation"],
-                )
+            isolation = self._word("isolation", command, ("read_uncommitted", "read_committed"))
+            near = command.settings.get("near")
             machine.consume(
                 broker,
                 command.number("offset") or 0,
                 read_committed=isolation == "read_committed",
+                last_epoch=command.number("last_epoch"),
+                near=None if near is None else self.replica(near, command),
             )
+        elif command.name == "compact":
+            machine.compact(broker, _offsets(command))
+        elif self._word("request", command, ("at_once", "delayed")) == "delayed":
+            machine.send_fetch(broker)
         else:
-            response = command.text("response") or "ok"
-            if response not in RESPONSES:
-                raise command.error(
-                    f"response must be one of {', '.join(RESPONSES)}", command.settings["response"]
-                )
+            response = self._word("response", command, RESPONSES)
             end = self.world.broker(broker).log.log_end_offset
             machine.fetch(
                 broker,
@@ -288,6 +312,7 @@ class Story:
                 CRASHES[kind],
                 surviving=command.number("to"),
                 high_watermark_checkpoint=command.number("checkpoint"),
+                epochs_lost=self._word("epochs", command, ("kept", "lost")) == "lost",
             )
         if name in ("restart", "start"):
             machine.start(broker, deliver=command.switch("deliver") is not False)
@@ -302,7 +327,7 @@ class Story:
             percentage = command.number("percentage")
             machine.rebalance(10 if percentage is None else percentage)
         elif name == "reassign":
-            machine.reassign(self.replicas("to", command) or ())
+            machine.reassign(self.replicas("to", command) or (), self.replicas("deliver", command))
         elif name == "elect" and not command.arguments:
             machine.elect_by_rule(command.text("cause") or "offline")
         elif name == "elect":
@@ -325,6 +350,15 @@ class Story:
                 machine.decide_isr(error if what.text == "refuse" else None)
             else:
                 raise command.error("expected check, commit or refuse", what)
+
+
+def _offsets(command: Command) -> list[int]:
+    """The offsets that a command lists, of which it needs one at least."""
+    word = command.settings.get("offsets")
+    if word is None or not re.fullmatch(r"\d+(,\d+)*", word.text, re.ASCII):
+        found = "nothing" if word is None else repr(word.text)
+        raise command.error(f"expected offsets=N,N, found {found}", word)
+    return [int(n) for n in word.text.split(",")]
 
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:

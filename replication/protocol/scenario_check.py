@@ -20,16 +20,21 @@ ALWAYS_SHOWN = ("committed_records_survive", "log_matching")
 
 
 def events_of(world: World) -> list[ev.Event]:
-    """The machine's facts as the events of one complete trace."""
+    """The machine's facts as the events of one complete trace: of the topic as it is now.
+
+    An earlier incarnation of the topic is another topic partition: nothing crosses from it.
+    """
+    topic_id = world.topic_id
     return [
-        ev.Event(str(n), "scenario", "", "scenario", "", 0, n, step.fact, None, "traced")
+        ev.Event(str(n), "scenario", "", "scenario", topic_id, 0, n, step.fact, None, "traced")
         for n, step in enumerate(world.steps)
+        if n >= world.first_step
     ]
 
 
 def fold_steps(world: World) -> State:
     """The state that the fold reaches over everything that happened."""
-    state = new_state("", "scenario", "", 0)
+    state = new_state("", "scenario", world.topic_id, 0)
     for event in events_of(world):
         apply(state, event)
     return state

@@ -4,6 +4,13 @@ A file is prose (`#` lines) and stanzas, parted by blank lines. A stanza is one 
 line of four dashes, and the expected output. A command is a word, its arguments, and settings as
 `key=value` (lists with commas, no blanks). `given` is followed by the lines of a picture. What the
 commands mean is scenario.py's; COMMANDS says which there are.
+
+Words that do not explain themselves: `drain` is a controlled shutdown, `depose` puts another broker
+in the controller's place, `deliver late=N` tells a broker the registration as it was N changes ago,
+`propose` sends the controller an AlterPartition (with ZooKeeper: writes the ISR) as it is written,
+`fetch request=delayed` is on its way until `arrive`, `latest` asks a leader for ListOffsets,
+`compact` takes away what a replica's log cleaner removed (in a topic given with cleanup=compact),
+`recreate` deletes the topic and creates it again, with another topic id and empty logs.
 """
 
 import re
@@ -36,7 +43,7 @@ COMMANDS: dict[str, Form] = {
     "given": Form(
         "given isr=A,B kafka=VERSION [min_insync_replicas=N] [unclean=yes|no] [inter_broker=V] "
         "[controller=zookeeper|kraft] [elr=on|off] [isr_changes=wait] [versions=A:V,B:V] "
-        "[assigned=A,B]",
+        "[assigned=A,B] [cleanup=compact|delete]",
         0,
         0,
         {
@@ -48,10 +55,11 @@ COMMANDS: dict[str, Form] = {
             "isr_changes": "word",
             "versions": "list",
             "assigned": "list",
+            "cleanup": "word",
         },
     ),
     "produce": Form(
-        "produce BROKER RECORD[*COUNT] [acks=0|1|all] [producer=P] [producer_epoch=N] "
+        "produce BROKER RECORD[*COUNT] [acks=0|1|N|all] [producer=P] [producer_epoch=N] "
         "[sequence=N] [transaction=T]",
         2,
         2,
@@ -65,26 +73,35 @@ COMMANDS: dict[str, Form] = {
     ),
     "end": Form("end BROKER TRANSACTION outcome=commit|abort", 2, 2, {"outcome": "word"}),
     "consume": Form(
-        "consume BROKER offset=N [isolation=read_committed]",
+        "consume BROKER offset=N [isolation=read_committed] [last_epoch=N] [near=B]",
         1,
         1,
-        {"offset": "number", "isolation": "word"},
+        {"offset": "number", "isolation": "word", "last_epoch": "number", "near": "word"},
     ),
+    "latest": Form("latest BROKER", 1, 1),
+    "compact": Form("compact BROKER offsets=N,N", 1, 1, {"offsets": "list"}),
     "delete_records": Form("delete_records [before=N]", 0, 0, {"before": "number"}),
     "fetch": Form(
-        "fetch BROKER [offset=N] [max=N] [response=lost|delayed] [at_once=yes]",
+        "fetch BROKER [offset=N] [max=N] [response=lost|delayed] [at_once=yes] [request=delayed]",
         1,
         1,
-        {"offset": "number", "max": "number", "response": "word", "at_once": "switch"},
+        {
+            "offset": "number",
+            "max": "number",
+            "response": "word",
+            "at_once": "switch",
+            "request": "word",
+        },
     ),
+    "arrive": Form("arrive BROKER", 1, 1),
     "receive": Form("receive BROKER", 1, 1),
     "truncate": Form("truncate BROKER", 1, 1),
     "stop": Form("stop BROKER", 1, 1),
     "crash": Form(
-        "crash BROKER kind=process|power|disk [to=N] [checkpoint=N]",
+        "crash BROKER kind=process|power|disk [to=N] [checkpoint=N] [epochs=lost]",
         1,
         1,
-        {"kind": "word", "to": "number", "checkpoint": "number"},
+        {"kind": "word", "to": "number", "checkpoint": "number", "epochs": "word"},
     ),
     "start": Form("start BROKER [deliver=no]", 1, 1, {"deliver": "switch"}),
     "restart": Form(
@@ -105,10 +122,19 @@ COMMANDS: dict[str, Form] = {
         {"epoch": "number", "isr": "list", "deliver": "list", "cause": "word"},
     ),
     "rebalance": Form("rebalance [percentage=N]", 0, 0, {"percentage": "number"}),
-    "reassign": Form("reassign to=A,B", 0, 0, {"to": "list"}),
+    "reassign": Form("reassign to=A,B [deliver=A,B]", 0, 0, {"to": "list", "deliver": "list"}),
+    "recreate": Form("recreate", 0, 0),
     "fence": Form("fence BROKER", 1, 1),
     "unfence": Form("unfence BROKER", 1, 1),
-    "deliver": Form("deliver BROKER", 1, 1),
+    "drain": Form("drain BROKER", 1, 1),
+    "depose": Form("depose", 0, 0),
+    "deliver": Form("deliver BROKER [late=N]", 1, 1, {"late": "number"}),
+    "propose": Form(
+        "propose BROKER isr=A,B [epoch=N] [partition_epoch=N] [recovering=yes]",
+        1,
+        1,
+        {"isr": "list", "epoch": "number", "partition_epoch": "number", "recovering": "switch"},
+    ),
     "isr": Form(
         "isr [remove=A] [add=B], isr check, isr commit, or isr refuse [error=CODE]",
         0,

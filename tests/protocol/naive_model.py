@@ -186,6 +186,8 @@ class NaiveModel:
         r.cache = []
         if self.since("2.4.1", "2.5.0"):
             r.mark = offset
+        elif self.v >= (2, 4):
+            r.mark = min(r.mark, offset)
 
     def raise_start(self, r: Replica, offset: int) -> None:
         if offset <= r.start:
@@ -193,9 +195,14 @@ class NaiveModel:
         for old in [o for o in r.records if o < offset]:
             del r.records[old]
         r.start = offset
-        gone = [e for e in r.cache if e[1] <= offset]
-        if gone:
-            r.cache = [(gone[-1][0], offset)] + [e for e in r.cache if e[1] > offset]
+        self.forget_epochs(r)
+
+    def forget_epochs(self, r: Replica) -> None:
+        """Epochs that end before the log starts go; the one that reaches across begins there."""
+        gone = [e for e in r.cache if e[1] < r.start]
+        r.cache = [e for e in r.cache if e[1] >= r.start]
+        if gone and all(s > r.start for _, s in r.cache):
+            r.cache.insert(0, (gone[-1][0], r.start))
 
     # Leaders.
 
@@ -396,6 +403,7 @@ class NaiveModel:
             leader.wish = isr
         elif leader.version_of_partition == self.partition_epoch:
             self.write_isr(leader, isr)
+            self.move_mark(leader)
 
     def write_isr(self, leader: Replica, isr: set[str]) -> None:
         self.isr = [n for n in self.names if n in isr]
@@ -418,8 +426,11 @@ class NaiveModel:
             return
         if leader.version_of_partition != self.partition_epoch:
             return
-        fenced = set(self.names) - self.active
-        if self.v >= (3, 3) and isr & fenced:
+        unfit = set(self.names) - self.active
+        if self.kraft and self.v >= (3, 5):
+            lives = {n: k["life"] for n, k in leader.known.items() if k["life"] is not None}
+            unfit |= {n for n, life in lives.items() if life != self.replicas[n].life}
+        if self.v >= (3, 3) and isr & unfit:
             leader.wish = None
             return
         if self.kraft:
@@ -564,6 +575,7 @@ class NaiveModel:
                 if not r.cache or leader_epoch > r.cache[-1][0]:
                     r.cache.append((leader_epoch, offset))
         r.cache = [(e, s) for e, s in r.cache if s < r.end] if self.epochs else []
+        self.forget_epochs(r)
         r.mark = min(r.mark_on_disk, r.end)
         if self.v >= (2, 4):
             r.mark = max(r.mark, r.start)

@@ -15,7 +15,7 @@ from replication.evidence.importer import import_evidence
 from replication.protocol import events as ev
 from replication.protocol.bounded import identity_of
 from replication.protocol.fold import apply, new_state
-from replication.protocol.leader_epoch_cache import end_offset_for_epoch, latest_epoch
+from replication.protocol.leader_epoch_cache import as_asked, end_offset_for_epoch, latest_epoch
 from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
 from replication.protocol.rules.high_watermark_of_leader import (
     RemoteReplica,
@@ -264,7 +264,8 @@ class Prediction:
             return None
         cache = tuple(follower.epoch_entries)
         end = leader.log.log_end_offset
-        answer = end_offset_for_epoch(tuple(leader.epoch_entries), latest_epoch(cache), end, b)
+        entries = tuple(leader.epoch_entries)
+        answer = as_asked(end_offset_for_epoch(entries, latest_epoch(cache), end, b), b)
         own_end, mark = known.log_end_offset, known.high_watermark
         if b.truncation == "truncate_to_leader_end_offset":
             cut = truncate_to_leader_end_offset(None, answer.end_offset, own_end, mark)
@@ -278,15 +279,7 @@ class Prediction:
             RemoteReplica(
                 end,
                 r in leader.isr,
-                r in leader.isr,
-                is_caught_up(
-                    end,
-                    leader.log_end_offset,
-                    memory.last_caught_up_ms,
-                    self.now,
-                    b.replica_lag_time_max_ms,
-                    b,
-                ),
+                is_caught_up(memory.last_caught_up_ms, self.now, b.replica_lag_time_max_ms),
                 r not in self.out,
             )
             for r, (end, memory) in leader.followers.items()

@@ -39,4 +39,4 @@ def test_what_is_called_equivalent_exists(every: list[Mutant]) -> None:
 def test_a_mutant_is_caught(every: list[Mutant]) -> None:
     shifted = next(m for m in every if m.key.startswith("produce_admission: isr_size <"))
 
-    assert caught_by(shifted) == "unit tests"
+    assert caught_by(shifted) == "scenarios"

@@ -52,7 +52,12 @@ def test_when_to_truncate(
     due: dict[str, bool],
 ) -> None:
     for release, expected in due.items():
-        actual = when_to_truncate(known, known_in, leader, leader_epoch, behaviour(release))
+        actual = when_to_truncate(
+            None if known is None or known_in is None else (known, known_in),
+            leader,
+            leader_epoch,
+            behaviour(release),
+        )
 
         assert actual is expected, f"{what} under {release}"
 
@@ -128,8 +133,8 @@ def test_because_names_what_decided() -> None:
 
 
 def test_truncation_effect_on_the_high_watermark() -> None:
-    old = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.3.1"))
-    new = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.4.0"))
+    old = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.3.1"), first_segment_offset=0)
+    new = truncation_effect(5, 0, 10, 8, CACHE, behaviour("2.4.0"), first_segment_offset=0)
 
     assert (old.log_end_offset, old.high_watermark) == (5, 8)
     assert (new.log_end_offset, new.high_watermark) == (5, 5)
@@ -141,8 +146,8 @@ def test_truncation_that_cuts_nothing_may_still_drop_an_epoch() -> None:
     cache = (*CACHE, EpochEntry(7, 10))
 
     for at in (10, 11):
-        old = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.0"))
-        new = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.1"))
+        old = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.0"), first_segment_offset=0)
+        new = truncation_effect(at, 0, 10, 8, cache, behaviour("2.6.1"), first_segment_offset=0)
 
         assert old.epoch_entries == cache
         assert new.epoch_entries == CACHE
@@ -150,19 +155,21 @@ def test_truncation_that_cuts_nothing_may_still_drop_an_epoch() -> None:
 
 
 def test_truncation_below_the_first_segment_empties_the_log() -> None:
-    new = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.1"))
-    old = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.0"))
+    new = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.1"), first_segment_offset=5)
+    old = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.0"), first_segment_offset=5)
     inside = truncation_effect(3, 5, 10, 8, CACHE, behaviour("2.4.1"), first_segment_offset=0)
-    at_base = truncation_effect(5, 5, 10, 8, CACHE, behaviour("2.4.1"))
+    at_base = truncation_effect(5, 5, 10, 8, CACHE, behaviour("2.4.1"), first_segment_offset=5)
 
     assert (new.log_start_offset, new.log_end_offset, new.high_watermark) == (3, 3, 3)
     assert new.emptied
     assert new.epoch_entries == ()
-    assert old.high_watermark == 8
+    assert old.high_watermark == 3
     assert (inside.log_start_offset, inside.log_end_offset, inside.emptied) == (3, 3, False)
     assert inside.epoch_entries == CACHE[:1]
     assert not at_base.emptied
     assert emptied_at(7, 2, behaviour("2.4.1")).high_watermark == 7
+    assert emptied_at(7, 2, behaviour("2.4.0")).high_watermark == 2
+    assert emptied_at(3, 8, behaviour("2.3.1")).high_watermark == 8
 
 
 # what, own end, leader start, leader end, unclean, by release
@@ -185,7 +192,7 @@ def test_out_of_range_reset(
 
 
 def test_start_up_after_a_clean_stop_changes_nothing() -> None:
-    found = start_up_recovery(OnDisk(10, 0, None, 8, CACHE), behaviour("3.9.1"))
+    found = start_up_recovery(OnDisk(10, 0, 0, 8, CACHE), behaviour("3.9.1"))
 
     assert (found.log_start_offset, found.log_end_offset, found.high_watermark) == (0, 10, 8)
     assert found.epoch_entries == CACHE
@@ -194,22 +201,22 @@ def test_start_up_after_a_clean_stop_changes_nothing() -> None:
 def test_start_up_clamps_the_high_watermark() -> None:
     old, new = behaviour("2.3.1"), behaviour("2.4.0")
 
-    assert start_up_recovery(OnDisk(5, 0, None, 8), new).high_watermark == 5
+    assert start_up_recovery(OnDisk(5, 0, 0, 8), new).high_watermark == 5
     assert start_up_recovery(OnDisk(5), new).high_watermark == 0
-    assert start_up_recovery(OnDisk(9, 4, None, 1), old).high_watermark == 1
-    assert start_up_recovery(OnDisk(9, 4, None, 1), new).high_watermark == 4
+    assert start_up_recovery(OnDisk(9, 4, 4, 1), old).high_watermark == 1
+    assert start_up_recovery(OnDisk(9, 4, 4, 1), new).high_watermark == 4
 
 
 def test_start_up_restores_epochs_from_batches_and_cuts_the_cache() -> None:
     stamped = (EpochEntry(0, 0), EpochEntry(2, 6), EpochEntry(7, 9))
-    found = start_up_recovery(OnDisk(10, 0, None, 0, CACHE, stamped), behaviour("3.9.1"))
+    found = start_up_recovery(OnDisk(10, 0, 0, 0, CACHE, stamped), behaviour("3.9.1"))
 
     assert found.epoch_entries == (*CACHE, EpochEntry(7, 9))
-    short = start_up_recovery(OnDisk(8, 0, None, 0, CACHE), behaviour("3.9.1"))
+    short = start_up_recovery(OnDisk(8, 0, 0, 0, CACHE), behaviour("3.9.1"))
     assert short.epoch_entries == CACHE[:2]
-    same = start_up_recovery(OnDisk(10, 0, None, 0, (), stamped), behaviour("3.9.1"))
+    same = start_up_recovery(OnDisk(10, 0, 0, 0, (), stamped), behaviour("3.9.1"))
     assert same.epoch_entries == stamped
-    assert start_up_recovery(OnDisk(10, 0, None, 0, CACHE), behaviour("0.10.2")).epoch_entries == ()
+    assert start_up_recovery(OnDisk(10, 0, 0, 0, CACHE), behaviour("0.10.2")).epoch_entries == ()
 
 
 def test_start_up_with_a_log_start_checkpoint() -> None:

@@ -148,8 +148,7 @@ def high_watermark_waits_for_min_insync(before: Node, after: Node) -> bool:
     least = min(world.min_insync_replicas, len(world.assigned_replicas))
     for b in world.brokers.values():
         old = before.machine.world.brokers[b.replica]
-        members = max(len(b.isr), len(old.isr))
-        if _leads_on(old, b) and b.high_watermark > old.high_watermark and members < least:
+        if _leads_on(old, b) and b.high_watermark > old.high_watermark and len(b.isr) < least:
             return False
     return True
 

@@ -13,11 +13,11 @@ def acknowledge(
 ) -> str:
     """Decides the answer for records that end at end_offset: its code, or "pending", or "none".
 
-    acks: "0", "1", "all", or in 0.8 a larger number, for which replicas_at_end (leader included)
-    counts replicas at or past end_offset. leads: whether the broker has led ever since, in
-    whatever epochs: one that leads on in a higher epoch keeps its waiting producers.
+    acks: "0", "all", or how many replicas shall hold them: "1", in 0.8 also more. replicas_at_end
+    counts those at or past end_offset, the leader included. leads: whether the broker has led ever
+    since, in whatever epochs: one that leads on in a higher epoch keeps its waiting producers.
 
-    Shown by not_enough_replicas_after_append.txt.
+    Shown by acks_of_producers.txt and not_enough_replicas_after_append.txt.
 
     Versions: all; numbers above 1 only in 0.8.
     Followed: nothing. Gave way to: nothing. Committed and acknowledged differ in both directions:
@@ -28,8 +28,6 @@ def acknowledge(
     """
     if acks == "0":
         return "none"
-    if acks == "1":
-        return "NONE"
     if not leads:
         return "NOT_LEADER_OR_FOLLOWER"
     if acks != "all":

@@ -6,8 +6,9 @@ def broker_registration(
 ) -> bool:
     """Decides whether the controller treats a broker as back from an unclean shutdown.
 
-    previous_broker_epoch: the controller's for its last life, None for a first registration.
-    clean_shutdown_broker_epoch: what the broker read from its clean-shutdown file, None if absent.
+    previous_broker_epoch: the controller's for its last life, None for a first registration, after
+    which nothing can follow: no ISR and no ELR names such a broker. clean_shutdown_broker_epoch:
+    what the broker read from its clean-shutdown file, None if absent.
 
     Versions: with eligible leader replicas (4.0-IV1). An unclean broker leaves all ISRs and ELRs,
     and partitions it led are elected anew.
@@ -16,6 +17,4 @@ def broker_registration(
     Leaves unchanged: the broker's logs.
     Unknown: nothing.
     """
-    if previous_broker_epoch is None:
-        return False
     return clean_shutdown_broker_epoch != previous_broker_epoch

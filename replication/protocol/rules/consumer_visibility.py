@@ -14,7 +14,7 @@ def consumer_visibility(
 ) -> tuple[int, int] | str:
     """Decides the readable range [first, end), empty allowed, or the error, on the replica read.
 
-    Shown by kip_392_follower_read.txt.
+    Shown by kip_392_follower_read.txt and consumer_boundaries.txt.
 
     Versions: read_committed from 0.11; on a follower from 2.4 (KIP-392), by the follower's own
     high watermark, which trails the leader's by up to a fetch round.
@@ -50,7 +50,10 @@ def latest_offset_available(
 def consumer_was_truncated(
     position: int, last_epoch: int, answer_epoch: int | None, answer_end_offset: int | None
 ) -> bool:
-    """Whether a KIP-320 consumer sees, from OffsetsForLeaderEpoch, that its log was truncated."""
+    """Whether a KIP-320 consumer sees, from OffsetsForLeaderEpoch, that its log was truncated.
+
+    An answer without an end offset says so too: nobody who knew that epoch leads any more.
+    """
     if answer_end_offset is None:
-        return False
+        return True
     return answer_end_offset < position or answer_epoch != last_epoch

@@ -6,16 +6,16 @@ def controller_fencing(
     known_controller_epoch: int,
     leader_epoch: int,
     known_leader_epoch: int | None,
-    partition_epoch: int | None = None,
-    known_partition_epoch: int | None = None,
+    partition_epoch: int,
+    known_partition_epoch: int,
 ) -> str:
     """Decides: apply, stale_controller, stale_leader_epoch, stale_partition_epoch or repeated.
 
-    Shown by zombie_leader.txt.
+    Shown by late_notifications.txt and zombie_leader.txt.
 
     Versions: the controller epoch fences a deposed ZooKeeper controller's requests; in KRaft the
     metadata log does, so both arguments are equal. The partition epoch is held against the known
-    one in newer code; None skips it.
+    one in newer code; known_leader_epoch is None after a start, and nothing else is known then.
     Followed: nothing. Gave way to: nothing. A broker that gets no notification stays what it was:
     a zombie leader goes on writing in its old epoch.
     Leaves unchanged: everything, unless the answer is apply.
@@ -27,8 +27,6 @@ def controller_fencing(
         return "apply"
     if leader_epoch < known_leader_epoch:
         return "stale_leader_epoch"
-    if partition_epoch is None or known_partition_epoch is None:
-        return "repeated"
     if partition_epoch < known_partition_epoch:
         return "stale_partition_epoch"
     return "repeated" if partition_epoch == known_partition_epoch else "apply"

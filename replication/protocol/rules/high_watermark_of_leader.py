@@ -10,14 +10,13 @@ from replication.protocol.versions import Behaviour
 class RemoteReplica:
     """A follower as its leader sees it.
 
-    log_end_offset: None until its first fetch in this leadership. caught_up: by is_caught_up.
-    eligible: it may join the ISR (KRaft: unfenced, not stopping, broker epoch known; ZooKeeper:
-    alive).
+    log_end_offset: None until its first fetch in this leadership. member: of the maximal ISR, which
+    is the ISR where no change is in flight. caught_up: by is_caught_up. eligible: it may join the
+    ISR (KRaft: unfenced, not stopping, broker epoch known; ZooKeeper: alive).
     """
 
     log_end_offset: int | None
-    in_isr: bool
-    in_maximal_isr: bool
+    member: bool
     caught_up: bool
     eligible: bool = True
 
@@ -35,8 +34,9 @@ def high_watermark_of_leader(
     isr_size counts the committed ISR, leader included; min_insync_replicas is the effective one.
 
     Versions: the ISR alone up to 0.10.1; with every assigned replica that is caught up from
-    0.10.2 (KAFKA-4485); the maximal ISR from 2.7-IV2 (KIP-497); only outsiders that may join from
-    3.6 (KAFKA-15021); standing below min.insync.replicas from 3.7 (KAFKA-15583).
+    0.10.2 (KAFKA-4485); the maximal ISR from 2.7-IV2 (KIP-497; before, no change is ever in
+    flight); only outsiders that may join from 3.6 (KAFKA-15021); standing below
+    min.insync.replicas from 3.7 (KAFKA-15583).
     Followed: waiting for all replicas. Gave way to: nothing; each form is still here, since one
     acks=1 record below min.insync.replicas is committed up to 3.6 and is not from 3.7
     (high_watermark_below_min_insync.txt).
@@ -60,8 +60,7 @@ def high_watermark_of_leader(
 
 
 def _awaited(follower: RemoteReplica, behaviour: Behaviour) -> bool:
-    member = follower.in_maximal_isr if behaviour.has("maximal_isr") else follower.in_isr
-    if member:
+    if follower.member:
         return True
     if not behaviour.has("high_watermark_counts_caught_up_outsiders"):
         return False

@@ -10,16 +10,14 @@ def isr_expand(
     behaviour: Behaviour,
     *,
     active: bool = True,
-    broker_epoch_matches: bool = True,
 ) -> bool:
     """Decides at a fetch of an assigned replica outside the ISR whether the leader proposes it.
 
-    active: unfenced and not in controlled shutdown. broker_epoch_matches: the fetch comes from the
-    registered life of that broker.
+    active: unfenced and not in controlled shutdown.
 
     Versions: log end at the high watermark; from 2.0.1 also at the leader epoch's start
-    (KAFKA-7128); in KRaft from 3.3-IV3 active (KIP-841), from 3.5-IV1 of the registered broker
-    epoch (KIP-903).
+    (KAFKA-7128); in KRaft from 3.3-IV3 active (KIP-841). That the fetch is of the broker's present
+    life (KIP-903) is asked before, by fetch_admission, and after, by isr_commit.
     Followed: the high watermark alone. Gave way to: the epoch start, because a new leader's high
     watermark lags behind what was committed (s07_early_isr_join.txt).
     Leaves unchanged: the ISR until isr_commit; the high watermark.
@@ -33,6 +31,4 @@ def isr_expand(
     ):
         return False
     kraft = behaviour.controller == "kraft"
-    if kraft and behaviour.has("isr_needs_unfenced_broker") and not active:
-        return False
-    return not (kraft and behaviour.has("isr_needs_broker_epoch") and not broker_epoch_matches)
+    return not (kraft and behaviour.has("isr_needs_unfenced_broker") and not active)

@@ -45,18 +45,10 @@ def last_caught_up(
     return FetchMemory(caught_up, now_ms, max(log_end_offset, remembered or 0))
 
 
-def is_caught_up(
-    log_end_offset: int | None,
-    leader_log_end_offset: int,
-    last_caught_up_ms: int,
-    now_ms: int,
-    replica_lag_time_max_ms: int,
-    behaviour: Behaviour,
-) -> bool:
-    """Whether a replica counts as caught up for the leader's high watermark (see there)."""
-    if (
-        behaviour.has("high_watermark_counts_eligible_only")
-        and log_end_offset == leader_log_end_offset
-    ):
-        return True
+def is_caught_up(last_caught_up_ms: int, now_ms: int, replica_lag_time_max_ms: int) -> bool:
+    """Whether a replica counts as caught up for the leader's high watermark (see there).
+
+    From 3.6 one whose log ends with the leader's counts however long ago that was seen: such a
+    replica holds back no high watermark, so that makes no difference here.
+    """
     return now_ms - last_caught_up_ms <= replica_lag_time_max_ms

@@ -10,7 +10,6 @@ class Transaction:
 
     first_offset: int
     end_marker_offset: int | None
-    aborted: bool = False
 
 
 def last_stable_offset(high_watermark: int, transactions: Iterable[Transaction]) -> int:
@@ -32,9 +31,3 @@ def last_stable_offset(high_watermark: int, transactions: Iterable[Transaction])
         if t.end_marker_offset is None or t.end_marker_offset >= high_watermark
     ]
     return min([high_watermark, *unstable])
-
-
-def aborted_ranges(transactions: Iterable[Transaction]) -> tuple[tuple[int, int], ...]:
-    """The offset ranges [first, end marker) of aborted transactions, in offset order."""
-    done = (t for t in transactions if t.aborted and t.end_marker_offset is not None)
-    return tuple(sorted((t.first_offset, t.end_marker_offset or 0) for t in done))

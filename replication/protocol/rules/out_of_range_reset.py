@@ -28,7 +28,7 @@ def out_of_range_reset(
     Versions: a follower ahead of its leader truncates; up to 2.0.0 with unclean election disabled
     for the topic it halts its broker instead (KAFKA-7414).
     Followed: halting. Gave way to: truncating. Neither compares epochs, so offsets below the
-    leader's end may keep differing (s09_unclean_election.txt).
+    leader's end may keep differing (s09_unclean_election.txt, out_of_range_boundaries.txt).
     Leaves unchanged: records below the offset.
     Unknown: nothing.
     """
@@ -38,4 +38,4 @@ def out_of_range_reset(
         return Reset("truncate", leader_log_end_offset)
     if leader_log_start_offset > log_end_offset:
         return Reset("restart_at", leader_log_start_offset)
-    return Reset("keep", max(leader_log_start_offset, log_end_offset))
+    return Reset("keep", log_end_offset)

@@ -12,8 +12,8 @@ def preferred_leader_imbalance(
     """Decides which partitions get a preferred election for a broker, in the order given.
 
     leaders and assignments are keyed by partition; a partition's preferred leader is the head of
-    its assignment. Empty while at most the allowed percentage of the broker's preferred
-    partitions is led by others.
+    its assignment, which is never empty. The answer is empty while at most the allowed percentage
+    of the broker's preferred partitions is led by others.
 
     Shown by leader_imbalance.txt.
 
@@ -24,7 +24,7 @@ def preferred_leader_imbalance(
     election rules refuse them.
     Unknown: nothing.
     """
-    preferred = [p for p, replicas in assignments.items() if replicas and replicas[0] == broker]
+    preferred = [p for p, replicas in assignments.items() if replicas[0] == broker]
     elsewhere = tuple(p for p in preferred if leaders.get(p) != broker)
     if 100 * len(elsewhere) > leader_imbalance_per_broker_percentage * len(preferred):
         return elsewhere

@@ -5,17 +5,17 @@ def producer_sequence(
     producer_epoch: int,
     first_sequence: int,
     last_sequence: int,
-    known_epoch: int | None,
-    known_last_sequence: int | None,
+    known: tuple[int, int] | None,
     *,
     recent: frozenset[tuple[int, int]] = frozenset(),
 ) -> str:
     """Decides append, duplicate, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_PRODUCER_EPOCH.
 
+    known: the producer epoch and last sequence of the newest batch in the log, None without one.
     recent: (first, last) sequences of the producer's last five batches. A duplicate is answered
     with its first append's offset and not written again.
 
-    Shown by producer_retry.txt.
+    Shown by producer_retry.txt and producer_sequence_boundaries.txt.
 
     Versions: idempotence from 0.11 (KIP-98), the default from 3.0 (KIP-679). Sequences wrap after
     2^31 - 1.
@@ -24,10 +24,11 @@ def producer_sequence(
     Leaves unchanged: the log, unless the answer is append.
     Unknown: nothing.
     """
-    if known_epoch is not None and producer_epoch < known_epoch:
-        return "INVALID_PRODUCER_EPOCH"
-    if known_epoch is None or known_last_sequence is None:
+    if known is None:
         return "append"
+    known_epoch, known_last_sequence = known
+    if producer_epoch < known_epoch:
+        return "INVALID_PRODUCER_EPOCH"
     if producer_epoch > known_epoch:
         return "append" if first_sequence == 0 else "OUT_OF_ORDER_SEQUENCE_NUMBER"
     if (first_sequence, last_sequence) in recent:

@@ -15,13 +15,13 @@ class OnDisk:
     """What a start finds. log_end_offset: of the last valid batch; high_watermark: checkpointed.
 
     batch_epochs: epochs as the re-scanned batches are stamped (empty after a clean stop).
-    log_start_offset: the checkpointed one, None if there is none. first_segment_offset: the base
-    of the oldest segment.
+    first_segment_offset: the base of the oldest segment. log_start_offset: the checkpointed one,
+    where there is none that base.
     """
 
     log_end_offset: int
     first_segment_offset: int = 0
-    log_start_offset: int | None = None
+    log_start_offset: int = 0
     high_watermark: int | None = None
     epoch_entries: EpochCache = ()
     batch_epochs: EpochCache = ()
@@ -41,7 +41,7 @@ class Recovered:
 def start_up_recovery(disk: OnDisk, behaviour: Behaviour) -> Recovered:
     """Decides log bounds, high watermark and epoch cache at start-up.
 
-    Shown by jira_1647_high_watermark_lost.txt.
+    Shown by jira_1647_high_watermark_lost.txt and log_start_boundaries.txt.
 
     Versions: epochs from 0.11; the high watermark is kept at or above the log start from 2.4.
     Followed: nothing. Gave way to: nothing. The checkpointed high watermark is up to
@@ -55,12 +55,10 @@ def start_up_recovery(disk: OnDisk, behaviour: Behaviour) -> Recovered:
     for entry in disk.batch_epochs:
         if not entries or entry.leader_epoch > entries[-1].leader_epoch:
             entries = (*entries, entry)
-    start = disk.first_segment_offset
+    start = max(disk.first_segment_offset, disk.log_start_offset)
     end = disk.log_end_offset
     entries = truncate_from_end(entries, end)
-    if disk.log_start_offset is not None:
-        start = max(start, disk.log_start_offset)
-        entries = truncate_from_start(entries, disk.log_start_offset)
+    entries = truncate_from_start(entries, disk.log_start_offset)
     emptied = end < start
     if emptied:
         end, entries = start, ()

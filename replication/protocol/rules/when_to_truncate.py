@@ -4,15 +4,12 @@ from replication.protocol.versions import Behaviour
 
 
 def when_to_truncate(
-    known_leader: int | None,
-    known_leader_epoch: int | None,
-    leader: int,
-    leader_epoch: int,
-    behaviour: Behaviour,
+    known: tuple[int, int] | None, leader: int, leader_epoch: int, behaviour: Behaviour
 ) -> bool:
     """Decides at a notification of leadership whether truncation is due (again).
 
-    known_leader and known_leader_epoch are None after a start of the broker, or when it led.
+    known: the leader and leader epoch that it followed last, None after a start of the broker, or
+    when it led.
 
     Versions: when the leader is another broker (0.8 to 2.0.0); in 2.0.1 also when an epoch was
     missed (KAFKA-7164); from 2.1 whenever the epoch rises (KIP-320).
@@ -21,8 +18,9 @@ def when_to_truncate(
     Leaves unchanged: the log: what is cut is the truncation rule's answer.
     Unknown: nothing.
     """
-    if known_leader is None or known_leader_epoch is None:
+    if known is None:
         return True
+    known_leader, known_leader_epoch = known
     if behaviour.has("retruncates_on_every_leader_epoch"):
         return leader_epoch > known_leader_epoch
     if leader != known_leader:
