@@ -7,7 +7,7 @@ acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 
 from dataclasses import dataclass, field
 
-from replication.protocol.model import EpochEntry, Span
+from replication.protocol.model import EpochEntry, Span, is_seen
 from replication.protocol.replica_log import ReplicaLog
 
 
@@ -16,7 +16,8 @@ class Replica:
     """One replica as far as events tell. leader: whom it follows; role: leader or follower.
 
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
-    shows its log, so the log has moved on unseen.
+    shows its log, so the log has moved on unseen. partial: only some stretches of the log were
+    seen, and nobody knows where it ends.
     """
 
     replica: int
@@ -41,6 +42,13 @@ class Replica:
     term_occurrence: int = 0
     checkpointed: tuple[int | None, int] | None = None
     promised_below: tuple[tuple[int, int] | None, int] | None = None
+    partial: bool = False
+
+    def shows(self, offset: int) -> bool:
+        """Whether what stands at the offset was seen; only a part of a log leaves that open."""
+        if not self.partial or offset < self.log.log_start_offset:
+            return True
+        return any(s.first_offset <= offset < s.end_offset and is_seen(s) for s in self.log.spans)
 
 
 @dataclass(slots=True)

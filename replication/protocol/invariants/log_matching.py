@@ -3,7 +3,7 @@
 What the next truncation removes is pending, no violation. ISR membership does not matter.
 """
 
-from replication.protocol.divergence import Divergence, incomparable
+from replication.protocol.divergence import Divergence, incomparable, unseen_ends
 from replication.protocol.verdict import Finding, Step, Verdict, holds, unknown, violated
 from replication.protocol.view import View, uncaptured
 
@@ -56,10 +56,27 @@ def judge(view: View) -> Verdict:
             f"nothing tells records of replicas {a} and {b} apart at offsets {first}..{end - 1}",
             [f"the log directory of broker {r} as it is now" for r in (a, b)],
         )
+    unseen = unseen_ends(view.state, view.ref)
+    if unseen is not None:
+        part, other, offset = unseen
+        return unknown(
+            NAME,
+            f"of replica {part}'s log only a part was dumped: from offset {offset} on nothing "
+            f"compares it with replica {other}'s",
+            [f"the log directory of broker {part}, or kafka-log-dirs beside a dump of it all"],
+        )
     unsure = [d for d in view.divergences if d.unsure]
     if unsure:
         d = unsure[0]
         what = "the Kafka version" if view.ref.replica is not None else "the leader's log"
+        in_part = sorted(r.replica for r in known if r.partial)
+        if in_part:
+            return unknown(
+                NAME,
+                f"replicas {d.a} and {d.b} differ at offsets {d.first_offset}..{d.end_offset - 1}, "
+                "and whether the next truncation mends it depends on what a dump does not show",
+                [f"the log directory of broker {r}" for r in in_part],
+            )
         return unknown(
             NAME,
             f"replicas {d.a} and {d.b} differ at offsets {d.first_offset}..{d.end_offset - 1}, and "
@@ -69,6 +86,12 @@ def judge(view: View) -> Verdict:
             else ["the controller's history (metadata log or state-change.log)"],
         )
     pending = [d for d in view.divergences if d.status == "pending"]
+    if pending and view.gaps.later:
+        return unknown(
+            NAME,
+            f"which leader will mend what differs is not known: {view.gaps.later} is missing",
+            [view.gaps.later],
+        )
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
     return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
