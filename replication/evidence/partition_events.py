@@ -225,17 +225,13 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
 def _earliest(steps: list[_Step], dump: DumpedDirectory) -> int:
     """Before which of the broker's steps a dump stands, which tells no time: as early as can be.
 
-    So whatever was cut later is cut from it too. It cannot be from before the log was created, nor
-    from before its newest leader epoch and what that epoch's leader made the broker cut, nor, while
-    nothing was cut, from before the log was last known to be shorter.
+    So whatever was cut later is cut from it too. It cannot be from before the broker's first step,
+    where the lines begin with the topic, nor from before its newest leader epoch and what the
+    broker cut for that, nor, while nothing was cut, from before the log was known to be shorter.
     """
     end = dump.log_end_offset or 0
-    position = next((i + 1 for i, s in enumerate(steps) if s[0] == "log_created"), 0)
-    epochs = [getattr(fact, "leader_epoch", None) for _, fact, _, _ in steps]
-    if dump.latest_epoch >= 0 and any(e is not None for e in epochs):
-        newer = [i for i, e in enumerate(epochs) if e is not None and e >= dump.latest_epoch]
-        position = max(position, newer[0] + 1 if newer else len(steps))
-    begins = position > 0 and epochs[position - 1] is not None
+    position = _first_possible(steps, dump.latest_epoch)
+    begins = position > 0
     for index in range(position, len(steps)):
         fact = steps[index][1]
         if isinstance(fact, ev.Truncated):
@@ -252,6 +248,29 @@ def _earliest(steps: list[_Step], dump: DumpedDirectory) -> int:
             position = index + 1 if begins else position
             if known is not None and known >= end:
                 break  # From here on it may always have been shorter again.
+    return position
+
+
+def _first_possible(steps: list[_Step], latest_epoch: int) -> int:
+    """Behind which step a log must have been seen to hold records, the newest of latest_epoch.
+
+    Lines that begin later than the topic say nothing of what was before them. So an epoch's first
+    line counts only behind one of an earlier epoch, or where the log's creation is told.
+    """
+    epochs = [getattr(fact, "leader_epoch", None) for _, fact, _, _ in steps]
+    named = [(i, e) for i, e in enumerate(epochs) if e is not None]
+    position = 0
+    created = next((i for i, (kind, *_) in enumerate(steps) if kind == "log_created"), None)
+    if created is not None and named and named[0][1] == 0:
+        ends = [getattr(fact, "log_end_offset", None) for _, fact, _, _ in steps[:created]]
+        position = 0 if any(ends) else created + 1
+    if latest_epoch < 0 or not named:
+        return position
+    reached = next((i for i, e in named if e >= latest_epoch), None)
+    if reached is None:
+        return len(steps)
+    if position or named[0][1] < latest_epoch:
+        return max(position, reached + 1)
     return position
 
 
