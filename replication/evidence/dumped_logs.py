@@ -1,9 +1,10 @@
 """Logs of replicas as kafka-dump-log printed them, for directories that were not handed over.
 
 A dump shows stretches of one replica's log and nothing else: not what lies before, between and
-after them, no checkpoint, not its broker and no time. Bytes that join say that offsets between two
-batches are not in the log; a segment's name says where it begins. Whether that is all there was,
-only kafka-log-dirs tells, by the size of the whole log.
+after them, no checkpoint, not its broker and no time. Batches count as far as their bytes join
+from the segment's begin: where they do not, lines were lost, and with them perhaps the line that
+names another partition. Bytes that join also say that offsets between two batches are not in the
+log. Whether the segments are all there was, only kafka-log-dirs tells, by the log's size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,8 +36,8 @@ class SegmentDump:
     """One dumped segment: what its batches show, and the lines of the file that show them.
 
     first_offset, end_offset: of the batches, None without one. base_offset: by the file's name.
-    from_begin: the first batch is the first of the file. size: bytes of the file, None where bytes
-    are missing between batches or before them. holes: offsets between batches whose bytes join.
+    size: bytes up to the last batch, None where they cannot be known. holes: offsets that are not
+    in the log.
     """
 
     name: str
@@ -47,7 +48,6 @@ class SegmentDump:
     lines: range
     first_offset: int | None
     end_offset: int | None
-    from_begin: bool
     size: int | None
     holes: tuple[Hole, ...]
     batch_count: int
@@ -59,9 +59,7 @@ class SegmentDump:
     @property
     def begin(self) -> int:
         """The first offset of which something is known."""
-        if self.base_offset is not None and (self.from_begin or self.first_offset is None):
-            return self.base_offset
-        return self.first_offset or 0
+        return (self.first_offset or 0) if self.base_offset is None else self.base_offset
 
     @property
     def end(self) -> int:
@@ -120,17 +118,20 @@ class _Reading:
     max_timestamp: int = -1
     bare_records: bool = False
     has_keys: bool = False
-    backwards: int | None = None
+    in_wrapper: bool = False
     digest: blake2b = field(default_factory=lambda: blake2b(digest_size=16))
 
-    def take(self, batch: RecordBatch, line: int) -> None:
-        joined = batch.position == (self.last.position + self.last.size if self.last else 0)
-        if not joined:
+    def take(self, batch: RecordBatch) -> str | None:
+        """Adds a batch, or says why it and all that follow in this segment do not count."""
+        last = self.last
+        if last is not None and batch.base_offset < last.end_offset:
+            return f"offsets run backwards: {batch.base_offset} after {last.end_offset - 1}"
+        if batch.position != (last.position + last.size if last else 0):
+            if last is None or not self._in_wrapper(last, batch):
+                return f"lines are missing before the batch at byte {batch.position}"
             self.size = None
-        if self.last is not None and batch.base_offset < self.last.end_offset:
-            self.backwards = self.backwards or line
-        elif self.last is not None and joined and batch.base_offset > self.last.end_offset:
-            self.holes.append((self.last.end_offset, batch.base_offset))
+        elif last is not None and batch.base_offset > last.end_offset:
+            self.holes.append((last.end_offset, batch.base_offset))
         self.first = self.first or batch
         self.last = batch
         if self.size is not None:
@@ -140,6 +141,14 @@ class _Reading:
             self.latest_epoch = max(self.latest_epoch, batch.leader_epoch)
         self.max_timestamp = max(self.max_timestamp, batch.max_timestamp or -1)
         self.digest.update(repr(batch).encode())
+        return None
+
+    def _in_wrapper(self, last: RecordBatch, batch: RecordBatch) -> bool:
+        """Whether a message came out of a compressed one, with others at that one's position."""
+        together = batch.magic < 2 and batch.position == last.position
+        following = self.in_wrapper and batch.position > last.position
+        self.in_wrapper = self.in_wrapper or together
+        return together or (following and batch.base_offset == last.end_offset)
 
 
 def read_dumped_segments(path: Path) -> tuple[list[SegmentDump], list[Unreadable], list[str]]:
@@ -151,10 +160,11 @@ def read_dumped_segments(path: Path) -> tuple[list[SegmentDump], list[Unreadable
     open_one: _Reading | None = None
     headless = False
     line = 0
+    stopped_at: int | None = None
 
     def close(until: int) -> None:
         if open_one is not None:
-            found = _closed(open_one, path, until)
+            found = _closed(open_one, path, stopped_at or until)
             if isinstance(found, str):
                 notes.append(f"{path}: {found}")
             else:
@@ -167,11 +177,17 @@ def read_dumped_segments(path: Path) -> tuple[list[SegmentDump], list[Unreadable
         line = item.line
         if isinstance(item, DumpedSegment):
             close(line)
-            open_one = _Reading(item)
+            open_one, stopped_at = _Reading(item), None
         elif open_one is None:
             headless = True
+        elif stopped_at is not None:
+            continue
         elif isinstance(item, DumpedBatch):
-            open_one.take(item.batch, line)
+            why = open_one.take(item.batch)
+            if why is not None:
+                stopped_at = line
+                reason = f"{why}; the rest of {open_one.found.segment} was not used"
+                unreadable.append(Unreadable(str(path), f"line {line}", reason))
         else:
             open_one.bare_records = open_one.bare_records or open_one.count == 0
             open_one.has_keys = open_one.has_keys or item.key is not None
@@ -194,12 +210,9 @@ def _closed(reading: _Reading, path: Path, until: int) -> SegmentDump | str:
             f"{found.segment} was dumped record by record, without leader epochs, and was not "
             "used: dump it without --deep-iteration and --print-data-log too"
         )
-    if reading.backwards is not None:
-        return f"line {reading.backwards}: offsets of {found.segment} run backwards; not used"
     first, last = reading.first, reading.last
-    from_begin = first is not None and first.position == 0
     holes = tuple(reading.holes)
-    if first is not None and from_begin and found.base_offset is not None:
+    if first is not None and found.base_offset is not None:
         if first.base_offset < found.base_offset:
             return f"{found.segment} begins at offset {first.base_offset}: not used"
         if first.base_offset > found.base_offset:
@@ -213,7 +226,6 @@ def _closed(reading: _Reading, path: Path, until: int) -> SegmentDump | str:
         lines=range(found.line, until),
         first_offset=None if first is None else first.base_offset,
         end_offset=None if last is None else last.end_offset,
-        from_begin=from_begin,
         size=reading.size,
         holes=holes,
         batch_count=reading.count,
