@@ -10,7 +10,7 @@ log. Whether the segments are all there was, only kafka-log-dirs tells, by the l
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path, PurePosixPath
 
 from replication.evidence.log_directory import PartitionDirectory
@@ -87,21 +87,32 @@ class DumpedDirectory(PartitionDirectory):
 
     def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
         """Every batch with the file that shows it."""
-        for segment in self.dumped:
-            for item in read_dump_log(segment.path, segment.lines):
-                if isinstance(item, DumpedBatch):
-                    yield segment.path, item.batch
+        for path, item in _items(self.dumped):
+            if isinstance(item, DumpedBatch):
+                yield path, item.batch
 
     def record_keys(self) -> list[RecordIdentity]:
         """Every record of the segments whose keys were printed, in offset order; no digests."""
-        found = {
-            item.offset: item.key
-            for segment in self.dumped
-            if segment.has_keys
-            for item in read_dump_log(segment.path, segment.lines)
-            if isinstance(item, DumpedRecord)
-        }
+        printed = [s for s in self.dumped if s.has_keys]
+        found = {i.offset: i.key for _, i in _items(printed) if isinstance(i, DumpedRecord)}
         return [RecordIdentity(offset, key, 0) for offset, key in sorted(found.items())]
+
+
+def _items(segments: Iterable[SegmentDump]) -> Iterator[tuple[Path, DumpedBatch | DumpedRecord]]:
+    """What the segments' lines show, in their order; neighbours in one file are read in one go."""
+    for path, neighbours in groupby(segments, key=lambda s: s.path):
+        ahead = [s.lines for s in neighbours]
+        while ahead:
+            end = next(
+                (i for i in range(1, len(ahead)) if ahead[i].start < ahead[i - 1].stop), len(ahead)
+            )
+            run, ahead = ahead[:end], ahead[end:]
+            for item in read_dump_log(path, range(run[0].start, run[-1].stop)):
+                if isinstance(item, (DumpedBatch, DumpedRecord)):
+                    while item.line >= run[0].stop:
+                        del run[0]
+                    if item.line >= run[0].start:
+                        yield path, item
 
 
 @dataclass(slots=True)
