@@ -103,7 +103,7 @@ def _clusters_of_nameless(collection: Collection, ids: list[str]) -> dict[str, s
     paths |= {c.path for c in collection.consumptions}
     paths |= {d.path for d in collection.descriptions}
     paths |= {listed.path for listed in collection.log_dirs}
-    paths |= {q.path for q in collection.quorum if isinstance(q, QuorumReplica)}
+    paths |= {q.path for q in collection.quorum if isinstance(q, QuorumReplica) or not q.cluster_id}
     if len(ids) == 1:
         return {ids[0]: paths}
     places: dict[str, list[tuple[str, ...]]] = {}

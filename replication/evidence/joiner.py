@@ -347,7 +347,9 @@ class Joiner:
             q
             for q in self.collection.quorum
             if isinstance(q, QuorumStatus)
-            and (q.cluster_id == self.cluster.cluster_id or not q.cluster_id)
+            and (
+                q.cluster_id == self.cluster.cluster_id if q.cluster_id else q.path in self.nameless
+            )
         ]
         committed = [(q.high_watermark, q.path) for q in statuses if q.high_watermark is not None]
         by_file: dict[str, dict[int, QuorumReplica]] = {}

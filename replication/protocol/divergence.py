@@ -195,8 +195,8 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
 def _rests_on_unknown_high_watermark(
     replica: Replica, leader: Replica, possible: list[Behaviour]
 ) -> bool:
-    """Whether a part of a log, which comes without a checkpoint, would be cut to one."""
-    if replica is leader or not replica.partial or replica.high_watermark is not None:
+    """Whether a log would be cut to a high watermark that nobody knows: dumps come without one."""
+    if replica is leader or replica.high_watermark is not None:
         return False
     if not replica.epoch_entries or not leader.epoch_entries:
         return True

@@ -229,8 +229,9 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
 def _lives_on(state: State, replica: Replica) -> None:
     """The broker acts after what was last seen of its log: only a trace still tells its end."""
     if not state.coverage.get(("replica_trace", replica.replica), (False, None))[0]:
-        # Of a part, nobody knew the end anyway; what is cut from it, the lines tell.
-        replica.stale = replica.captured and not replica.partial
+        # Of a part, nobody knew the end anyway; what is cut from it, the broker's log tells.
+        told = ("broker_log", replica.replica) in state.coverage
+        replica.stale = replica.captured and not (replica.partial and told)
         replica.tail_known = False
 
 

@@ -88,6 +88,23 @@ def test_logs_agree_only_where_both_were_seen(logs: list[ev.Fact], expected: str
     assert verdict(logs, "log_matching") == expected
 
 
+def test_what_is_cut_to_a_high_watermark_that_nobody_knows_may_be_mended() -> None:
+    """Kafka 0.10 cuts a follower to its checkpoint, and a dump comes without one."""
+    old = ev.PartitionDescribed(kafka_version="0.10.2")
+    logs = [whole(2, Span(0, 9, None, 0)), part(1, Span(0, 9, None, 1), ends=True)]
+    assert verdict([old, *logs], "log_matching") == "UNKNOWN"
+    seen = [*logs, ev.HighWatermarkAdvanced(1, 4)]
+    assert verdict([old, *seen], "log_matching") == "VIOLATED"
+
+
+def test_a_part_of_a_broker_that_lived_on_without_a_log_of_it_says_nothing() -> None:
+    shown = [part(2, Span(0, 9, NEW, 0)), acknowledged(0, 9, NEW)]
+    restarted = [shown[0], ev.ReplicaStarted(2), shown[1]]
+    told = [ev.CoverageDeclared("broker_log", 2, False), *restarted]
+    found = [verdict(facts, "acknowledged_records_survive") for facts in (shown, restarted, told)]
+    assert found == ["HOLDS", "UNKNOWN", "HOLDS"]
+
+
 def test_a_loss_that_a_part_does_not_reach_is_undetermined() -> None:
     leader = whole(2, Span(0, 6, OLD, 0), Span(6, 9, NEW, 1))
     for follower, status in [
