@@ -18,10 +18,10 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "dump.txt"
 
 
-def batch(first: int, last: int, position: int, epoch: int = 3, size: int = 100) -> str:
+def batch(first: int, last: int, position: int, leader_epoch: int = 3, size: int = 100) -> str:
     return (
         f"baseOffset: {first} lastOffset: {last} count: {last - first + 1} baseSequence: -1 "
-        f"lastSequence: -1 producerId: -1 producerEpoch: -1 partitionLeaderEpoch: {epoch} "
+        f"lastSequence: -1 producerId: -1 producerEpoch: -1 partitionLeaderEpoch: {leader_epoch} "
         f"isTransactional: false isControl: false position: {position} CreateTime: 5 size: {size} "
         f"magic: 2 compresscodec: none crc: {first} isvalid: true\n"
     )
