@@ -139,6 +139,7 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         misfits = []
         groups = (list(imported.events_of(i)) for i in range(len(imported.partitions)))
     diagnosis = _folded(imported, groups, misfits, keep_events)
+    _print_late_notes(imported)
     if not diagnosis.answer["input"]["events"] - len(misfits):
         if arguments.topic:
             raise Unusable(f"no topic {arguments.topic} in this evidence")
@@ -150,6 +151,13 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
                 else "the event dumps are empty"
             )
     return diagnosis
+
+
+def _print_late_notes(imported: Import) -> None:
+    """What only came to light while the events of the partitions were made."""
+    for _, notes in sorted(imported.late_notes.items()):
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
 
 
 def _imported(arguments: argparse.Namespace) -> Import:
@@ -282,6 +290,7 @@ def _import(arguments: argparse.Namespace) -> int:
         raise Unusable(f"{arguments.out}: {error.strerror}") from None
     for note in imported.collection.notes:
         print(f"note: {note}", file=sys.stderr)
+    _print_late_notes(imported)
     for place in imported.unreadable:
         print(f"unreadable: {place.path} ({place.where}): {place.reason}", file=sys.stderr)
     print(f"{count} events of {len(imported.partitions)} partitions in {arguments.out}")

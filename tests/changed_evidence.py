@@ -15,6 +15,7 @@ from replication.evidence.collection import NoEvidence
 from replication.evidence.digest import write_digest
 from replication.evidence.importer import import_evidence
 from replication.protocol.bounded import FoldedPartition, fold_all
+from tests.dump_text import real_dump
 
 INCIDENTS = Path(__file__).parent / "incidents"
 EXPECTED: dict[str, dict[str, dict[str, Any]]] = json.loads(
@@ -146,6 +147,24 @@ def digests_for_directories(evidence: Path) -> None:
         shutil.rmtree(directory)
 
 
+def dumps_for_directories(incident: str, chosen: list[str]) -> Change:
+    """The chosen brokers' directories replaced by what kafka-dump-log printed of the final ones."""
+
+    def change(evidence: Path) -> None:
+        for node in chosen:
+            _remove([d for d in log_directories(evidence) if d.parent.name == node])
+            text = real_dump(incident, node)
+            if text is not None:
+                (evidence / node / "dump.txt").write_text(text)
+
+    return change
+
+
+def dumped_nodes(incident: str) -> list[str]:
+    """The brokers of whose directories a real dump is kept."""
+    return [node for node in nodes(incident) if real_dump(incident, node) is not None]
+
+
 def _both(first: Change, second: Change) -> Change:
     def change(evidence: Path) -> None:
         first(evidence)
@@ -167,5 +186,10 @@ def removals(incident: str) -> Iterator[tuple[str, Change]]:
     for node in nodes(incident):
         yield node, lambda evidence, node=node: shutil.rmtree(evidence / node)  # type: ignore[misc]
     yield "directories but for digests", digests_for_directories
+    for node in dumped_nodes(incident):
+        yield f"directories of {node} but for a dump", dumps_for_directories(incident, [node])
+    everywhere = dumps_for_directories(incident, nodes(incident))
+    yield "directories but for dumps", everywhere
+    yield "acknowledgement log and directories but for dumps", _both(_acknowledgements, everywhere)
     yield "acknowledgement log and directories", _both(_acknowledgements, _directories)
     yield "acknowledgement log and broker logs", _both(_acknowledgements, _logs)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -27,6 +27,7 @@ from replication.evidence.digest_reader import (
     read_digest,
     restore_cluster_metadata,
 )
+from replication.evidence.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directory import (
     LogDirectory,
@@ -34,9 +35,22 @@ from replication.evidence.log_directory import (
     read_log_directory,
 )
 from replication.evidence.metadata_dump import read_metadata_dump
+from replication.evidence.owners import TRAILING_NUMBER, Owner, Surroundings
 from replication.evidence.packed_facts import PackedLines, Packer
 from replication.evidence.small_files import MetaProperties
-from replication.evidence.tool_output import METADATA_DUMP, tool_output_kind
+from replication.evidence.tool_output import (
+    DUMP_LOG,
+    LOG_DIRS,
+    METADATA_DUMP,
+    METADATA_QUORUM,
+    LogDirectoryError,
+    LogDirectorySize,
+    QuorumReplica,
+    QuorumStatus,
+    read_log_dirs,
+    read_metadata_quorum,
+    tool_output_kind,
+)
 from replication.evidence.topic_descriptions import (
     PartitionDescription,
     TopicDescription,
@@ -56,7 +70,6 @@ PROCESS_KINDS = frozenset(
      "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
      "settings")
 )  # fmt: skip
-TRAILING_NUMBER = re.compile(r"(\d+)$")
 SEGMENT_PARTS = re.compile(
     r"\.(log|index|timeindex|txnindex|snapshot|checkpoint|deleted|swap|cleaned|lock|tmp)$"
 )
@@ -82,13 +95,23 @@ class BrokerDirectory:
 
 
 @dataclass(slots=True)
+class BrokerDump:
+    """Segments that kafka-dump-log printed of one broker's log directories, from one file."""
+
+    broker: int
+    cluster_id: str
+    segments: list[SegmentDump]
+
+
+@dataclass(slots=True)
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
     processes: facts about the process itself, as far as joining needs them. lines: those about
     topic partitions, packed. writers: the brokers that lines name, None for lines that name none,
     by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
-    those of them that stand in lines about partitions.
+    those of them that stand in lines about partitions. homes: (writer, log directory on its
+    machine) where it created logs.
     """
 
     path: str
@@ -101,13 +124,15 @@ class BrokerLog:
     writers: list[int | None] = field(default_factory=list)
     topic_ids: dict[tuple[int | None, str, str], int | None] = field(default_factory=dict)
     in_lines: set[tuple[int | None, str, str]] = field(default_factory=set)
+    homes: set[tuple[int | None, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class Collection:
     """Everything that was found, read.
 
-    found_directories and found_logs: before it is known whose they are.
+    found_directories, found_logs and found_dumps: before it is known whose they are. log_dirs,
+    quorum: what those tools printed.
     """
 
     files: int = 0
@@ -121,10 +146,14 @@ class Collection:
     histories: dict[str, MetadataHistory] = field(default_factory=dict)
     event_dumps: list[Path] = field(default_factory=list)
     metadata_dumps: list[MetadataHistory] = field(default_factory=list)
+    dumps: list[BrokerDump] = field(default_factory=list)
+    log_dirs: list[LogDirectorySize | LogDirectoryError] = field(default_factory=list)
+    quorum: list[QuorumStatus | QuorumReplica] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     found_directories: list[LogDirectory] = field(default_factory=list)
     found_logs: list[BrokerLog] = field(default_factory=list)
+    found_dumps: list[SegmentDump] = field(default_factory=list)
 
     def take(self, reading: "Collection") -> None:
         """Adds what another file gave."""
@@ -168,6 +197,7 @@ def collect(
     if not (
         result.directories
         or result.logs
+        or result.dumps
         or result.event_dumps
         or result.descriptions
         or result.acknowledgement_logs
@@ -177,6 +207,7 @@ def collect(
         raise NoEvidence(
             f"{named}: no evidence of a Kafka cluster found (looked at {result.files} files for "
             "broker logs, log directories, digests, acknowledgement logs, event dumps)"
+            + "".join(f"; {note}" for note in result.notes[:3])
         )
     return result
 
@@ -253,11 +284,20 @@ def read_file(path: Path, facts_folder: Path | None = None) -> Collection:
                 result.consumptions.append(seen)
     elif (output := tool_output_kind(path)) == METADATA_DUMP:
         result.metadata_dumps.append(read_metadata_dump(path))
-    elif output is not None:
-        result.notes.append(
-            f"{path}: output of a Kafka tool ({output}), which tells less than the files it was "
-            "made from and was not used: hand over the log directory or a digest of it"
-        )
+    elif output == DUMP_LOG:
+        result.found_dumps, result.unreadable, result.notes = read_dumped_segments(path)
+    elif output == LOG_DIRS:
+        for listed in read_log_dirs(path):
+            if isinstance(listed, Unreadable):
+                result.unreadable.append(listed)
+            else:
+                result.log_dirs.append(listed)
+    elif output == METADATA_QUORUM:
+        for member in read_metadata_quorum(path):
+            if isinstance(member, Unreadable):
+                result.unreadable.append(member)
+            else:
+                result.quorum.append(member)
     elif is_broker_log(path):
         result.found_logs.append(_read_log(path, facts_folder, result.unreadable))
     elif is_topic_description(path):
@@ -298,10 +338,19 @@ def _read_log(path: Path, facts_folder: Path | None, unreadable: list[Unreadable
                 log.in_lines.add(key)
         if fact.partition is not None:
             packer.add(fact)
+        if fact.kind == "log_created":
+            log.homes.add((fact.broker, _home(fact)))
     log.lines = packer.done()
     log.writers = list(writers)
     log.broker = votes.most_common(1)[0][0] if votes else None
     return log
+
+
+def _home(fact: LogLineFact) -> str:
+    """The log directory in which a log was created; newer lines name the partition's own."""
+    directory = PurePosixPath(str(fact.fields["directory"]))
+    own = directory.name == f"{fact.topic}-{fact.partition}"
+    return str(directory.parent if own else directory)
 
 
 def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
@@ -347,6 +396,47 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread) -> None:
         history = longest_history(histories)
         result.histories[cluster] = history
         result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
+    _attribute_dumps(result, roots)
+
+
+def _attribute_dumps(result: Collection, roots: list[Path]) -> None:
+    """Says of each file with dumped segments which broker it is of."""
+    known = Surroundings([r if r.is_dir() else r.parent for r in roots])
+    for found in result.directories:
+        path = found.directory.path.resolve()
+        known.places += [(p, found.broker, found.cluster_id) for p in (path, path.parent)]
+        known.clusters.add(found.cluster_id)
+        if found.directory.partitions:
+            known.brokers.add(found.broker)
+    for log in result.logs:
+        known.clusters.add(log.cluster_id)
+        for writer in log.writers:
+            broker = writer if writer is not None else log.broker
+            if broker is not None:
+                known.places.append((Path(log.path).parent.resolve(), broker, log.cluster_id))
+                known.brokers.update([broker] if log.homes else [])
+        for writer, home in log.homes:
+            broker = writer if writer is not None else log.broker
+            if broker is not None:
+                known.homes.setdefault(home, set()).add(broker)
+    for history in result.histories.values():
+        known.brokers.update(b.broker for b in history.brokers)
+    for listed in result.log_dirs:
+        known.homes.setdefault(listed.directory, set()).add(listed.broker)
+    by_file: dict[Path, list[SegmentDump]] = {}
+    for segment in result.found_dumps:
+        by_file.setdefault(segment.path, []).append(segment)
+    for path, segments in by_file.items():
+        homes = {str(PurePosixPath(s.directory).parent) for s in segments}
+        owner = known.owner(path, homes)
+        if isinstance(owner, Owner):
+            result.dumps.append(BrokerDump(owner.broker, owner.cluster_id, segments))
+            if owner.known_by != "the evidence beside it":
+                result.notes.append(
+                    f"{path}: taken for dumps of broker {owner.broker} by {owner.known_by}"
+                )
+        else:
+            result.notes.append(f"{path}: {owner}; these dumps were not used")
 
 
 def _attribute_directory(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replication.evidence.dumped_logs import DumpedDirectory
 from replication.evidence.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.record_payloads import RecordIdentity, read_record_identities
 from replication.evidence.segments import RecordBatch
@@ -48,6 +49,16 @@ class Copy:
     order_known: bool = True
 
     @property
+    def is_dump(self) -> bool:
+        """Whether it is what kafka-dump-log printed: stretches of the log, of an unknown moment."""
+        return isinstance(self.directory, DumpedDirectory)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the log may go on outside what is here."""
+        return isinstance(self.directory, DumpedDirectory) and not self.directory.is_whole
+
+    @property
     def path(self) -> str:
         """Where it lies."""
         return str(self.directory.path)
@@ -67,7 +78,8 @@ class Contents:
     """What reading the copies gave beside their spans.
 
     unread: the copies (by path) with records that could not be looked at: a payload that was not
-    found may be among them. damaged: those where not even all headers could be read.
+    found may be among them. damaged: those where not even all headers could be read. printed: of
+    dumps (by path) the records whose keys were printed, by offset.
     """
 
     places: dict[str, list[Place]] = field(default_factory=dict)
@@ -76,6 +88,7 @@ class Contents:
     sequences_read: bool = False
     unread: set[str] = field(default_factory=set)
     damaged: set[str] = field(default_factory=set)
+    printed: dict[str, dict[int, RecordIdentity]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -96,7 +109,10 @@ def identify_contents(
     indexes record keys, with_sequences the sequence numbers of idempotent producers.
     """
     result = Contents(sequences_read=with_sequences and bool(copies))
-    result.damaged.update(c.path for c in copies if c.directory.unreadable)
+    result.damaged.update(c.path for c in copies if c.directory.unreadable or c.is_part)
+    for copy in copies if with_payloads else []:
+        if isinstance(copy.directory, DumpedDirectory):
+            result.printed[copy.path] = {r.offset: r for r in copy.directory.record_keys()}
     spans: list[list[Span]] = [[] for _ in copies]
     for cell in _cells(copies):
         moved = _moved(cell)
@@ -186,14 +202,30 @@ def _number_by_crc(
                     _index(result, _sequence_at(batch, offset), place)
         if with_payloads and not equals[0].batch.is_control:
             leader_epochs = dict.fromkeys(h.batch.leader_epoch for h in equals)
-            for record in _records_of_any(equals, copies, result):
+            records = _records_of_any([h for h in equals if not copies[h.copy].is_dump], result)
+            if records is None:
+                records = _printed_records(equals, copies, result)
+            for record in records:
                 for leader_epoch in leader_epochs:
                     _index(result, record.key, Place(record.offset, leader_epoch, content))
 
 
-def _records_of_any(
+def _printed_records(
     equals: list[_Held], copies: list[Copy], result: Contents
 ) -> list[RecordIdentity]:
+    """The records of a batch as a dump printed them, without digests; else it counts as unread."""
+    for held in equals:
+        known = result.printed.get(copies[held.copy].path, {})
+        offsets = range(held.batch.base_offset, held.batch.end_offset)
+        records = [known[offset] for offset in offsets if offset in known]
+        if records and len(records) == held.batch.record_count:
+            result.payloads_read = True
+            return records
+    result.unread.update(copies[held.copy].path for held in equals)
+    return []
+
+
+def _records_of_any(equals: list[_Held], result: Contents) -> list[RecordIdentity] | None:
     """The records of a batch that several copies hold, from the first that gives them."""
     for held in equals:
         records = read_record_identities(held.path, held.batch)
@@ -202,8 +234,7 @@ def _records_of_any(
             return records
         if len(result.unreadable) < _LISTED and records not in result.unreadable:
             result.unreadable.append(records)
-    result.unread.update(copies[held.copy].path for held in equals)
-    return []
+    return None
 
 
 def _number_by_record(
@@ -217,7 +248,9 @@ def _number_by_record(
     numbers: dict[int, dict[int, int]] = {}
     for held in sorted(cell, key=lambda h: (h.copy, h.batch.base_offset)):
         batch = held.batch
-        records = _records_of_any([held], copies, result)
+        records = None if copies[held.copy].is_dump else _records_of_any([held], result)
+        if records is None:
+            result.unread.add(copies[held.copy].path)
         if not records:
             spans[held.copy].append(
                 Span(batch.base_offset, batch.end_offset, batch.leader_epoch, None)

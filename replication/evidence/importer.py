@@ -9,13 +9,15 @@ from replication.evidence.collection import Collection, Spread, collect
 from replication.evidence.joiner import ClusterFacts, Joiner
 from replication.evidence.partition_events import PartitionEvidence
 from replication.evidence.partition_join import finished, identified
+from replication.evidence.tool_output import QuorumReplica
 from replication.evidence.unreadable import Unreadable
 from replication.protocol import events as ev
 
 
 @dataclass(slots=True)
 class Import:
-    """The outcome of an import. partitions: joined, but for the last step of each."""
+    """The outcome of an import. partitions: joined, but for the last step of each. late_notes: of
+    each partition by its index, once its events have been read."""
 
     collection: Collection
     clusters: list[ClusterFacts]
@@ -23,6 +25,7 @@ class Import:
     trace_id: str
     generation: int = 0
     seen: dict[int, list[Unreadable]] = field(default_factory=dict)
+    late_notes: dict[int, list[str]] = field(default_factory=dict)
 
     @property
     def unreadable(self) -> list[Unreadable]:
@@ -56,7 +59,8 @@ class Import:
         """The events of one of the partitions; nothing of it stays in memory afterwards."""
         partition = finished(self.partitions[index])
         self.seen[index] = partition.contents.unreadable
-        return identified(partition, self.trace_id, self.generation)
+        yield from identified(partition, self.trace_id, self.generation)
+        self.late_notes[index] = partition.notes
 
 
 def import_evidence(
@@ -77,7 +81,9 @@ def import_evidence(
     clusters: list[ClusterFacts] = []
     partitions: list[PartitionEvidence] = []
     ids = sorted(
-        {d.cluster_id for d in collection.directories} | {log.cluster_id for log in collection.logs}
+        {d.cluster_id for d in collection.directories}
+        | {log.cluster_id for log in collection.logs}
+        | {dump.cluster_id for dump in collection.dumps}
     )
     if len(ids) == 2 and ids[0] == "":
         _adopt_nameless(collection, ids[1])
@@ -96,6 +102,8 @@ def _clusters_of_nameless(collection: Collection, ids: list[str]) -> dict[str, s
     paths = {a.path for a in collection.acknowledgements}
     paths |= {c.path for c in collection.consumptions}
     paths |= {d.path for d in collection.descriptions}
+    paths |= {listed.path for listed in collection.log_dirs}
+    paths |= {q.path for q in collection.quorum if isinstance(q, QuorumReplica) or not q.cluster_id}
     if len(ids) == 1:
         return {ids[0]: paths}
     places: dict[str, list[tuple[str, ...]]] = {}
@@ -134,6 +142,8 @@ def _adopt_nameless(collection: Collection, cluster_id: str) -> None:
         directory.cluster_id = directory.cluster_id or cluster_id
     for log in collection.logs:
         log.cluster_id = log.cluster_id or cluster_id
+    for dump in collection.dumps:
+        dump.cluster_id = dump.cluster_id or cluster_id
 
 
 def _trace_id(collection: Collection) -> str:
@@ -150,5 +160,9 @@ def _trace_id(collection: Collection) -> str:
         for d in collection.directories
     ):
         digest.update(repr(d).encode())
+    for dump in sorted(
+        (d.broker, d.cluster_id, s.fingerprint) for d in collection.dumps for s in d.segments
+    ):
+        digest.update(repr(dump).encode())
     digest.update(repr((len(collection.acknowledgements), len(collection.consumptions))).encode())
     return "import-" + digest.hexdigest()[:16]

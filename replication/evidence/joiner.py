@@ -9,16 +9,24 @@ from replication.evidence.client_logs import Acknowledgement, Consumption
 from replication.evidence.cluster_metadata import MetadataHistory, PartitionChange
 from replication.evidence.collection import BrokerDirectory, Collection
 from replication.evidence.copies import Copy
+from replication.evidence.dumped_logs import NotOneLog, SegmentDump, dumped_directory
 from replication.evidence.incarnations import (
     incarnations_of_lines,
     incarnations_of_promises,
     payloads_by_incarnation,
 )
+from replication.evidence.log_directory import LogDirectory
 from replication.evidence.packed_facts import PackedLines, Packer
 from replication.evidence.partition_events import PartitionEvidence
 from replication.evidence.partition_join import SETTING_NAMES, file_rank
 from replication.evidence.placement import Order, Ordered, lives_of, place
 from replication.evidence.registrations import from_metadata
+from replication.evidence.tool_output import (
+    LogDirectoryError,
+    LogDirectorySize,
+    QuorumReplica,
+    QuorumStatus,
+)
 from replication.evidence.topic_descriptions import TopicDescription
 from replication.evidence.unreadable import Unreadable
 from replication.protocol import events as ev
@@ -72,16 +80,19 @@ class Joiner:
         self.nameless = nameless
         self.directories = [d for d in collection.directories if d.cluster_id == cluster_id]
         self.logs = [log for log in collection.logs if log.cluster_id == cluster_id]
+        self.dumps = [d for d in collection.dumps if d.cluster_id == cluster_id]
         self.history: MetadataHistory | None = collection.histories.get(cluster_id)
         self.cluster = self._cluster(cluster_id, kafka_version)
         self.brokers = self._brokers()
         self.partitions: dict[tuple[str, str, int], PartitionEvidence] = {}
         self.incarnations = self._incarnations()
+        self.later_history: str | None = None
 
     def _cluster(self, cluster_id: str, kafka_version: str | None) -> ClusterFacts:
         cluster = ClusterFacts(cluster_id)
         versions = set()
         brokers = {d.broker for d in self.directories if d.directory.partitions}
+        brokers |= {d.broker for d in self.dumps}
         settings: dict[str, str] = {}
         for log in self.logs:
             for fact in log.processes:
@@ -184,7 +195,10 @@ class Joiner:
         """All partitions of the cluster, joined but for what `partition_join.finished` does."""
         self._take_history()
         self._take_directories()
+        self._take_dumps()
         self._take_lines()
+        self._take_log_dirs()
+        self._take_quorum()
         self._take_promises()
         result = []
         for key in sorted(self.partitions):
@@ -192,6 +206,7 @@ class Joiner:
             if evidence.topic in INTERNAL or (only_topic and evidence.topic != only_topic):
                 continue
             self._describe(evidence)
+            evidence.later_history = self.later_history
             result.append(evidence)
         return result
 
@@ -232,6 +247,147 @@ class Joiner:
                 evidence = self._partition(p.topic, topic_id, p.partition)
                 evidence.copies.append(_copy(d, p))
 
+    def _take_dumps(self) -> None:
+        """What kafka-dump-log printed, where the directory itself was not handed over."""
+        sizes: dict[tuple[int, str, int], set[int]] = {}
+        for listed in self.collection.log_dirs:
+            if isinstance(listed, LogDirectorySize) and listed.path in self.nameless:
+                key = (listed.broker, listed.topic, listed.partition)
+                sizes.setdefault(key, set()).update([] if listed.is_future else [listed.size])
+        found: dict[tuple[int, str, int], list[SegmentDump]] = {}
+        for dump in self.dumps:
+            for segment in dump.segments:
+                key = (dump.broker, segment.topic, segment.partition)
+                found.setdefault(key, []).append(segment)
+        for key, segments in sorted(found.items()):
+            broker, topic, partition = key
+            if topic in INTERNAL:
+                continue
+            why = self._take_dump(broker, topic, partition, segments, sizes.get(key, set()))
+            if why is not None:
+                path = min(str(s.path) for s in segments)
+                self.collection.notes.append(
+                    f"{path}: the dump of {topic}-{partition} of broker {broker} was not used: "
+                    f"{why}"
+                )
+
+    def _take_dump(
+        self, broker: int, topic: str, number: int, segments: list[SegmentDump], sizes: set[int]
+    ) -> str | None:
+        """Adds one replica's dumped log as a copy; why not, where it cannot be."""
+        if len(self.incarnations.get(topic, [])) > 1:
+            return (
+                "the topic was created anew, and of which incarnation it is cannot be told: hand "
+                "over the log directory or a digest of it"
+            )
+        evidence = self._partition(topic, self._incarnation(topic, None), number)
+        own = [c for c in evidence.copies if c.broker == broker and not c.is_dump]
+        if any(c.directory.kind == "replica" and c.directory.segments for c in own):
+            return "it is not needed, the log directory itself is here"
+        try:
+            directory = dumped_directory(segments, sizes)
+        except NotOneLog as error:
+            return f"{error}: hand over the log directory or a digest of it"
+        parent = LogDirectory(directory.path, None, None, (directory,), (), None)
+        evidence.copies.append(
+            Copy(
+                broker,
+                directory,
+                parent,
+                clean=False,
+                latest_timestamp=directory.max_timestamp,
+                latest_epoch=directory.latest_epoch,
+            )
+        )
+        if not directory.is_whole:
+            shown = f"{directory.log_start_offset}..{(directory.log_end_offset or 0) - 1}"
+            self.collection.notes.append(
+                f"{directory.path}: the dump of {topic}-{number} of broker {broker} shows offsets "
+                f"{shown}; whether its log goes on cannot be told from it (kafka-log-dirs "
+                "--describe would tell its size)"
+            )
+        return None
+
+    def _take_log_dirs(self) -> None:
+        """Which replicas kafka-log-dirs lists, and what it says of directories."""
+        notes = self.collection.notes
+        for listed in self.collection.log_dirs:
+            if listed.path not in self.nameless:
+                continue
+            if isinstance(listed, LogDirectoryError):
+                notes.append(
+                    f"{listed.path}: broker {listed.broker} could not describe its log directory "
+                    f"{listed.directory} ({listed.error}): the replicas in it are offline, and "
+                    "kafka-log-dirs does not name them"
+                )
+                continue
+            where = f"{listed.topic}-{listed.partition}"
+            if listed.is_future:
+                lag = "" if listed.offset_lag is None else f", {listed.offset_lag} offsets behind"
+                notes.append(
+                    f"{listed.path}: broker {listed.broker} was moving {where} to "
+                    f"{listed.directory}{lag}: the log there is not yet its replica's"
+                )
+                continue
+            known = self.incarnations.get(listed.topic, [])
+            key = (listed.topic, self._incarnation(listed.topic, None), listed.partition)
+            evidence = self.partitions.get(key)
+            if evidence is not None and len(known) < 2:
+                evidence.listed_replicas.add(listed.broker)
+        for evidence in self.partitions.values():
+            for broker in sorted(evidence.listed_replicas - {c.broker for c in evidence.copies}):
+                notes.append(
+                    f"{evidence.topic}-{evidence.partition}: kafka-log-dirs lists a replica on "
+                    f"broker {broker}, of which neither log directory nor dump was handed over"
+                )
+
+    def _take_quorum(self) -> None:
+        """Whether the copy of the metadata log reaches what its quorum had committed."""
+        statuses = [
+            q
+            for q in self.collection.quorum
+            if isinstance(q, QuorumStatus)
+            and (
+                q.cluster_id == self.cluster.cluster_id if q.cluster_id else q.path in self.nameless
+            )
+        ]
+        committed = [(q.high_watermark, q.path) for q in statuses if q.high_watermark is not None]
+        by_file: dict[str, dict[int, QuorumReplica]] = {}
+        for member in self.collection.quorum:
+            if isinstance(member, QuorumReplica) and member.path in self.nameless:
+                by_file.setdefault(member.path, {})[member.node] = member
+        for path, members in by_file.items():
+            voters = [m for m in members.values() if m.role != "Observer"]
+            ends = sorted((m.log_end_offset for m in voters), reverse=True)
+            if any(m.role == "Leader" for m in voters):
+                # What a majority has; the leader's own high watermark may be a little behind.
+                committed.append((ends[len(ends) // 2], path))
+        if not committed:
+            return
+        offset, path = max(committed)
+        if self.history is None:
+            self.collection.notes.append(
+                f"{path}: the metadata log had {offset} committed offsets, and no copy of it is "
+                "here: hand over __cluster_metadata-0 of any node"
+            )
+        elif self.history.end_offset < offset:
+            missing = f"{self.history.end_offset}..{offset - 1}"
+            self.later_history = (
+                f"the metadata log's offsets {missing}, which its quorum had committed"
+            )
+            reaching = sorted(
+                m.node
+                for found in by_file.values()
+                for m in found.values()
+                if m.log_end_offset >= offset
+            )
+            nodes = f" (node {', '.join(map(str, reaching))} had them)" if reaching else ""
+            self.collection.notes.append(
+                f"{path}: the copy of the metadata log here, {self.history.path}, ends before "
+                f"offsets {missing} that were committed{nodes}: elections after it are not known; "
+                "copy __cluster_metadata-0 after running kafka-metadata-quorum"
+            )
+
     def _take_lines(self) -> None:
         for broker, lines in self.brokers.items():
             processes = [f for _, f in lines.processes if f.topic is None and f.kind in LIFE_KINDS]
@@ -241,17 +397,19 @@ class Joiner:
                 evidence = self._partition(*key)
                 evidence.packed.setdefault(broker, []).extend(packed)
                 evidence.processes[broker] = processes
-            copies = [c for e in self.partitions.values() for c in e.copies if c.broker == broker]
+            copies = self._copies_of(broker)
             if copies:
                 lives = lives_of(lines.processes, lines.by_partition())
                 place(copies, lives, _registrations(self.history, broker))
         for evidence in self.partitions.values():
             unplaced = {c.broker for c in evidence.copies} - set(self.brokers)
             for broker in unplaced:
-                place(
-                    [c for e in self.partitions.values() for c in e.copies if c.broker == broker],
-                    [],
-                )
+                place(self._copies_of(broker), [])
+
+    def _copies_of(self, broker: int) -> list[Copy]:
+        """Its copied directories: those that have a place in its process's lives."""
+        copies = [c for e in self.partitions.values() for c in e.copies if not c.is_dump]
+        return [c for c in copies if c.broker == broker]
 
     def _by_incarnation(
         self, lines: "_BrokerLines"

@@ -19,6 +19,7 @@ from replication.evidence.copies import (
     latest,
     sequence_key,
 )
+from replication.evidence.dumped_logs import DumpedDirectory
 from replication.evidence.packed_facts import PackedLines
 from replication.evidence.registrations import Recorded
 from replication.evidence.traces import NEEDED_KINDS, in_order, is_whole
@@ -46,13 +47,18 @@ TRACE_KINDS = frozenset(
 )  # fmt: skip
 
 
+_Step = tuple[str, ev.Fact | None, int | None, ev.Source | None]
+
+
 @dataclass(slots=True)
 class PartitionEvidence:
     """Everything known of one incarnation of one topic partition.
 
     packed, processes: each broker's lines about the partition and about its own process, from
     which `partition_join.finished` makes `lines`. settings: what the cluster says of the
-    partition's; told_settings and told_replicas: what descriptions say of them.
+    partition's; told_settings and told_replicas: what descriptions say of them. listed_replicas:
+    brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
+    known to follow the copy at hand.
     """
 
     cluster_id: str
@@ -67,6 +73,8 @@ class PartitionEvidence:
     settings: dict[str, str] = field(default_factory=dict)
     told_settings: dict[str, str] = field(default_factory=dict)
     told_replicas: tuple[int, ...] | None = None
+    listed_replicas: set[int] = field(default_factory=set)
+    later_history: str | None = None
     lines: dict[int, list[LogLineFact]] = field(default_factory=dict)
     copies: list[Copy] = field(default_factory=list)
     contents: Contents = field(default_factory=Contents)
@@ -156,11 +164,16 @@ def _hosts(evidence: PartitionEvidence) -> set[int]:
 def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     """One broker's lines and copies in its own order; its clock is made to never run backwards."""
     steps = list(_line_facts(evidence, broker))
-    traced = _is_traced(evidence, broker)
+    traced = is_traced(evidence, broker)
     copies = sorted((c for c in evidence.copies if c.broker == broker), key=lambda c: c.slot)
+    keeps = evidence.described.cleanup_policy in ("delete", "[delete]")
     starts = [i for i, (kind, *_) in enumerate(steps) if kind == "life"]
     placed: dict[int, list[Copy]] = {}
     for copy in copies:
+        if isinstance(copy.directory, DumpedDirectory):
+            position = _earliest(steps, copy.directory)
+            placed.setdefault(position, []).append(copy)
+            continue
         life = int(copy.slot)
         before = life if copy.slot - life < 0.4 else life + 1
         position = starts[before] if before < len(starts) else len(steps)
@@ -184,8 +197,13 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
             if position < len(steps) and steps[position][2] is not None:
                 moment = max(clock, float(steps[position][2] or 0))
             source = ev.Source(copy.path)
-            keeps = evidence.described.cleanup_policy in ("delete", "[delete]")
-            add(_observed(copy, keeps), copy.latest_timestamp, source, "forensic", moment)
+            add(
+                _observed(copy, keeps, evidence.described),
+                copy.latest_timestamp,
+                source,
+                "forensic",
+                moment,
+            )
         if position == len(steps):
             if copies and not copies[-1].order_known:
                 # Another copy may be later: what the last one lacks may have come after it.
@@ -204,7 +222,80 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     return result
 
 
-def _observed(copy: Copy, keeps_every_offset: bool) -> ev.ReplicaLogObserved | ev.ReplicaStarted:
+def _earliest(steps: list[_Step], dump: DumpedDirectory) -> int:
+    """Before which of the broker's steps a dump stands, which tells no time: as early as can be.
+
+    So whatever was cut later is cut from it too. It cannot be from before the broker's first step,
+    where the lines begin with the topic, nor from before its newest leader epoch and what the
+    broker cut for that, nor, while nothing was cut, from before the log was known to be shorter.
+    """
+    end = dump.log_end_offset or 0
+    position = _first_possible(steps, dump.latest_epoch)
+    begins = position > 0
+    for index in range(position, len(steps)):
+        fact = steps[index][1]
+        if isinstance(fact, ev.Truncated):
+            if begins and fact.reason in ("high_watermark", "leader_epoch", "diverging_epoch"):
+                position = index + 1
+            elif fact.to_offset is None or fact.to_offset < end:
+                break
+        elif isinstance(fact, (ev.ReplicaStarted, ev.BecameLeader, ev.BecameFollower)):
+            known = fact.log_end_offset
+            unsafe = isinstance(fact, ev.ReplicaStarted) and fact.clean is not True
+            if unsafe and (known is None or known < end):
+                break  # What the log held before, the broker may have lost.
+            begins = known is not None and known < end
+            position = index + 1 if begins else position
+            if known is not None and known >= end:
+                break  # From here on it may always have been shorter again.
+    return position
+
+
+def _first_possible(steps: list[_Step], latest_epoch: int) -> int:
+    """Behind which step a log must have been seen to hold records, the newest of latest_epoch.
+
+    Lines that begin later than the topic say nothing of what was before them. So an epoch's first
+    line counts only behind one of an earlier epoch, or where the log's creation is told.
+    """
+    epochs = [getattr(fact, "leader_epoch", None) for _, fact, _, _ in steps]
+    named = [(i, e) for i, e in enumerate(epochs) if e is not None]
+    position = 0
+    created = next((i for i, (kind, *_) in enumerate(steps) if kind == "log_created"), None)
+    if created is not None and named and named[0][1] == 0:
+        ends = [getattr(fact, "log_end_offset", None) for _, fact, _, _ in steps[:created]]
+        position = 0 if any(ends) else created + 1
+    if latest_epoch < 0 or not named:
+        return position
+    reached = next((i for i, e in named if e >= latest_epoch), None)
+    if reached is None:
+        return len(steps)
+    if position or named[0][1] < latest_epoch:
+        return max(position, reached + 1)
+    return position
+
+
+def _of_dump(
+    broker: int, dump: DumpedDirectory, seen: list[Span], described: ev.PartitionDescribed
+) -> ev.ReplicaLogObserved:
+    """What a dump shows. What lies between its stretches was not seen, unless bytes that join and
+    compaction of the topic say that nothing does."""
+    start, end = dump.log_start_offset or 0, dump.log_end_offset or 0
+    policy = described.cleanup_policy or ""
+    holes = [Span(*hole, None, None) for hole in dump.holes if "compact" in policy]
+    unseen = [Span(a, b, None, None) for a, b in uncovered(start, end, [*seen, *holes])]
+    return ev.ReplicaLogObserved(
+        replica=broker,
+        log_start_offset=start,
+        log_end_offset=end,
+        spans=tuple(clipped(normalized([*seen, *unseen]), start, end)),
+        stopped=False if dump.is_whole else None,
+        copy="part",
+    )
+
+
+def _observed(
+    copy: Copy, keeps_every_offset: bool, described: ev.PartitionDescribed
+) -> ev.ReplicaLogObserved | ev.ReplicaStarted:
     """What a copy shows; a copy without any segment only shows that the broker lived on.
 
     A log has at least one segment file, so none is a copy that is not whole. The same holds for an
@@ -213,6 +304,8 @@ def _observed(copy: Copy, keeps_every_offset: bool) -> ev.ReplicaLogObserved | e
     keeps_every_offset: the topic is not compacted, so that a gap is no lawful one.
     """
     directory = copy.directory
+    if isinstance(directory, DumpedDirectory):
+        return _of_dump(copy.broker, directory, copy.spans, described)
     if directory.log_start_offset is None or not directory.segments:
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset
@@ -237,9 +330,6 @@ def _observed(copy: Copy, keeps_every_offset: bool) -> ev.ReplicaLogObserved | e
         stopped=copy.clean and whole and (directory.high_watermark or 0) <= end,
         copy=kind,
     )
-
-
-_Step = tuple[str, ev.Fact | None, int | None, ev.Source | None]
 
 
 def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
@@ -438,7 +528,7 @@ _CONVERTERS: dict[str, Any] = {
 }
 
 
-def _is_traced(evidence: PartitionEvidence, broker: int) -> bool:
+def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     """Whether a broker's lines are a trace of its replica, complete as far as they tell.
 
     Each term of leadership that the controller gave it before its last one must stand in them:
@@ -466,15 +556,20 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         yield ev.CoverageDeclared("consumptions", None, True)
     if evidence.history_complete:
         yield ev.CoverageDeclared("controller_history", None, True)
+    if evidence.later_history is not None:
+        yield ev.CoverageDeclared("controller_history_end", None, False, evidence.later_history)
     if evidence.copies and evidence.bytes_verified and not evidence.contents.unreadable:
         yield ev.CoverageDeclared("payloads", None, True)
     for broker in sorted(evidence.lines):
         kinds = {f.kind for f in evidence.lines[broker]}
         yield ev.CoverageDeclared("broker_log", broker, "process_started" in kinds)
-        if _is_traced(evidence, broker):
+        if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
-    for broker in sorted(latest(evidence.copies)):
+    handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
+    for broker in sorted(handed_over):
         yield ev.CoverageDeclared("log_directory", broker, True)
+    for broker in sorted(evidence.listed_replicas - handed_over):
+        yield ev.CoverageDeclared("log_directory", broker, False, "kafka-log-dirs lists a replica")
 
 
 def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:

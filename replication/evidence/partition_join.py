@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replication.evidence.broker_log import LogLineFact
 from replication.evidence.copies import identify_contents
-from replication.evidence.partition_events import PartitionEvidence, events_of
+from replication.evidence.partition_events import PartitionEvidence, events_of, is_traced
 from replication.evidence.registrations import from_lines, joined
 from replication.protocol import events as ev
 from replication.protocol import wire
@@ -35,7 +35,7 @@ def in_file_order(fact: LogLineFact) -> tuple[int, int, int]:
 def finished(evidence: PartitionEvidence) -> PartitionEvidence:
     """The partition with its lines, described, its copies in order, their contents told apart."""
     lines = {broker: _unpacked(evidence, broker) for broker in evidence.packed}
-    result = replace(evidence, lines=lines, copies=list(evidence.copies))
+    result = replace(evidence, lines=lines, copies=list(evidence.copies), notes=[])
     described = _described(result)
     if not result.history_complete or _outlives_history(result):
         facts = [
@@ -51,7 +51,14 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
                 described = replace(described, assigned_replicas=named[-1])
     result.described = described
     result.truncates_by = _truncates_by(described)
-    result.bytes_verified = all(
+    for copy in [c for c in result.copies if c.is_dump and is_traced(result, c.broker)]:
+        # A dump has no place among steps that are all known; they tell of every moment.
+        result.copies.remove(copy)
+        result.notes.append(
+            f"{copy.path}: the dump of {result.topic}-{result.partition} of broker {copy.broker} "
+            "was not used: its log at TRACE tells every step"
+        )
+    result.bytes_verified = not any(c.is_dump for c in result.copies) and all(
         getattr(segment, "verify_crc", False)
         for copy in result.copies
         for segment in copy.directory.segments

@@ -1,9 +1,10 @@
 """Reads what Kafka's own tools printed: kafka-dump-log, kafka-log-dirs, kafka-metadata-quorum.
 
 The bytes themselves say more than kafka-dump-log does (before 2.4 its record lines leave out the
-leader epoch), so its text stands in only for a segment that was not handed over. kafka-log-dirs
-gives sizes, no offsets. kafka-metadata-quorum gives the committed end of the metadata log.
-`kafka-topics --describe` and a decoded metadata log have readers of their own.
+leader epoch), so its text stands in only for a directory that was not handed over
+(`dumped_logs`). kafka-log-dirs gives sizes, no offsets: by them a dump is known to be whole.
+kafka-metadata-quorum gives the committed end of the metadata log. `kafka-topics --describe` and a
+decoded metadata log have readers of their own.
 """
 
 import json
@@ -40,6 +41,18 @@ _REPLICATION_HEADER = re.compile(r"^(?:Node|Replica)Id\s+(?:\S+\s+)?LogEndOffset
 
 
 @dataclass(frozen=True, slots=True)
+class DumpedSegment:
+    """The tool turned to the file `segment`. `base_offset`: by that file's name."""
+
+    segment: str
+    topic: str | None
+    partition: int | None
+    base_offset: int | None
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class DumpedBatch:
     """One batch as kafka-dump-log printed it. `segment` is the file it was asked to dump; `topic`
     and `partition` come from that file's directory. Before 2.1 it does not print the count."""
@@ -71,7 +84,8 @@ class DumpedRecord:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectorySize:
-    """One replica by kafka-log-dirs: bytes on disk; `is_future`: being moved to that directory."""
+    """One replica by kafka-log-dirs: bytes on disk; `is_future`: being moved to that directory.
+    `offset_lag`: how far behind, a future one behind the current one; None where not printed."""
 
     broker: int
     directory: str
@@ -80,6 +94,7 @@ class LogDirectorySize:
     size: int
     is_future: bool
     path: str
+    offset_lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,18 +175,26 @@ class _Segment:
     name: str = ""
     topic: str | None = None
     partition: int | None = None
+    base_offset: int | None = None
     is_log: bool = True
     in_payload: bool = False
 
 
-def read_dump_log(path: Path) -> Iterator[DumpedBatch | DumpedRecord | Unreadable]:
-    """Batches and records of the segments that one or more runs of kafka-dump-log printed.
+def read_dump_log(
+    path: Path, lines: range | None = None
+) -> Iterator[DumpedSegment | DumpedBatch | DumpedRecord | Unreadable]:
+    """Segments, with the batches and records that one or more runs of kafka-dump-log printed.
 
     Index files and the like are passed over. Lines after a printed record that are none of the
-    tool's own belong to that record's payload.
+    tool's own belong to that record's payload. lines: only these (numbers from 1), which must
+    begin with a "Dumping" line.
     """
     segment = _Segment()
     for number, line in text_lines(path, _LONGEST_DUMP_LINE):
+        if lines is not None and number >= lines.stop:
+            return
+        if lines is not None and number < lines.start:
+            continue
         if isinstance(line, Unreadable):
             yield line
             continue
@@ -180,6 +203,9 @@ def read_dump_log(path: Path) -> Iterator[DumpedBatch | DumpedRecord | Unreadabl
             dumping = _DUMPING.match(text)
             if dumping:
                 segment = _segment(dumping[1].strip())
+                if segment.is_log:
+                    where = (segment.name, segment.topic, segment.partition)
+                    yield DumpedSegment(*where, segment.base_offset, str(path), number)
             elif segment.is_log and text.strip() and not _STARTING.match(text):
                 complete = line.endswith("\n")
                 yield from _dumped(text, complete, segment, str(path), number)
@@ -194,6 +220,7 @@ def _segment(name: str) -> _Segment:
         name=name,
         topic=directory[1] if directory else None,
         partition=int(directory[2]) if directory else None,
+        base_offset=int(file.stem) if re.fullmatch(r"\d{20}", file.stem) else None,
         is_log=file.suffix in (".log", ".checkpoint"),
     )
 
@@ -398,6 +425,7 @@ def _log_dir_replica(broker: int, name: str, replica: Any, path: str) -> LogDire
         size=_json_number(replica["size"]),
         is_future=replica.get("isFuture") is True,
         path=path,
+        offset_lag=lag if isinstance(lag := replica.get("offsetLag"), int) else None,
     )
 
 

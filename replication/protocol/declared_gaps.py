@@ -28,13 +28,16 @@ BY_ONE_STEP = (*BY_REGISTRATION, "single_leader_per_epoch")
 class Gaps:
     """What is declared missing. brokers: those of whose steps some are.
 
-    untraced: brokers in whose partition single steps were traced, but not all of theirs.
+    untraced: brokers in whose partition single steps were traced, but not all of theirs. later:
+    what of the controller's history is known to follow the part that is here; None if nothing is.
+    What was violated before stays so, what held may not.
     """
 
     brokers: frozenset[int]
     controller: bool
     clients: frozenset[str]
     untraced: frozenset[int] = frozenset()
+    later: str | None = None
 
     def __bool__(self) -> bool:
         return bool(self.brokers or self.controller or self.clients)
@@ -43,6 +46,7 @@ class Gaps:
 def declared_gaps(state: State) -> Gaps:
     """The gaps that coverage facts declare; a broker's default log is none."""
     missing = {key for key, (complete, _) in state.coverage.items() if not complete}
+    complete, later = state.coverage.get(("controller_history_end", None), (True, None))
     untraced = {
         r
         for r in state.ever_assigned
@@ -53,6 +57,7 @@ def declared_gaps(state: State) -> Gaps:
         any(s == "controller_history" for s, _ in missing),
         frozenset(s for s, _ in missing if s in BY_CLIENTS.values()),
         frozenset(untraced),
+        None if complete else later or "the end of the controller's history",
     )
 
 
@@ -102,6 +107,9 @@ def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
     name = verdict.invariant
     if verdict.verdict == VIOLATED and name in BY_TRACE and gaps.untraced:
         return [f"some steps of broker {r}" for r in sorted(gaps.untraced | gaps.brokers)]
+    rests_on_leaders = name in BY_CLIENTS or name in BY_ONE_STEP
+    if gaps.later and verdict.verdict == HOLDS and rests_on_leaders and not state.settings.deleted:
+        return [gaps.later]
     if not gaps or verdict.verdict not in (HOLDS, VIOLATED):
         return []
     if verdict.verdict == VIOLATED and (name in BY_ONE_STEP or name in BY_CLIENTS):

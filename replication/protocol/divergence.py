@@ -9,7 +9,12 @@ from dataclasses import dataclass
 
 from replication.protocol.leader_epoch_cache import EpochCache, as_asked, end_offset_for_epoch
 from replication.protocol.model import overlaps, same_record
-from replication.protocol.survival import Reference, lived_on_unseen, log_is_known
+from replication.protocol.survival import (
+    Reference,
+    lived_on_unseen,
+    log_is_known,
+    tail_is_known,
+)
 from replication.protocol.topic_partition import Replica, State
 from replication.protocol.versions import Behaviour, behaviour
 
@@ -22,7 +27,8 @@ class Divergence:
     """Offsets [first_offset, end_offset) at which replicas a and b differ.
 
     status: settled, pending or header_mismatch. unsure: whether the next truncation removes it
-    depends on a leader's log, or a version, that is not known; then it is called pending.
+    depends on a leader's log, or a version, that is not known, or on the rest of a log of which
+    only a part was seen; then it is called pending.
     """
 
     a: int
@@ -69,6 +75,25 @@ def incomparable(state: State) -> tuple[int, int, int, int] | None:
     return None
 
 
+def unseen_ends(state: State, ref: Reference) -> tuple[int, int, int] | None:
+    """The first (replica, other replica, offset): from there on nobody saw what the first holds.
+
+    Only a part of its log was dumped, and the other's goes on, or may. What a leader whose log's
+    end is known does not reach, truncation removes.
+    """
+    limit = None
+    if ref.replica is not None and tail_is_known(state, ref.replica):
+        limit = ref.replica.log.log_end_offset
+    known = comparable(state)
+    for part in (r for r in known if r.partial):
+        end = max((s.end_offset for s in part.log.spans), default=part.log.log_start_offset)
+        for other in known:
+            goes_on = other.partial or any(s.end_offset > end for s in other.log.spans)
+            if other is not part and goes_on and (limit is None or end < limit):
+                return part.replica, other.replica, end
+    return None
+
+
 def divergences(state: State, ref: Reference) -> list[Divergence]:
     """Every difference between the known logs of the partition's replicas."""
     known = comparable(state)
@@ -80,7 +105,8 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     result: list[Divergence] = []
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
-            result += _between(a, b, _kept_both(a, b, ref, known, possible))
+            in_part = any(r is not None and r.partial for r in (a, b, ref.replica))
+            result += _between(a, b, _kept_both(a, b, ref, known, possible), in_part)
     return result
 
 
@@ -103,6 +129,8 @@ def _kept_both(
             kept = min(_kept_below(a, leader, flags), _kept_below(b, leader, flags))
             least = kept if least is None else min(least, kept)
             most = kept if most is None else max(most, kept)
+    if any(_rests_on_unknown_high_watermark(r, x, possible) for r in (a, b) for x in leaders):
+        least = 0
     if ref.leader is not None and ref.replica is None:
         by_rule = {flags.truncation for flags in possible}
         if by_rule != {"truncate_to_high_watermark"}:
@@ -110,7 +138,8 @@ def _kept_both(
     return least or 0, most or 0
 
 
-def _between(a: Replica, b: Replica, kept: tuple[int, int]) -> list[Divergence]:
+def _between(a: Replica, b: Replica, kept: tuple[int, int], in_part: bool) -> list[Divergence]:
+    """The differences of a and b. in_part: only a part of a log that decides was seen."""
     start = max(a.log.log_start_offset, b.log.log_start_offset)
     least, most = kept
     result: list[Divergence] = []
@@ -128,7 +157,7 @@ def _between(a: Replica, b: Replica, kept: tuple[int, int]) -> list[Divergence]:
             else [
                 (first, min(end, least), "settled", False),
                 (max(first, least), min(end, most), "pending", True),
-                (max(first, most), end, "pending", False),
+                (max(first, most), end, "pending", in_part),
             ]
         )
         for x, y, status, unsure in parts:
@@ -161,6 +190,17 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
     if not cache or not leaders:
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     return _common_end(cache, end, leaders, leader.log.log_end_offset, flags)
+
+
+def _rests_on_unknown_high_watermark(
+    replica: Replica, leader: Replica, possible: list[Behaviour]
+) -> bool:
+    """Whether a log would be cut to a high watermark that nobody knows: dumps come without one."""
+    if replica is leader or replica.high_watermark is not None:
+        return False
+    if not replica.epoch_entries or not leader.epoch_entries:
+        return True
+    return any(flags.truncation == "truncate_to_high_watermark" for flags in possible)
 
 
 def _common_end(

@@ -218,8 +218,10 @@ class ReplicaLogObserved:
     """A copy of a replica's directory: what it held at some moment between its neighbours.
 
     stopped: True when the copy is of a cleanly stopped broker, False when it is not provably
-    so. high_watermark: the checkpointed one (a lower bound). copy: current (the replica's log
-    as it stands at this moment of the trace), stray, future or failed (a directory set aside).
+    so, None when not even the end of its log was seen. high_watermark: the checkpointed one (a
+    lower bound). copy: current (the replica's log as it stands at this moment of the trace), part
+    (of that log; what lies outside the spans was not seen, and the moment may be any later one),
+    stray, future or failed (a directory set aside).
     """
 
     kind: ClassVar[str] = "replica_log_observed"
@@ -248,8 +250,9 @@ class CoverageDeclared:
     """Which evidence was handed over, so that absences can count.
 
     subject: acknowledgements, consumptions, controller_history, broker_log, replica_trace,
-    log_directory. replica: the broker it covers, None for the whole partition. complete: whether
-    silence in it means that nothing happened; False declares that some of it is missing
+    log_directory, controller_history_end (False only: the history goes on after the part that is
+    here). replica: the broker it covers, None for the whole partition. complete: whether silence
+    in it means that nothing happened; False declares that some of it is missing
     (declared_gaps.py). detail: what exactly, in words.
     """
 

@@ -238,7 +238,9 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
 def _lives_on(state: State, replica: Replica) -> None:
     """The broker acts after what was last seen of its log: only a trace still tells its end."""
     if not state.coverage.get(("replica_trace", replica.replica), (False, None))[0]:
-        replica.stale = replica.captured
+        # Of a part, nobody knew the end anyway; what is cut from it, the broker's log tells.
+        told = ("broker_log", replica.replica) in state.coverage
+        replica.stale = replica.captured and not (replica.partial and told)
         replica.tail_known = False
 
 
@@ -669,25 +671,34 @@ def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -
 
 def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     event_id = _witness(state, event)
-    if fact.copy != "current":
+    if fact.copy not in ("current", "part"):
         state.history.copies.append(
             Copy(fact.replica, list(fact.spans), event_id, fact.copy, event.observed_at)
         )
         return
     replica = _replica(state, fact.replica)
-    lost = _not_held(replica.log.spans, list(fact.spans))
-    lost = clipped(lost, fact.log_start_offset, ANY_OCCURRENCE << 32)
+    is_part = fact.copy == "part"
+    start, spans = fact.log_start_offset, list(fact.spans)
+    if is_part and fact.stopped is None and replica.log.log_start_offset < start:
+        # What lies before the first offset that was seen may have been removed, or not.
+        spans.append(Span(replica.log.log_start_offset, start, None, None))
+        start = replica.log.log_start_offset
+    lost = _not_held(replica.log.spans, spans)
+    lost = clipped(lost, start, ANY_OCCURRENCE << 32)
     _set_aside(state, replica, lost)
     replica.log = ReplicaLog()
-    replica.log.replace(list(fact.spans), fact.log_start_offset, fact.log_end_offset)
+    replica.log.replace(spans, start, fact.log_end_offset)
     replica.captured = True
     replica.stale = False
+    replica.partial = is_part and fact.stopped is None
     replica.tail_known = bool(fact.stopped)
     replica.stopped = fact.stopped
     replica.as_of = event_id
     replica.observed_at = event.observed_at
-    # Whether less than before is a loss of storage, the next start will tell.
-    replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
+    if not is_part:
+        # Whether less than before is a loss of storage, the next start will tell. A part may be
+        # of any later moment.
+        replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
     if fact.epoch_entries is not None:
         replica.epoch_entries = list(fact.epoch_entries)
     else:

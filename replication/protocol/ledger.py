@@ -200,9 +200,7 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
         return
     assigned = set(state.settings.assigned_replicas or ()) | state.ever_assigned
     assigned |= set(state.replicas)
-    loss.missing_replicas = tuple(
-        sorted(r for r in assigned if not log_is_known(state, state.replicas.get(r)))
-    )
+    loss.missing_replicas = tuple(sorted(r for r in assigned if not _was_looked_at(state, r, loss)))
     set_aside = any(c.kind != "older" for c in state.history.copies if _holds(c.spans, loss))
     if loss.missing_replicas or set_aside:
         loss.status = "recoverable" if set_aside else "undetermined"
@@ -210,6 +208,14 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
 
 def _still_counts(state: State, replica: int) -> bool:
     return log_is_known(state, state.replicas.get(replica))
+
+
+def _was_looked_at(state: State, number: int, loss: Loss) -> bool:
+    """Whether it was seen what the replica holds at the lost offsets."""
+    replica = state.replicas.get(number)
+    if replica is None or not log_is_known(state, replica):
+        return False
+    return replica.shows(loss.first_offset) and replica.shows(loss.end_offset - 1)
 
 
 def _holds(spans: list[Span], loss: Loss) -> bool:

@@ -74,6 +74,11 @@ def same_record(a: Span, b: Span) -> bool | None:
     return None
 
 
+def is_seen(span: Span) -> bool:
+    """Whether anybody saw what stands in the span: without epoch and content, nobody did."""
+    return span.leader_epoch is not None or span.content is not None
+
+
 def normalized(spans: Iterable[Span]) -> list[Span]:
     """Spans in offset order with empty ones dropped and equal neighbours joined."""
     result: list[Span] = []

@@ -9,7 +9,14 @@ stopped with a lower log end. Everything else is doubt, never absence.
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from replication.protocol.model import Span, clipped, overlaps, same_record, uncovered
+from replication.protocol.model import (
+    Span,
+    clipped,
+    is_seen,
+    overlaps,
+    same_record,
+    uncovered,
+)
 from replication.protocol.topic_partition import Promise, Replica, State, Term
 from replication.protocol.verdict import Step
 
@@ -115,12 +122,14 @@ def term_start(state: State, term: Term) -> int | None:
         for replica in state.replicas.values()
         for entry in replica.epoch_entries
         if entry.leader_epoch == term.leader_epoch
+        and not _may_begin_before(replica, entry.start_offset)
     ]
     starts += [
         span.first_offset
         for replica in state.replicas.values()
         for span in replica.log.spans
         if span.leader_epoch == term.leader_epoch
+        and not _may_begin_before(replica, span.first_offset)
     ]
     return min(starts, default=None)
 
@@ -158,6 +167,13 @@ def _cut_before(state: State, term: Term, first: int) -> bool:
         and to_offset <= first
         and (leader_epoch is None or leader_epoch < term.leader_epoch)
         for replica, to_offset, leader_epoch in cuts
+    )
+
+
+def _may_begin_before(replica: Replica, offset: int) -> bool:
+    """Whether an epoch may begin among records that nobody saw, right before the offset."""
+    return replica.partial and any(
+        s.end_offset == offset and not is_seen(s) for s in replica.log.spans
     )
 
 
@@ -312,6 +328,8 @@ def _compare(
     same = same_record(promise.span, held)
     if same is None and promise.span.content is None:
         same = _by_position(state, promise, held, first, end, term)
+        if same is True and not is_seen(held) and _has_unplaced_term(state, ref, promise):
+            same = None
     if same is True:
         if term is None:
             return None
@@ -393,6 +411,15 @@ def lived_on_unseen(state: State, replica: Replica | None) -> bool:
     return ("broker_log", replica.replica) not in state.coverage
 
 
+def _has_unplaced_term(state: State, ref: Reference, promise: Promise) -> bool:
+    """Whether a later leader may have begun below the promise where only a part of the log was
+    seen: its epoch may begin among the rest."""
+    if ref.replica is None or not ref.replica.partial or promise.by_term is None:
+        return False
+    later = [t for t in state.history.terms if t.order > promise.by_term]
+    return any(term_start(state, t) is None for t in later)
+
+
 def _by_position(
     state: State, promise: Promise, held: Span, first: int, end: int, term: Term | None
 ) -> bool | None:
@@ -443,7 +470,7 @@ def _never_cut(state: State, first: int, end: int) -> bool:
         replica = state.replicas.get(leader)
         if replica is None or not log_is_known(state, replica):
             return False
-        if uncovered(first, end, replica.log.spans):
+        if uncovered(first, end, [s for s in replica.log.spans if is_seen(s)]):
             return False
         if replica.may_have_lost_from is not None:
             cuts.append(replica.may_have_lost_from)
@@ -481,7 +508,7 @@ def _in_hole(
     ]
 
 
-def _tail_is_known(state: State, replica: Replica) -> bool:
+def tail_is_known(state: State, replica: Replica) -> bool:
     """Whether the log still ends where it was last seen to: a broker that runs on may have grown
     it, unless its whole trace is here."""
     traced = state.coverage.get(("replica_trace", replica.replica), (False, None))[0]
@@ -493,7 +520,9 @@ def _beyond_end(
 ) -> Absence | Doubt:
     replica = ref.replica
     assert replica is not None
-    if term is not None or _tail_is_known(state, replica):
+    if term is not None and replica.partial:
+        return _absence(state, ref, promise, first, end, term, back=False, final=None)
+    if term is not None or tail_is_known(state, replica):
         return _absence(state, ref, promise, first, end, term, back=False, final=True)
     if replica.stale:
         return Doubt(
@@ -503,6 +532,15 @@ def _beyond_end(
             f"leader {ref.leader} lived on after the copy of its log, which ends at "
             f"{replica.log.log_end_offset}",
             f"the log directory of broker {ref.leader} as it is now",
+        )
+    if replica.partial:
+        return Doubt(
+            first,
+            end,
+            promise,
+            f"of leader {ref.leader}'s log only a part was dumped, which ends at "
+            f"{replica.log.log_end_offset}",
+            f"the log directory of broker {ref.leader}, or a dump of all its segments",
         )
     return Doubt(
         first,

@@ -7,7 +7,7 @@ acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 
 from dataclasses import dataclass, field
 
-from replication.protocol.model import EpochEntry, Span
+from replication.protocol.model import EpochEntry, Span, is_seen
 from replication.protocol.replica_log import ReplicaLog
 
 
@@ -17,7 +17,8 @@ class Replica:
 
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
-    came back with from a stop that was not seen to be clean, after it had led.
+    came back with from a stop that was not seen to be clean, after it had led. partial: only some
+    stretches of the log were seen, and nobody knows where it ends.
     """
 
     replica: int
@@ -43,6 +44,13 @@ class Replica:
     checkpointed: tuple[int | None, int] | None = None
     promised_below: tuple[tuple[int, int] | None, int] | None = None
     may_have_lost_from: int | None = None
+    partial: bool = False
+
+    def shows(self, offset: int) -> bool:
+        """Whether what stands at the offset was seen; only a part of a log leaves that open."""
+        if not self.partial or offset < self.log.log_start_offset:
+            return True
+        return any(s.first_offset <= offset < s.end_offset and is_seen(s) for s in self.log.spans)
 
 
 @dataclass(slots=True)

@@ -37,6 +37,7 @@ SUBJECT_WORDS = {
     "acknowledgements": "the producers' acknowledgement log",
     "consumptions": "the consumers' log",
     "controller_history": "the controller's history",
+    "controller_history_end": "the end of the controller's history",
     "broker_log": "the broker log",
     "replica_trace": "a step-by-step trace",
     "log_directory": "the log directory",
@@ -44,6 +45,7 @@ SUBJECT_WORDS = {
 }
 COPY_WORDS = {
     "current": "its log directory",
+    "part": "a dump of its log",
     "stray": "a stray directory",
     "future": "a directory that was being moved",
     "failed": "a directory that failed",

@@ -19,6 +19,7 @@ from replication.evidence.segments import RecordBatch, read_batches
 from replication.evidence.tool_output import (
     DumpedBatch,
     DumpedRecord,
+    DumpedSegment,
     LogDirectoryError,
     LogDirectorySize,
     QuorumReplica,
@@ -41,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 
 def dumped(file: Path, text: str) -> list[Any]:
     file.write_text(text)
-    return list(read_dump_log(file))
+    return [one for one in read_dump_log(file) if not isinstance(one, DumpedSegment)]
 
 
 # -- kafka-dump-log -------------------------------------------------------------------------------
@@ -220,8 +221,8 @@ def test_log_dirs(file: Path, indent: int | None) -> None:
     file.write_text(HEAD + json.dumps(LOG_DIRS, indent=indent) + "\n")
     assert tool_output_kind(file) == "log_dirs"
     assert list(read_log_dirs(file)) == [
-        LogDirectorySize(1, "/data/1", "a-b", 3, 42, False, str(file)),
-        LogDirectorySize(1, "/data/1", "t", 0, 7, True, str(file)),
+        LogDirectorySize(1, "/data/1", "a-b", 3, 42, False, str(file), 0),
+        LogDirectorySize(1, "/data/1", "t", 0, 7, True, str(file), 2),
         LogDirectoryError(1, "/data/2", "KafkaStorageException", str(file)),
     ]
 

@@ -48,7 +48,8 @@ def judge(view: View) -> Verdict:
         )
         return unknown(NAME, who, [wanted])
     history = view.state.history
-    if not history.commitments and not view.supplied("acknowledgements") and view.ref.spans:
+    shows_nothing = not view.ref.spans and not view.ref.replica.partial
+    if not (history.commitments or view.supplied("acknowledgements") or shows_nothing):
         return unknown(
             NAME,
             "nothing says what was committed: no acknowledgements and no high watermarks",

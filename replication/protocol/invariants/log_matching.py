@@ -3,7 +3,7 @@
 What the next truncation removes is pending, no violation. ISR membership does not matter.
 """
 
-from replication.protocol.divergence import Divergence, incomparable
+from replication.protocol.divergence import Divergence, incomparable, unseen_ends
 from replication.protocol.verdict import Finding, Step, Verdict, holds, unknown, violated
 from replication.protocol.view import View, uncaptured
 
@@ -56,22 +56,56 @@ def judge(view: View) -> Verdict:
             f"nothing tells records of replicas {a} and {b} apart at offsets {first}..{end - 1}",
             [f"the log directory of broker {r} as it is now" for r in (a, b)],
         )
-    unsure = [d for d in view.divergences if d.unsure]
-    if unsure:
-        d = unsure[0]
-        what = "the Kafka version" if view.ref.replica is not None else "the leader's log"
-        return unknown(
-            NAME,
-            f"replicas {d.a} and {d.b} differ at offsets {d.first_offset}..{d.end_offset - 1}, and "
-            f"whether the next truncation mends it depends on {what}, which is not known",
-            ["broker logs from a start (they print the version)", "--kafka VERSION"]
-            if view.ref.replica is not None
-            else ["the controller's history (metadata log or state-change.log)"],
-        )
+    open_question = _undecided(view)
+    if open_question is not None:
+        return open_question
     pending = [d for d in view.divergences if d.status == "pending"]
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
     return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
+
+
+def _undecided(view: View) -> Verdict | None:
+    """Why logs that do not contradict each other may still differ; None if they cannot."""
+    unseen = unseen_ends(view.state, view.ref)
+    if unseen is not None:
+        part, other, offset = unseen
+        return unknown(
+            NAME,
+            f"of replica {part}'s log only a part was dumped: from offset {offset} on nothing "
+            f"compares it with replica {other}'s",
+            [f"the log directory of broker {part}, or kafka-log-dirs beside a dump of it all"],
+        )
+    pending = [d for d in view.divergences if d.status == "pending"]
+    unsure = [d for d in pending if d.unsure]
+    if unsure:
+        d = unsure[0]
+        on, settled_by = _rests_on(view)
+        return unknown(
+            NAME,
+            f"replicas {d.a} and {d.b} differ at offsets {d.first_offset}..{d.end_offset - 1}, and "
+            f"whether the next truncation mends it depends on {on}, which is not known",
+            settled_by,
+        )
+    if pending and view.gaps.later:
+        return unknown(
+            NAME,
+            f"which leader will mend what differs is not known: {view.gaps.later} is missing",
+            [view.gaps.later],
+        )
+    return None
+
+
+def _rests_on(view: View) -> tuple[str, list[str]]:
+    """On what it depends whether a difference is mended, and which artefacts tell it."""
+    in_part = sorted(r.replica for r in view.state.replicas.values() if r.partial)
+    if in_part:
+        return "what a dump does not show", [f"the log directory of broker {r}" for r in in_part]
+    if view.ref.replica is None:
+        history = "the controller's history (metadata log or state-change.log)"
+        return "the leader's log", [history]
+    starts = "broker logs from a start (they print the version)"
+    return "the Kafka version", [starts, "--kafka VERSION"]
 
 
 def finding(view: View, d: Divergence) -> Finding:

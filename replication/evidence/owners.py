@@ -1,0 +1,100 @@
+"""Whose a file is that names no broker: by where it lies, or by the log directory it speaks of.
+
+Only what can be of nobody else counts: evidence of one broker alone around the file, a folder whose
+name ends in a number, or a log directory that of all known brokers just one has.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TRAILING_NUMBER = re.compile(r"(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A broker of a cluster ("" where none is named), and how it is known."""
+
+    broker: int
+    cluster_id: str
+    known_by: str
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What is known of brokers and places.
+
+    roots: the folders handed over. places: (folder, broker, cluster id) of logs and log
+    directories. homes: per log directory on the brokers' machines, the brokers that have it.
+    brokers: all that are known to hold replicas. clusters: all that are named.
+    """
+
+    roots: list[Path]
+    places: list[tuple[Path, int, str]] = field(default_factory=list)
+    homes: dict[str, set[int]] = field(default_factory=dict)
+    brokers: set[int] = field(default_factory=set)
+    clusters: set[str] = field(default_factory=set)
+
+    def owner(self, path: Path, directories: Iterable[str]) -> Owner | str:
+        """The owner of a file, or why nobody can tell. directories: the log directories that its
+        content names."""
+        around = self._around(path)
+        told = self._by_homes(set(directories))
+        if around is not None and told is not None and around[0] != told:
+            return f"it lies beside evidence of broker {around[0]} but names broker {told}'s path"
+        if around is not None:
+            return self._in_cluster(around[0], around[1], "the evidence beside it")
+        named = self._by_name(path)
+        if named is not None and told is not None and named != told:
+            return f"its folder names broker {named}, its content a log directory of broker {told}"
+        if told is not None:
+            return self._in_cluster(told, "", "the log directory that it names")
+        if named is not None:
+            return self._in_cluster(named, "", "its folder's name")
+        return "nothing tells of which broker it is: put it into a folder with that broker's log"
+
+    def _in_cluster(self, broker: int, cluster_id: str, known_by: str) -> Owner | str:
+        named = self.clusters - {""}
+        if not cluster_id and len(named) > 1:
+            return "nothing tells of which cluster it is"
+        return Owner(broker, cluster_id or next(iter(named), ""), known_by)
+
+    def _folders(self, path: Path) -> list[Path]:
+        """The folders around a file, the nearest first, up to the one handed over."""
+        roots = {root.resolve() for root in self.roots}
+        found = []
+        for folder in path.resolve().parents:
+            if not any(folder == root or root in folder.parents for root in roots):
+                break
+            found.append(folder)
+        return found
+
+    def _around(self, path: Path) -> tuple[int, str] | None:
+        """The one broker whose evidence lies in the nearest folder that has any of its own."""
+        for folder in self._folders(path):
+            if not any(place == folder for place, _, _ in self.places):
+                continue
+            below = [p for p in self.places if p[0] == folder or folder in p[0].parents]
+            if len({broker for _, broker, _ in below}) != 1:
+                return None
+            clusters = {cluster for _, _, cluster in below} - {""}
+            return below[0][1], next(iter(clusters)) if len(clusters) == 1 else ""
+        return None
+
+    def _by_name(self, path: Path) -> int | None:
+        roots = {root.resolve() for root in self.roots}
+        for folder in self._folders(path):
+            found = TRAILING_NUMBER.search(folder.name)
+            if found and folder not in roots:
+                return int(found[1])
+        return None
+
+    def _by_homes(self, directories: set[str]) -> int | None:
+        """The only broker that has these log directories, where those of all brokers are known."""
+        having = [self.homes.get(d, set()) for d in directories]
+        housed = set().union(*self.homes.values()) if self.homes else set()
+        if not having or len(self.brokers | housed) < 2 or self.brokers - housed:
+            return None
+        owners = set.intersection(*having)
+        return next(iter(owners)) if len(owners) == 1 else None
