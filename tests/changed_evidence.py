@@ -127,6 +127,10 @@ def _directories(evidence: Path) -> None:
     _remove(log_directories(evidence))
 
 
+def _directories_of(node: str) -> Change:
+    return lambda evidence: _remove([p for p in log_directories(evidence) if node in p.parts])
+
+
 def _logs(evidence: Path) -> None:
     _remove(broker_logs(evidence))
 
@@ -191,5 +195,8 @@ def removals(incident: str) -> Iterator[tuple[str, Change]]:
     everywhere = dumps_for_directories(incident, nodes(incident))
     yield "directories but for dumps", everywhere
     yield "acknowledgement log and directories but for dumps", _both(_acknowledgements, everywhere)
+    for node in nodes(incident):
+        without = _both(_acknowledgements, _directories_of(node))
+        yield f"acknowledgement log and directories of {node}", without
     yield "acknowledgement log and directories", _both(_acknowledgements, _directories)
     yield "acknowledgement log and broker logs", _both(_acknowledgements, _logs)

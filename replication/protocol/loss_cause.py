@@ -1,6 +1,6 @@
 """Why records are gone: the earliest step without which they survive, and what else contributed."""
 
-from replication.protocol.survival import Absence, led_on_after
+from replication.protocol.survival import Absence, led_on_after, truncates_to_high_watermark
 from replication.protocol.topic_partition import State, Term
 from replication.protocol.versions import behaviour
 
@@ -86,21 +86,10 @@ def _cut_by(state: State, leader: int | None, first: int, term: Term | None) -> 
             continue
         if term is not None and cut.term_epoch is not None and cut.term_epoch > term.leader_epoch:
             continue
-        if cut.reason == "unknown" and _truncates_to_high_watermark(state):
+        if cut.reason == "unknown" and truncates_to_high_watermark(state):
             return "high_watermark"
         return cut.reason
     return None
-
-
-def _truncates_to_high_watermark(state: State) -> bool:
-    settings = state.settings
-    if settings.kafka_version is None:
-        return False
-    try:
-        flags = behaviour(settings.kafka_version, settings.inter_broker_version)
-    except ValueError:
-        return False
-    return flags.truncation == "truncate_to_high_watermark"
 
 
 def _leader_missed_a_term(state: State, first: int, end: int, term: Term | None) -> bool:

@@ -19,6 +19,7 @@ from replication.protocol.model import (
 )
 from replication.protocol.topic_partition import Promise, Replica, State, Term
 from replication.protocol.verdict import Step
+from replication.protocol.versions import behaviour
 
 UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
 
@@ -112,8 +113,8 @@ def _all_logs_known(state: State, replicas: list[Replica | None]) -> bool:
 def term_start(state: State, term: Term) -> int | None:
     """The log end of the leader when the term began, from its own line or any epoch cache.
 
-    An epoch cache names the first record of the epoch, which is at or above that log end: using
-    it can only miss an absence, never invent one.
+    An epoch cache names the first record of the epoch, which is at or above that log end, and so do
+    a log and what was committed: using it can only miss an absence, never invent one.
     """
     if term.start_offset is not None or term.occurrence:
         return term.start_offset
@@ -131,7 +132,24 @@ def term_start(state: State, term: Term) -> int | None:
         if span.leader_epoch == term.leader_epoch
         and not _may_begin_before(replica, span.first_offset)
     ]
+    starts += [
+        promise.span.first_offset
+        for promise in state.history.commitments
+        if promise.span.leader_epoch == term.leader_epoch
+    ]
     return min(starts, default=None)
+
+
+def truncates_to_high_watermark(state: State) -> bool:
+    """Whether the release is known to be one in which followers cut to their high watermark."""
+    settings = state.settings
+    if settings.kafka_version is None:
+        return False
+    try:
+        flags = behaviour(settings.kafka_version, settings.inter_broker_version)
+    except ValueError:
+        return False
+    return flags.truncation == "truncate_to_high_watermark"
 
 
 def led_on_after(state: State, missed: Term, first: int, end: int) -> Term | None:
@@ -180,12 +198,16 @@ def _may_begin_before(replica: Replica, offset: int) -> bool:
 def unwitnessed_election(state: State) -> tuple[Term, Term] | None:
     """An election that could lose committed records, where nothing tells what was committed.
 
-    A leader from the ISR holds what was committed. Any other may not, and then the high watermark
-    of the leader before it decides: from its copies, its lines or its trace.
+    A leader from the ISR holds what was committed, unless it had cut to its high watermark (before
+    KIP-101). Any other may not, and then the high watermark of the leader before it decides: from
+    its copies, its lines or its trace.
     """
+    any_may_lack = truncates_to_high_watermark(state)
     terms = state.history.terms
     for before, term in pairwise(terms):
-        if term.leader == before.leader or term.election_kind not in UNSURE_KINDS:
+        if term.leader == before.leader:
+            continue
+        if term.election_kind not in UNSURE_KINDS and not any_may_lack:
             continue
         start = term_start(state, term)
         earlier = [t for t in terms if t.order <= before.order]
