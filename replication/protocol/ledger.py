@@ -200,7 +200,9 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
         return
     assigned = set(state.settings.assigned_replicas or ()) | state.ever_assigned
     assigned |= set(state.replicas)
-    loss.missing_replicas = tuple(sorted(r for r in assigned if not _was_looked_at(state, r, loss)))
+    loss.missing_replicas = tuple(
+        sorted(r for r in assigned if not _is_known_to_lack(state, r, loss, r == ref.leader))
+    )
     set_aside = any(c.kind != "older" for c in state.history.copies if _holds(c.spans, loss))
     if loss.missing_replicas or set_aside:
         loss.status = "recoverable" if set_aside else "undetermined"
@@ -210,10 +212,16 @@ def _still_counts(state: State, replica: int) -> bool:
     return log_is_known(state, state.replicas.get(replica))
 
 
-def _was_looked_at(state: State, number: int, loss: Loss) -> bool:
-    """Whether it was seen what the replica holds at the lost offsets."""
+def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> bool:
+    """Whether it was seen what the replica has at the lost offsets, and it is another record.
+
+    That the leader's is another one has been proven before.
+    """
     replica = state.replicas.get(number)
     if replica is None or not log_is_known(state, replica):
+        return False
+    held = clipped(replica.log.spans, loss.first_offset, loss.first_offset + 1)
+    if not leads and any(same_record(span, loss.record) is None for span in held):
         return False
     return replica.shows(loss.first_offset) and replica.shows(loss.end_offset - 1)
 
