@@ -149,7 +149,7 @@ class ImportJob:
             f"{imported.collection.files} files read: {partitions} partitions ({read:.1f} s)"
         )
         written = self._write(imported, work, ENDINGS[flags.format])
-        for note in imported.collection.notes:
+        for note in (*imported.collection.notes, *(n for w in written for n in w.notes)):
             self.progress.say(f"note: {note}")
         for path in imported.collection.event_dumps:
             self.progress.say(f"note: {path}: holds events already and was not imported")
@@ -197,6 +197,7 @@ class Written:
     path: Path
     events: int
     unreadable: tuple[Unreadable, ...]
+    notes: tuple[str, ...]
 
 
 def shipped(evidence: PartitionEvidence) -> PartitionEvidence:
@@ -218,16 +219,18 @@ def write_part(
 ) -> Iterator[Written]:
     """What one task does: the last step of joining, and the events to a file."""
     unreadable: list[Unreadable] = []
+    notes: list[str] = []
 
     def events() -> Iterator[Event]:
         for partition in partitions:
             whole = finished(partition)
             unreadable.extend(whole.contents.unreadable)
             yield from identified(whole, trace_id, generation)
+            notes.extend(whole.notes)
 
     # A task that is run twice writes a file of its own before it takes the name.
     attempt = work / f"{uuid.uuid4().hex}.{ending}"
     count = write_events(attempt, events())
     path = work / f"part-{index:05d}.{ending}"
     os.replace(attempt, path)
-    yield Written(path, count, tuple(unreadable))
+    yield Written(path, count, tuple(unreadable), tuple(notes))
