@@ -38,10 +38,13 @@ CLEAN = (
     Limits("process stops", elections=2),
     Limits("record deletion", elections=1, stops=0, deletions=1),
     Limits("shrinking isr", elections=2, stops=0, shrinks=1, min_insync=2),
-    Limits("three replicas", replicas=3, records=2, stops=0, most_states=60_000),
-    Limits("three replicas, three elections", replicas=3, records=1, elections=3, stops=0,
-           most_states=60_000),
-    Limits("three replicas, one stop", replicas=3, records=3, shrinks=1, most_states=15_000),
+    Limits("three replicas", replicas=3, records=3, stops=0, most_states=1_000_000),
+    Limits("three replicas, four elections", replicas=3, records=1, elections=4, stops=0,
+           most_states=1_000_000),
+    Limits("three replicas, one stop", replicas=3, records=2, elections=1,
+           most_states=1_000_000),
+    Limits("three replicas, stop and shrink", replicas=3, records=3, shrinks=1,
+           most_states=15_000),
 )  # fmt: skip
 LOSSY = (
     Limits("one power loss", elections=2, shrinks=1, lossy=True, by_rule=True, min_insync=2),

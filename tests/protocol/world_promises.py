@@ -306,6 +306,13 @@ EXPLAINED = (
         "in its own cache and cuts nothing: column (c) speaks of 2.0.1",
     ),
     Difference(
+        ("epoch_and_offset_name_a_record",),
+        ("2.0.1",),
+        "until 2.1 a fetch names no epoch (KIP-320): a follower that has heard of no election "
+        "appends the new leader's records over a fork, its cache then ends with the leader's own "
+        "epoch, and it never cuts: kip_320_fetch_over_a_fork.txt",
+    ),
+    Difference(
         ("high_watermark_within_log",),
         ("0.10.2.2",),
         "a truncation goes to the high watermark itself; only an out-of-range reset goes below, "
