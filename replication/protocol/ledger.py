@@ -221,9 +221,18 @@ def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> boo
     if replica is None or not log_is_known(state, replica):
         return False
     held = clipped(replica.log.spans, loss.first_offset, loss.first_offset + 1)
-    if not leads and any(same_record(span, loss.record) is None for span in held):
+    if not leads and any(_may_be_it(span, loss) for span in held):
         return False
     return replica.shows(loss.first_offset) and replica.shows(loss.end_offset - 1)
+
+
+def _may_be_it(span: Span, loss: Loss) -> bool:
+    """Whether nothing tells the span from the lost record: neither identity nor a later epoch."""
+    if same_record(span, loss.record) is not None:
+        return False
+    made_by = [a.promise.by_term[0] for a in loss.absences if a.promise.by_term is not None]
+    later = span.leader_epoch is not None and any(span.leader_epoch > e for e in made_by)
+    return not later
 
 
 def _holds(spans: list[Span], loss: Loss) -> bool:
