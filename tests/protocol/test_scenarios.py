@@ -125,7 +125,7 @@ MISTAKES = [
     ("upgrade to nothing", GIVEN + "upgrade A\n----\n", 7, 1, "upgrade needs kafka=VERSION"),
     ("upgrade to unknown", GIVEN + "upgrade A kafka=9.9\n----\n", 7, 17, "not known here"),
     ("broker's elr", GIVEN + "upgrade A kafka=2.8.0 elr=on\n----\n", 7, 27, "the controller's"),
-    ("elr before 4.0", GIVEN + "upgrade controller kafka=2.8.0 elr=on\n----\n", 7, 26, "need Kafka"),
+    ("elr early", GIVEN + "upgrade controller kafka=2.8.0 elr=on\n----\n", 7, 26, "need Kafka"),
     ("bad remedy", GIVEN + "rewind kafka=2.8.0 with=x\n----\n", 7, 25, "'x' is no remedy"),
 ]
 
