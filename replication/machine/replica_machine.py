@@ -180,7 +180,7 @@ def answer_producers(world: World, leader: Broker) -> None:
     waiting = []
     for pending in leader.pending:
         end = pending.span.end_offset
-        known = [f.log_end_offset for f in leader.followers.values()]
+        known = [f.log_end_offset for r, f in leader.followers.items() if r in leader.isr]
         answer = acknowledge(
             pending.acks,
             end,

@@ -380,7 +380,7 @@ class NaiveModel:
         return answer
 
     def count(self, leader: Replica, f: Replica, known: dict[str, Any]) -> None:
-        if f.end >= leader.end:
+        if f.end >= leader.end or self.v < (0, 9):
             known["caught_up"] = max(known["caught_up"], self.now)
         elif self.v >= (0, 10, 2) and known["seen"] is not None and f.end >= known["seen"]:
             known["caught_up"] = max(known["caught_up"], known["fetched"])
@@ -668,6 +668,8 @@ class NaiveModel:
                 self.register(self.names[0], list(self.isr), self.leader_epoch + 1, False, None)
             return
         live = [n for n in self.names if n in self.active]
+        if self.leader in live:
+            return
         if good:
             leader, isr, recovering = good[0], good, False
         elif unclean and live:
@@ -903,7 +905,7 @@ class NaiveModel:
                 k = leader.known[name]
                 late = self.now - k["caught_up"] > self.lag
                 if self.v < (0, 9):
-                    out = late or leader.end - (k["end"] or 0) > 4000
+                    out = late or (k["end"] is not None and leader.end - k["end"] > 4000)
                 elif self.v < (2, 1):
                     out = late
                 else:
