@@ -85,9 +85,12 @@ def reference(state: State) -> Reference:
     leader = state.registration.leader
     terms = state.history.terms
     term = None
-    if terms and terms[-1].leader_epoch > state.registration.leader_epoch:
+    newest = newest_leader_epoch(state)
+    if newest > state.registration.leader_epoch:
         # The controller's history at hand ends before the brokers' does.
         leader = None
+        if not terms or newest > terms[-1].leader_epoch:
+            return Reference(None, None, None, _candidates(state))
     if leader is not None:
         led = [t for t in terms if t.leader == leader]
         term = led[-1] if led else None
@@ -98,6 +101,17 @@ def reference(state: State) -> Reference:
     if leader is None:
         return Reference(None, None, term, _candidates(state))
     return Reference(leader, replica if log_is_known(state, replica) else None, term)
+
+
+def newest_leader_epoch(state: State) -> int:
+    """The highest leader epoch that anything names: a line, a log, an epoch cache; -1 if none."""
+    named = [t.leader_epoch for t in state.history.terms]
+    for replica in state.replicas.values():
+        named += [e.leader_epoch for e in replica.epoch_entries]
+        named += [s.leader_epoch for s in replica.log.spans if s.leader_epoch is not None]
+        if replica.leader_epoch is not None:
+            named.append(replica.leader_epoch)
+    return max(named, default=-1)
 
 
 def _candidates(state: State) -> list[Replica]:
@@ -243,7 +257,78 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
                 absences.append(part)
             elif isinstance(part, Doubt):
                 doubts.append(part)
+    if not absences and not doubts:
+        doubts += _lacked_unseen(state, ref, promise)
     return absences, doubts
+
+
+def _lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]:
+    """That the log which counts holds the records, but a leader between may have lacked them."""
+    first, end = promise.span.first_offset, promise.span.end_offset
+    if ref.replica is not None:
+        first = max(first, ref.replica.log.log_start_offset)
+    if promise.by_term is None or first >= end:
+        return []
+    for term in state.history.terms:
+        if (
+            term.order > promise.by_term
+            and term_start(state, term) is None
+            and not must_have_held(state, promise, term)
+        ):
+            return [
+                Doubt(
+                    first,
+                    end,
+                    promise,
+                    f"nothing tells whether broker {term.leader} held it when it took epoch "
+                    f"{term.leader_epoch}",
+                    f"the broker log of broker {term.leader}",
+                )
+            ]
+    return []
+
+
+def must_have_held(state: State, promise: Promise, term: Term) -> bool:
+    """Whether a later leader held the records at the start of its term, though no line tells.
+
+    It never led in that term, by its whole log; or it wrote them itself and was never cut; or they
+    were committed, it was elected from the ISR, and has neither lost storage nor, where followers
+    cut to their high watermark, been cut since.
+    """
+    x = term.leader
+    told = any(
+        state.coverage.get((subject, x), (False, None))[0]
+        for subject in ("broker_log", "replica_trace")
+    )
+    if told and not term.start_event_id:
+        return True
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == promise.span.leader_epoch}
+    end = promise.span.end_offset
+    if lost_storage_in_isr(state, term, end):
+        return False
+    cut = any(t.replica == x and t.to_offset < end for t in state.history.truncations)
+    if wrote == {x} and told and not cut:
+        return True
+    if promise.how == "acks_1" or term.election_kind in UNSURE_KINDS:
+        return False
+    return not truncates_to_high_watermark(state) or (told and not cut)
+
+
+def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:
+    """Whether a leader lost storage below that end and has not joined the ISR anew since."""
+    for loss in state.history.storage_losses:
+        if loss.replica != term.leader or loss.left_end_offset >= end:
+            continue
+        since = -1 if loss.leader_epoch is None else loss.leader_epoch
+        joined_anew = any(
+            since < t.leader_epoch < term.leader_epoch
+            and t.isr is not None
+            and term.leader not in t.isr
+            for t in state.history.terms
+        )
+        if since <= term.leader_epoch and not joined_anew:
+            return True
+    return False
 
 
 def _fate_by_all(
