@@ -285,7 +285,42 @@ def _lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt
                     f"the broker log of broker {term.leader}",
                 )
             ]
-    return []
+    missed = unnamed_leader_epoch(state, promise.by_term[0])
+    if missed is None:
+        return []
+    return [
+        Doubt(
+            first,
+            end,
+            promise,
+            f"nothing tells who led in epoch {missed}, and whether it held them",
+            "the controller's history (metadata log or state-change.log)",
+        )
+    ]
+
+
+def unnamed_leader_epoch(state: State, after: int) -> int | None:
+    """A leader epoch above `after` in which a broker may have led of which nothing tells.
+
+    Between epochs that only brokers' lines name; where all their logs are here, nobody did.
+    """
+    assigned = state.ever_assigned | state.replicas.keys()
+    if all(log_is_covered(state, r) for r in assigned):
+        return None
+    last = after
+    for term in state.history.terms:
+        if term.leader_epoch > last + 1 and not term.recorded:
+            return last + 1
+        last = max(last, term.leader_epoch)
+    return None
+
+
+def log_is_covered(state: State, replica: int) -> bool:
+    """Whether the lines of a broker were handed over from a start on, or its whole trace."""
+    return any(
+        state.coverage.get((subject, replica), (False, None))[0]
+        for subject in ("broker_log", "replica_trace")
+    )
 
 
 def must_have_held(state: State, promise: Promise, term: Term) -> bool:
@@ -296,10 +331,7 @@ def must_have_held(state: State, promise: Promise, term: Term) -> bool:
     cut to their high watermark, been cut since.
     """
     x = term.leader
-    told = any(
-        state.coverage.get((subject, x), (False, None))[0]
-        for subject in ("broker_log", "replica_trace")
-    )
+    told = log_is_covered(state, x)
     if told and not term.start_event_id:
         return True
     wrote = {t.leader for t in state.history.terms if t.leader_epoch == promise.span.leader_epoch}
