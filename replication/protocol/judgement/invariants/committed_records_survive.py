@@ -1,4 +1,4 @@
-"""A committed record is in the log of every later valid leader (protocol.md I13, I14).
+"""A committed record is in the log of every later valid leader (docs/protocol.md I13, I14).
 
 Committed: below the high watermark of a valid leader, or acknowledged at acks=all by one.
 Retention, compaction, record deletion and topic deletion are not loss.
