@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from replication.protocol.ground import events as ev
-from replication.protocol.folding.fold import Rejected, apply, new_state
-from replication.protocol.judgement.judge import answer
 from replication.machine.machine_state import World
+from replication.protocol.folding.fold import Rejected, apply, new_state
+from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.judge import answer
 
 UNSEEN = -1
 """A content that no copy holds: of records that were looked for by payload in vain."""
