@@ -5,7 +5,7 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
-from replication.protocol.judgement.survival import unwitnessed_election
+from replication.protocol.judgement.unwitnessed_election import unwitnessed_election
 from replication.protocol.judgement.view import View
 
 NAME = "committed_records_survive"
