@@ -15,7 +15,7 @@ from itertools import pairwise
 from replication.protocol.ground.model import Span, overlaps, same_record, uncovered
 from replication.protocol.ground.topic_partition import Replica, State, declared_behaviour
 from replication.protocol.ground.versions import Behaviour
-from replication.protocol.judgement.survival import log_is_known, tail_is_known
+from replication.protocol.judgement.reference import log_is_known, tail_is_known
 from replication.protocol.rules.election_kraft import election_kraft
 from replication.protocol.rules.election_zookeeper import Election, election_zookeeper
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
