@@ -1,4 +1,4 @@
-"""Opens a file as it came from a machine: packed by gzip, bzip2, xz or zstandard, in UTF-8 or UTF-16.
+"""Opens a file as it came from a machine: packed (gzip, bzip2, xz, zstandard), in UTF-8 or UTF-16.
 
 What comes out is always the unpacked bytes, text as UTF-8, so that no reader asks how a file is
 packed. What unpacks to far more than logs can is refused in the middle of reading (READ_ERRORS).
@@ -9,7 +9,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -23,10 +23,16 @@ UNSUSPICIOUS_BYTES = 1 << 30
 _TEXT_PIECE = 1 << 16
 
 
+class _Stepwise(Protocol):
+    def read1(self, size: int = -1, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
 class _Bounded(io.RawIOBase):
     """Unpacked bytes, refused once they are too many for what they were packed in."""
 
-    def __init__(self, inner: BinaryIO, raw: BinaryIO, most: int) -> None:
+    def __init__(self, inner: "_Stepwise", raw: BinaryIO, most: int) -> None:
         self._inner, self._raw = inner, raw
         self._left = most
 
@@ -35,7 +41,8 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
-        data = self._inner.read(len(view))
+        # One step at a time: what comes before a place that is damaged is handed on.
+        data = self._inner.read1(len(view))
         self._left -= len(data)
         if self._left < 0:
             raise OSError("it unpacks to far more than a log would: refused as a bomb")
@@ -90,7 +97,8 @@ class _Zstandard(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
+    def read1(self, size: int = -1, /) -> bytes:
+        """At most size bytes; none at the end."""
         while not self._rest:
             packed = self._raw.read(self._PIECE)
             if not packed:
@@ -106,11 +114,11 @@ class _Zstandard(io.RawIOBase):
         return taken
 
 
-_PACKINGS: dict[bytes, tuple[str, Callable[[BinaryIO], BinaryIO]]] = {
-    b"\x1f\x8b": ("gzip", lambda raw: cast(BinaryIO, gzip.GzipFile(fileobj=raw))),
-    b"BZh": ("bzip2", lambda raw: cast(BinaryIO, bz2.BZ2File(raw))),
-    b"\xfd7zXZ\x00": ("xz", lambda raw: cast(BinaryIO, lzma.LZMAFile(raw))),
-    b"\x28\xb5\x2f\xfd": ("zstandard", lambda raw: cast(BinaryIO, _Zstandard(raw))),
+_PACKINGS: dict[bytes, Callable[[BinaryIO], _Stepwise]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": _Zstandard,
 }
 _BYTE_ORDER_MARKS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
@@ -128,7 +136,7 @@ def open_unpacked(path: Path, most: int | None = None) -> BinaryIO:
     stream: BinaryIO = path.open("rb")
     try:
         head = cast(_Peekable, stream).peek(8)[:8]
-        for magic, (_, unpacking) in _PACKINGS.items():
+        for magic, unpacking in _PACKINGS.items():
             if head.startswith(magic):
                 most = most or max(UNSUSPICIOUS_BYTES, path.stat().st_size * LARGEST_RATIO)
                 bounded = _Bounded(unpacking(stream), stream, most)
@@ -161,8 +169,24 @@ def _encoding(head: bytes) -> str | None:
     return None
 
 
-def packing(path: Path) -> str | None:
-    """How the file is packed: gzip, bzip2, xz, zstandard; None for a file that is not."""
-    with path.open("rb") as raw:
-        head = raw.read(8)
-    return next((name for magic, (name, _) in _PACKINGS.items() if head.startswith(magic)), None)
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The file's lines up to its end, or to where it cannot be read any more."""
+    try:
+        with open_unpacked(path) as stream:
+            yield from stream
+    except READ_ERRORS:
+        return
+
+
+def read_up_to(stream: BinaryIO, size: int) -> bytes:
+    """As `read`, but what comes before a damaged place is answered before the error is raised."""
+    pieces: list[bytes] = []
+    left = size
+    try:
+        while left and (piece := cast(io.BufferedReader, stream).read1(left)):
+            pieces.append(piece)
+            left -= len(piece)
+    except READ_ERRORS:
+        if not pieces:
+            raise
+    return b"".join(pieces)

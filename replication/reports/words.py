@@ -4,6 +4,7 @@ from typing import Any
 
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
+from replication.reports.inventory_words import inventory_text
 
 INVARIANT_WORDS = {
     "committed_records_survive": "committed records",
@@ -75,6 +76,7 @@ def short_text(answer: dict[str, Any]) -> str:
     lines += _other_violations(answer)
     lines += _table(answer)
     lines += _unknowns(answer)
+    lines += inventory_text(answer.get("inventory", {}))
     lines += _input(answer)
     return "\n".join(lines).rstrip() + "\n"
 

@@ -21,7 +21,7 @@ from replication.evidence.broker_logs.line_families import (
     START,
     short_logger,
 )
-from replication.evidence.opening import READ_ERRORS, open_unpacked
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 
 _BLOCK = 1 << 20
 # A line beyond this is no log line; what is read of it is given up.
@@ -334,7 +334,7 @@ def looks_like_broker_log(path: Path) -> bool:
     """Whether the beginning of the file holds lines of a broker's or controller's loggers."""
     try:
         with open_unpacked(path) as stream:
-            sample = stream.read(_SAMPLE)
+            sample = read_up_to(stream, _SAMPLE)
     except READ_ERRORS:
         return False
     # Segments and indexes begin with zero bytes; log text has none.
@@ -433,7 +433,7 @@ class LineReader:
             yield Skipped(self._number, f"reading stops here: {error}")
 
     def _of_stream(self, stream: BinaryIO) -> Iterator[LogLine | Skipped]:
-        sample = stream.read(_SAMPLE)
+        sample = read_up_to(stream, _SAMPLE)
         layout = detect_layout(sample)
         if layout is None:
             if sample.strip():
@@ -479,7 +479,7 @@ class LineReader:
                 yield Skipped(self._number, f"a line of more than {LONGEST_LINE} bytes")
                 tail, given_up = b"", True
             try:
-                chunk = stream.read(_BLOCK)
+                chunk = read_up_to(stream, _BLOCK)
             except READ_ERRORS as error:
                 if tail:
                     yield tail + b"\n"

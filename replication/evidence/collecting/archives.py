@@ -169,7 +169,10 @@ def _inside(folder: Path, name: str) -> Path | None:
 
 
 def _tar_members(archive: Path) -> Iterator[tuple[str, str | None, IO[bytes] | None]]:
-    with open_unpacked(archive, _PASSED_OVER) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
+    with (
+        open_unpacked(archive, _PASSED_OVER) as packed,
+        tarfile.open(fileobj=packed, mode="r|") as tar,
+    ):
         for member in tar:
             if member.isdir():
                 continue

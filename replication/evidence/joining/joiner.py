@@ -187,7 +187,11 @@ class Joiner:
         key = (topic, topic_id, partition)
         if key not in self.partitions:
             self.partitions[key] = PartitionEvidence(
-                self.cluster.cluster_id, topic, topic_id, partition
+                self.cluster.cluster_id,
+                topic,
+                topic_id,
+                partition,
+                unpacked=self.collection.unpacked,
             )
         return self.partitions[key]
 
