@@ -54,7 +54,7 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--kafka",
         metavar="VERSION",
-        help="the brokers' version, for evidence that does not name it",
+        help="the version, where the evidence does not say",
     )
     command.add_argument("--topic", metavar="NAME", help="only this topic")
     command.add_argument(
@@ -67,7 +67,7 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--ack-fields",
         metavar="OURS=THEIRS,..",
-        help="how an acknowledgement log names its fields, JSON or CSV; NAME=:VALUE where one value "
+        help="how an acknowledgement log (JSON, CSV) names its fields; NAME=:VALUE where one value "
         "holds for every line (ts=timestamp,payload_id=key,status=:acked); `none`: files that look "
         "nearly like one are none",
     )
@@ -128,7 +128,7 @@ def completion(whole: argparse.ArgumentParser) -> str:
     """A script for bash (and zsh by bashcompinit) that completes commands, options and files."""
     commands: dict[str, argparse.ArgumentParser] = {}
     for action in whole._subparsers._group_actions if whole._subparsers else ():
-        commands.update(action.choices or {})  # type: ignore[arg-type]
+        commands.update(action.choices or {})
     cases = "\n".join(
         f"    {name}) words={_quoted(_options(command))};;" for name, command in commands.items()
     )

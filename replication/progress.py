@@ -1,4 +1,4 @@
-"""Says on stderr how far a command is, once it takes longer than anybody likes to wait in silence."""
+"""Says on stderr how far a command is, once it takes longer than people wait in silence."""
 
 import sys
 import time
