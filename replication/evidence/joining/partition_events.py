@@ -514,6 +514,8 @@ _CONVERTERS: dict[str, Any] = {
     "log_loaded": _log_loaded,
     "log_created": _log_created,
     "high_watermark_loaded": _high_watermark_loaded,
+    # One line for each replica, of which only the local one's is not 0 (1.1 - 2.3).
+    "replica_loaded": _high_watermark_loaded,
     "became_leader": _became_leader,
     "became_follower": _became_follower,
     "truncation_reason": _truncation_reason,
