@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -181,5 +182,16 @@ def _trace_id(collection: Collection) -> str:
         (d.broker, d.cluster_id, s.fingerprint) for d in collection.dumps for s in d.segments
     ):
         digest.update(repr(dump).encode())
-    digest.update(repr((len(collection.acknowledgements), len(collection.consumptions))).encode())
+    said: Iterable[Any] = chain(
+        collection.acknowledgements,
+        collection.consumptions,
+        collection.descriptions,
+        collection.log_dirs,
+        collection.quorum,
+    )
+    for each in said:
+        digest.update(repr(replace(each, path="")).encode())
+    for cluster_id, history in sorted(collection.histories.items()):
+        known = (cluster_id, history.first_offset, history.end_offset, history.epoch_starts)
+        digest.update(repr(known).encode())
     return "import-" + digest.hexdigest()[:16]
