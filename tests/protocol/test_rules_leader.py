@@ -191,14 +191,14 @@ def test_a_zookeeper_controller_asks_neither_for_the_sender_nor_for_the_assignme
 
 
 def test_epochs_ahead_of_the_controllers() -> None:
-    epoch = IsrProposal(1, 6, 20, frozenset({1, 2}))
+    leaders = IsrProposal(1, 6, 20, frozenset({1, 2}))
     partition = IsrProposal(1, 5, 21, frozenset({1, 2}))
     old = behaviour("3.2.3", controller="kraft")
 
-    assert isr_commit(epoch, REGISTERED, old) == "FENCED_LEADER_EPOCH"
+    assert isr_commit(leaders, REGISTERED, old) == "FENCED_LEADER_EPOCH"
     assert isr_commit(partition, REGISTERED, old) == "INVALID_UPDATE_VERSION"
-    assert isr_commit(epoch, REGISTERED, behaviour("3.2.3")) is None
-    assert isr_commit(epoch, REGISTERED, behaviour("3.3.0")) == "NOT_CONTROLLER"
+    assert isr_commit(leaders, REGISTERED, behaviour("3.2.3")) is None
+    assert isr_commit(leaders, REGISTERED, behaviour("3.3.0")) == "NOT_CONTROLLER"
 
 
 # leader's release, inter-broker version, request version, answer for an ineligible member, answer
