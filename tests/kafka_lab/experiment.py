@@ -95,8 +95,10 @@ class Experiment:
         for node in self.cluster.nodes():
             self.capture.copy_disk(node, "final")
         self.capture.copy_logs()
+        self.cluster.save()
+        self.sampler.notes.save(self.cluster.directory)
         self.truths = establish(
-            self.cluster, self.sampler, self.evidence, self.acks.journal.path, self.excused
+            self.cluster, self.sampler.notes, self.evidence, self.acks.journal.path, self.excused
         )
         save_truths(self.directory / "truth.json", self.truths)
 

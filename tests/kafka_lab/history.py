@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.kafka_lab import dump_tool, node_settings
-from tests.kafka_lab.cluster import NO_LEADER, Cluster
-from tests.kafka_lab.sampler import HighWatermarkSample, Sampler
+from tests.kafka_lab.cluster import NO_LEADER
+from tests.kafka_lab.notes import HighWatermarkSample, Notes
+from tests.kafka_lab.site import Site
 
 TIME = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
 LEADER_STARTS = (
@@ -53,12 +54,12 @@ class LeaderStart:
     first_offset: int | None
 
 
-def elections(cluster: Cluster, sampler: Sampler) -> dict[TopicPartition, list[Election]]:
+def elections(site: Site, notes: Notes) -> dict[TopicPartition, list[Election]]:
     """Every change of leader or leader epoch in order; of a topic's last incarnation."""
-    if cluster.version.kraft:
-        return _elections_of_metadata_log(cluster)
+    if site.version.kraft:
+        return _elections_of_metadata_log(site)
     found: dict[TopicPartition, list[Election]] = {}
-    for sample in sampler.leaders:
+    for sample in notes.leaders:
         known = found.setdefault((sample.topic, sample.partition), [])
         leader = None if sample.leader == NO_LEADER else sample.leader
         known.append(Election(sample.at, sample.leader_epoch, leader, sample.isr))
@@ -71,11 +72,11 @@ def leader_at(known: list[Election], at: float) -> Election | None:
     return before[-1] if before else None
 
 
-def leader_starts(cluster: Cluster) -> dict[TopicPartition, list[LeaderStart]]:
+def leader_starts(site: Site) -> dict[TopicPartition, list[LeaderStart]]:
     """By time, from every broker's log files."""
     found: dict[TopicPartition, set[LeaderStart]] = {}
-    for broker in cluster.plan.brokers:
-        for path in sorted((cluster.home(broker) / "logs").glob("*.log*")):
+    for broker in site.brokers:
+        for path in sorted((site.home(broker) / "logs").glob("*.log*")):
             for line in path.read_text(errors="replace").splitlines():
                 partition, start = leader_start_of(line, broker)
                 if start is not None:
@@ -85,12 +86,12 @@ def leader_starts(cluster: Cluster) -> dict[TopicPartition, list[LeaderStart]]:
     }
 
 
-def traced_high_watermarks(cluster: Cluster) -> list[HighWatermarkSample]:
+def traced_high_watermarks(site: Site) -> list[HighWatermarkSample]:
     """What leaders said of their high watermarks, where the loggers are loud enough."""
     return [
         found
-        for broker in cluster.plan.brokers
-        for path in sorted((cluster.home(broker) / "logs").glob("*.log*"))
+        for broker in site.brokers
+        for path in sorted((site.home(broker) / "logs").glob("*.log*"))
         for line in path.read_text(errors="replace").splitlines()
         if (found := high_watermark_of(line, broker)) is not None
     ]
@@ -119,12 +120,12 @@ def _seconds(text: str) -> float:
     return datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC).timestamp()
 
 
-def _elections_of_metadata_log(cluster: Cluster) -> dict[TopicPartition, list[Election]]:
-    data = cluster.data(node_settings.CONTROLLER_ID)[0] / "__cluster_metadata-0"
+def _elections_of_metadata_log(site: Site) -> dict[TopicPartition, list[Election]]:
+    data = site.data(node_settings.CONTROLLER_ID)[0] / "__cluster_metadata-0"
     segments: list[Path] = sorted(data.glob("*.log"))
     names: dict[str, str] = {}
     found: dict[TopicPartition, list[Election]] = {}
-    for created_ms, record in dump_tool.metadata_records(cluster.version, segments):
+    for created_ms, record in dump_tool.metadata_records(site.version, segments):
         fields = record["data"]
         if record["type"] == "TOPIC_RECORD":
             names[fields["topicId"]] = fields["name"]

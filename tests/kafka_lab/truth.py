@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.kafka_lab import dump_tool
-from tests.kafka_lab.cluster import Cluster, partitions_of
 from tests.kafka_lab.history import (
     Election,
     LeaderStart,
@@ -33,7 +32,9 @@ from tests.kafka_lab.logs_on_disk import (
     records,
     segment_files,
 )
-from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE, HighWatermarkSample, LogSample, Sampler
+from tests.kafka_lab.notes import HighWatermarkSample, LogSample, Notes
+from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE
+from tests.kafka_lab.site import Site, partitions_of
 
 HOLDS, VIOLATED = "HOLDS", "VIOLATED"
 # Log lines, acknowledgements and samples of different processes, all on one clock.
@@ -96,8 +97,8 @@ def load_truths(path: Path) -> dict[TopicPartition, PartitionTruth]:
 
 
 def establish(
-    cluster: Cluster,
-    sampler: Sampler,
+    site: Site,
+    notes: Notes,
     evidence: Path,
     acknowledgements: Path,
     excused: Excused = lambda payload_id: False,
@@ -107,20 +108,20 @@ def establish(
     `acknowledgements` is the laboratory's own log, with every payload id.
     """
     acks = _acknowledged(acknowledgements)
-    quiet = [line for line in cluster.journal.lines() if line["action"] == "quiet_point"]
+    quiet = [line for line in site.actions() if line["action"] == "quiet_point"]
     quiet_at = _seconds(quiet[-1]["ts"])
-    known = elections(cluster, sampler)
-    starts = leader_starts(cluster)
-    finals = _final_logs(cluster)
-    high_watermarks = [*sampler.high_watermarks, *traced_high_watermarks(cluster)]
+    known = elections(site, notes)
+    starts = leader_starts(site)
+    finals = _final_logs(site)
+    high_watermarks = [*notes.high_watermarks, *traced_high_watermarks(site)]
     found = {}
-    for partition in partitions_of(cluster.assignments):
+    for partition in partitions_of(site.assignments):
         view = View(
             partition,
             [ack for ack in acks if (ack["topic"], ack["partition"]) == partition],
             known.get(partition, []),
             [start for start in starts.get(partition, []) if start.at <= quiet_at],
-            [one for one in sampler.logs if (one.topic, one.partition) == partition],
+            [one for one in notes.logs if (one.topic, one.partition) == partition],
             [
                 one
                 for one in high_watermarks
@@ -129,7 +130,7 @@ def establish(
             {broker: logs[partition] for broker, logs in finals.items() if partition in logs},
             quiet_at,
         )
-        found[partition] = judge(view, _committed_by_copies(cluster, evidence, partition), excused)
+        found[partition] = judge(view, _committed_by_copies(site, evidence, partition), excused)
     return found
 
 
@@ -224,17 +225,17 @@ def _acknowledged(path: Path) -> list[dict[str, Any]]:
     return [line for line in read_lines(path) if line.get("payload_id")]
 
 
-def _final_logs(cluster: Cluster) -> dict[int, dict[TopicPartition, list[dump_tool.Dumped]]]:
+def _final_logs(site: Site) -> dict[int, dict[TopicPartition, list[dump_tool.Dumped]]]:
     """The logs as kafka-dump-log reads them, held against kafka-python's reading."""
     places = {
         (broker, (topic, partition)): directory / f"{topic}-{partition}"
-        for broker in cluster.plan.brokers
-        for directory in cluster.data(broker)
-        for topic, partition in partitions_of(cluster.assignments)
+        for broker in site.brokers
+        for directory in site.data(broker)
+        for topic, partition in partitions_of(site.assignments)
         if (directory / f"{topic}-{partition}").is_dir()
     }
     files = [path for place in places.values() for path in segment_files(place)]
-    dumped = dump_tool.dump_segments(cluster.version, files)
+    dumped = dump_tool.dump_segments(site.version, files)
     found: dict[int, dict[TopicPartition, list[dump_tool.Dumped]]] = {}
     for (broker, partition), place in places.items():
         log = [one for path in segment_files(place) for one in dumped[path]]
@@ -382,8 +383,8 @@ def _divergent(
             differing = sorted(
                 offset
                 for offset in one.keys() & other.keys()
-                if (one[offset].payload_id, one[offset].payload)
-                != (other[offset].payload_id, other[offset].payload)
+                if (one[offset].payload_id, one[offset].key)
+                != (other[offset].payload_id, other[offset].key)
             )
             if differing:
                 where = settled if {first, second} <= set(isr) else open_still
@@ -391,7 +392,7 @@ def _divergent(
     return settled, open_still
 
 
-def _committed_by_copies(cluster: Cluster, evidence: Path, partition: TopicPartition) -> set[str]:
+def _committed_by_copies(site: Site, evidence: Path, partition: TopicPartition) -> set[str]:
     """What the copies in the evidence themselves show to lie below a high watermark."""
     found = set()
     for path in sorted(evidence.rglob(HIGH_WATERMARK_FILE)):
