@@ -22,12 +22,13 @@ from typing import Any
 
 import pandas as pd
 
-from replication.protocol import events as ev
-from replication.protocol import fold, wire
-from replication.protocol.codec import encode
-from replication.protocol.machine_state import Impossible
-from replication.protocol.partition_machine import Given, PartitionMachine
-from replication.protocol.versions import behaviour
+from replication.machine.machine_state import Impossible
+from replication.machine.partition_machine import Given, PartitionMachine
+from replication.protocol.folding import fold
+from replication.protocol.folding.codec import encode
+from replication.protocol.ground import events as ev
+from replication.protocol.ground import wire
+from replication.protocol.ground.versions import behaviour
 from replication.spark import contracts
 from replication.spark.shard_fold import ShardFold
 from replication.spark.transport import ABSENT, ARGUMENTS, COLUMNS, NUMBERS, Rows

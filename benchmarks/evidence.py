@@ -22,10 +22,13 @@ from pathlib import Path
 
 from benchmarks import broker_text, segment_files
 from benchmarks.process_tree import Cost, measured
-from replication.evidence.broker_log import LogLineFact, read_broker_log
-from replication.evidence.line_families import FAMILIES
-from replication.evidence.log_directory import find_log_directories, read_log_directory
-from replication.evidence.many_processes import spread_over
+from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
+from replication.evidence.broker_logs.line_families import FAMILIES
+from replication.evidence.collecting.many_processes import spread_over
+from replication.evidence.log_directories.log_directory import (
+    find_log_directories,
+    read_log_directory,
+)
 from replication.paths import project_root
 
 TEXT_AIM, SEGMENT_AIM, MEMORY_AIM = 0.5, 5.0, 500e6

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from replication import doctor, scenario_command
-from replication.evidence.collection import NoEvidence
+from replication.evidence.collecting.collection import NoEvidence
+from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import Import, import_evidence
-from replication.evidence.many_processes import spread_over
 from replication.evidence.unreadable import Unreadable
-from replication.protocol.bounded import FoldedPartition, Identity, fold_all, identity_of
-from replication.protocol.events import Event
-from replication.protocol.versions import behaviour, default_table, flag_table
+from replication.protocol.ground.events import Event
+from replication.protocol.ground.versions import behaviour, default_table, flag_table
+from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from replication.protocol.scenario import run_scenario
-from replication.protocol.scenario_text import ScenarioError
+from replication.machine.scenario import run_scenario
+from replication.machine.scenario_text import ScenarioError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from replication.evidence.collection import NoEvidence
+from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.digest import write_digest
 from replication.evidence.importer import import_evidence
-from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.dump_text import real_dump
 
 INCIDENTS = Path(__file__).parent / "incidents"

@@ -8,9 +8,9 @@ import gzip
 from collections.abc import Iterable
 from pathlib import Path
 
-from replication.evidence.log_directory import read_log_directory
-from replication.evidence.record_payloads import read_record_identities
-from replication.evidence.segments import RecordBatch, read_batches
+from replication.evidence.log_directories.log_directory import read_log_directory
+from replication.evidence.log_directories.record_payloads import read_record_identities
+from replication.evidence.log_directories.segments import RecordBatch, read_batches
 from replication.evidence.unreadable import Unreadable
 
 DUMPS = Path(__file__).parent / "dumps"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from replication.protocol.bounded import FoldedPartition
+from replication.protocol.judgement.bounded import FoldedPartition
 from tests.changed_evidence import EXPECTED, broker_logs, folded_with
 
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]", re.MULTILINE)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from replication.evidence.importer import Import, import_evidence
-from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import EXPECTED, changed_copy, folded_with
 from tests.damage import DAMAGES, batch_starts, segments
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from replication.evidence.collection import NoEvidence
+from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.importer import Import, import_evidence
-from replication.evidence.tool_output import DumpedBatch, read_dump_log
-from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.evidence.tools.tool_output import DumpedBatch, read_dump_log
+from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import (
     DECIDING,
     EXPECTED,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from replication.evidence.importer import import_evidence
-from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 
 INCIDENTS = Path(__file__).parent / "incidents"
 EXPECTED: dict[str, dict[str, dict[str, Any]]] = json.loads(

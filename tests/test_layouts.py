@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from replication.evidence.importer import import_evidence
-from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import (
     EXPECTED,
     INCIDENTS,

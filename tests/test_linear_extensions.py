@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from replication.evidence.importer import import_evidence
-from replication.protocol.bounded import FoldedPartition, fold_partition, identity_of
-from replication.protocol.events import Event
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import FoldedPartition, fold_partition, identity_of
 
 INCIDENTS = Path(__file__).parent / "incidents"
 QUICK = ("kip101_scenario_1__0.10.2.2__loss_only", "last_replica_standing__4.1.1__elr_off")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from replication.evidence.importer import Import, import_evidence
-from replication.protocol.bounded import FoldedPartition, fold_all
+from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import (
     DECIDING,
     EXPECTED,

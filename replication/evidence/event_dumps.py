@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replication.evidence.unreadable import Unreadable
-from replication.protocol import wire
-from replication.protocol.events import Event
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event
 
 PARQUET_MAGIC = b"PAR1"
 ROWS_PER_GROUP = 50_000

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication.evidence.collection import Collection, Spread, collect
-from replication.evidence.joiner import ClusterFacts, Joiner
-from replication.evidence.partition_events import PartitionEvidence
-from replication.evidence.partition_join import finished, identified
-from replication.evidence.tool_output import QuorumReplica
+from replication.evidence.collecting.collection import Collection, Spread, collect
+from replication.evidence.joining.joiner import ClusterFacts, Joiner
+from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_join import finished, identified
+from replication.evidence.tools.tool_output import QuorumReplica
 from replication.evidence.unreadable import Unreadable
-from replication.protocol import events as ev
+from replication.protocol.ground import events as ev
 
 
 @dataclass(slots=True)

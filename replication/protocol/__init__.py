@@ -68,16 +68,16 @@ place is what the generations changed:
    Epochs cannot bring back what disks lose: before, the last replica standing could return from a
    power failure with less, be elected, and be followed. Now another one that has all is remembered.
 
-**What this package does.** Truth comes as facts (events.py): one observation each, of one replica,
-the controller or a client. fold.py takes them one by one into a State (topic_partition.py), whose
-logs are runs of records, not records. The invariants (invariants/, one promise a file) read it, and
-judge.py answers: HOLDS, VIOLATED with the steps that prove it, or UNKNOWN with what would decide.
+**What this package does.** Four rooms, each looking only downwards. ground/: events.py has one fact
+a class (what a replica, the controller or a client did), topic_partition.py the State, whose logs
+are runs of records, not records; versions.py says as flags which rules a Kafka version lives by.
+rules/: one file, one rule, one pure function. folding/: fold.py takes events one by one into the
+State. judgement/: the invariants (invariants/, one promise a file) read it, and judge.py answers:
+HOLDS, VIOLATED with the steps that prove it, or UNKNOWN with what would decide.
 
-The rules of the protocol stand apart in rules/: one file, one rule, one pure function. versions.py
-says which of them a Kafka version lives by, as flags, since each came in a release of its own. The
-machine (partition_machine.py over replica_machine.py) acts on their answers and emits facts: thus
-scenarios (scenario.py) tell a story in commands and pictures, under one version and then another,
-and the fold judges what came of it. Rules that were superseded stay, each with the scenario in
+The machine (replication/machine, above this package) acts on the rules' answers and emits facts:
+thus scenarios tell a story in commands and pictures, under one version and then another, and the
+fold judges what came of it. Rules that were superseded stay, each with the scenario in
 tests/scenarios/ that breaks it; tests hold the machine against a naive model that stores every
 record.
 

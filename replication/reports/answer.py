@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from replication.protocol.judge import PartitionAnswer
+from replication.protocol.judgement.judge import PartitionAnswer
 
 FORMAT_VERSION = 1
 DECIDING = ("committed_records_survive", "log_matching")

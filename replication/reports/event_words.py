@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from replication.protocol import events as ev
-from replication.protocol.topic_partition import Registration, Settings, State
-from replication.protocol.versions import behaviour
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import Registration, Settings, State
+from replication.protocol.ground.versions import behaviour
 
 ELECTION_WORDS = {
     "initial": "the first leader",

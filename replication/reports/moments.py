@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from replication.protocol import events as ev
-from replication.protocol import fold
-from replication.protocol.bounded import Identity
-from replication.protocol.sequencing import in_order
-from replication.protocol.topic_partition import Replica, State
+from replication.protocol.folding import fold
+from replication.protocol.folding.sequencing import in_order
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import Replica, State
+from replication.protocol.judgement.bounded import Identity
 from replication.reports import event_words
 
 # What a moment is drawn as on the time axis; those without a mark are routine.

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from replication.protocol.bounded import Identity
-from replication.protocol.events import Event
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import Identity
 from replication.reports import page_words, words
 from replication.reports.page_data import PageData, Quotes, build
 from replication.reports.safe_text import escaped

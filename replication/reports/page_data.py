@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replication.protocol.bounded import Identity
-from replication.protocol.events import Event
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import Identity
 from replication.reports import moments
 from replication.reports.safe_text import plain
 from replication.reports.words import badness

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from replication.protocol.judge import moment
+from replication.protocol.judgement.judge import moment
 from replication.reports import words
 from replication.reports.event_words import brokers, offset_range
 from replication.reports.page_data import DECIDING, Partition

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from replication.protocol import picture
-from replication.protocol.topic_partition import State
+from replication.protocol.ground import picture
+from replication.protocol.ground.topic_partition import State
 
 INVARIANT_WORDS = {
     "committed_records_survive": "committed records",

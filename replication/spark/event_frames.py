@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replication.protocol import wire
+from replication.protocol.ground import wire
 from replication.spark import contracts
 from replication.spark.event_files import GZIPPED, LINES, PARQUET, SLICE_DDL, Slice, lines_of
 

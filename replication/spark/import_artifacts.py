@@ -20,14 +20,14 @@ from pyspark import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from replication.evidence.collection import NoEvidence
+from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
-from replication.evidence.partition_events import PartitionEvidence
-from replication.evidence.partition_join import finished, identified
+from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.unreadable import Unreadable
-from replication.protocol.events import Event
-from replication.protocol.versions import behaviour
+from replication.protocol.ground.events import Event
+from replication.protocol.ground.versions import behaviour
 from replication.spark import session
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress

@@ -13,10 +13,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from replication.protocol import wire
-from replication.protocol.bounded import Identity, identity_of
-from replication.protocol.events import Event
-from replication.protocol.judge import INVARIANTS
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import Identity, identity_of
+from replication.protocol.judgement.judge import INVARIANTS
 from replication.reports import page_data
 from replication.reports.answer import FORMAT_VERSION
 from replication.reports.evidence_lines import read_lines

@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from replication.protocol import codec, fold, judge, wire
-from replication.protocol.events import Event
-from replication.protocol.sequencing import HELD_LIMIT, Sequencer, gap_reason, with_gap
-from replication.protocol.topic_partition import State
+from replication.protocol.folding import codec, fold
+from replication.protocol.folding.sequencing import HELD_LIMIT, Sequencer, gap_reason, with_gap
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement import judge
 
 STATE_MAGIC = b"RPF1"
 HEAD = struct.Struct(">4sI")

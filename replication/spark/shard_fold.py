@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from replication.protocol import steady
-from replication.protocol.codec import CorruptState
-from replication.protocol.sequencing import HELD_LIMIT
+from replication.protocol.folding import steady
+from replication.protocol.folding.codec import CorruptState
+from replication.protocol.folding.sequencing import HELD_LIMIT
 from replication.spark import contracts
 from replication.spark.partition_fold import COUNTS, Out, PartitionFold, identity_of
 from replication.spark.transport import ABSENT, Rows

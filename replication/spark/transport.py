@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from replication.protocol import wire
-from replication.protocol.events import FACT_TYPES, Event, Source
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import FACT_TYPES, Event, Source
 from replication.spark import contracts
 
 NUMERIC_KINDS = (

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from replication.evidence.broker_log import LogLineFact, is_broker_log, read_broker_log
+from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.unreadable import Unreadable
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replication.evidence.client_logs import (
+from replication.evidence.clients.client_logs import (
     Acknowledgement,
     Consumption,
     client_log_kind,

@@ -19,14 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replication.evidence.cluster_metadata import (
+from replication.evidence.metadata_log.cluster_metadata import (
     MetadataHistory,
     PartitionRegistration,
     longest_history,
     read_cluster_metadata,
     read_metadata_bytes,
 )
-from replication.evidence.metadata_records import (
+from replication.evidence.metadata_log.metadata_records import (
     MetadataRecordError,
     decode_record,
     uuid_text,

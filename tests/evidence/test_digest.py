@@ -15,14 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replication.evidence import digest
-from replication.evidence.digest_reader import is_digest, read_digest, restore_cluster_metadata
-from replication.evidence.log_directory import (
+from replication.evidence.log_directories.digest_reader import (
+    is_digest,
+    read_digest,
+    restore_cluster_metadata,
+)
+from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     PartitionDirectory,
     read_log_directory,
 )
-from replication.evidence.record_payloads import read_record_identities
-from replication.evidence.segments import RecordBatch
+from replication.evidence.log_directories.record_payloads import read_record_identities
+from replication.evidence.log_directories.segments import RecordBatch
 from replication.evidence.unreadable import Unreadable
 from tests.evidence.segment_bytes import (
     CONTROL,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from replication.evidence.dumped_logs import (
+from replication.evidence.collecting.owners import Owner, Surroundings
+from replication.evidence.tools.dumped_logs import (
     NotOneLog,
     SegmentDump,
     dumped_directory,
     read_dumped_segments,
 )
-from replication.evidence.owners import Owner, Surroundings
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from replication.evidence.broker_log import LogLineFact, read_broker_log
-from replication.evidence.line_families import FAMILIES, INDEX, short_logger
-from replication.evidence.line_families.family import Example, Found, LineFamily
+from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
+from replication.evidence.broker_logs.line_families import FAMILIES, INDEX, short_logger
+from replication.evidence.broker_logs.line_families.family import Example, Found, LineFamily
 from replication.evidence.unreadable import Unreadable
 
 # What the importer is promised. `leader_appended` of older plans is `log_appended`: the line of a

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replication.evidence.log_directory import (
+from replication.evidence.log_directories.log_directory import (
     MOST_UNREADABLE,
     LogDirectory,
     PartitionDirectory,
@@ -14,7 +14,7 @@ from replication.evidence.log_directory import (
     parse_directory_name,
     read_log_directory,
 )
-from replication.evidence.small_files import CleanShutdown, MetaProperties
+from replication.evidence.log_directories.small_files import CleanShutdown, MetaProperties
 from replication.evidence.unreadable import Unreadable
 from tests.evidence.segment_bytes import CREATED, Record, batch, message, wrapper
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from replication.cli import main
-from replication.evidence.broker_log import LogLineFact
-from replication.evidence.line_families import FAMILIES
-from replication.evidence.many_processes import spread_over
-from replication.evidence.packed_facts import Packer
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.line_families import FAMILIES
+from replication.evidence.broker_logs.packed_facts import Packer
+from replication.evidence.collecting.many_processes import spread_over
 
 INCIDENT = Path(__file__).parents[1] / "incidents" / "unclean_election__2.8.2"
 

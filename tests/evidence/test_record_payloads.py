@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replication.evidence.record_payloads import RecordIdentity, read_record_identities
-from replication.evidence.segments import RecordBatch, read_batches
+from replication.evidence.log_directories.record_payloads import (
+    RecordIdentity,
+    read_record_identities,
+)
+from replication.evidence.log_directories.segments import RecordBatch, read_batches
 from replication.evidence.unreadable import Unreadable
 from tests.evidence.segment_bytes import (
     CONTROL,

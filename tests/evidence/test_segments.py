@@ -11,7 +11,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from replication.evidence.digest import READ_AHEAD
-from replication.evidence.segments import RecordBatch, read_batches
+from replication.evidence.log_directories.segments import RecordBatch, read_batches
 from replication.evidence.unreadable import Unreadable
 from tests.evidence.segment_bytes import (
     CONTROL,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replication.evidence.small_files import (
+from replication.evidence.log_directories.small_files import (
     LARGEST_FILE,
     CleanShutdown,
     MetaProperties,

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from replication.evidence import metadata_records
-from replication.evidence.cluster_metadata import read_cluster_metadata
-from replication.evidence.metadata_dump import is_metadata_dump, read_metadata_dump
-from replication.evidence.segments import RecordBatch, read_batches
-from replication.evidence.tool_output import (
+from replication.evidence.log_directories.segments import RecordBatch, read_batches
+from replication.evidence.metadata_log import metadata_records
+from replication.evidence.metadata_log.cluster_metadata import read_cluster_metadata
+from replication.evidence.tools.metadata_dump import is_metadata_dump, read_metadata_dump
+from replication.evidence.tools.tool_output import (
     DumpedBatch,
     DumpedRecord,
     DumpedSegment,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from replication.evidence.topic_descriptions import (
+from replication.evidence.tools.topic_descriptions import (
     PartitionDescription,
     TopicDescription,
     is_topic_description,

@@ -17,11 +17,11 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from replication.protocol import events as ev
-from replication.protocol.fold import Rejected, apply, new_state
-from replication.protocol.judge import answer
-from replication.protocol.scenario import Runner
-from replication.protocol.scenario_text import Stanza, parse
+from replication.machine.scenario import Runner
+from replication.machine.scenario_text import Stanza, parse
+from replication.protocol.folding.fold import Rejected, apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.judge import answer
 from tests.protocol.schedules import schedule_machine
 from tests.protocol.world_states import Limits, Node, act, commands, start
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROTOCOL = Path(__file__).parent.parent.parent / "replication" / "protocol"
-FILES = [*sorted((PROTOCOL / "rules").glob("*.py")), PROTOCOL / "leader_epoch_cache.py"]
+FILES = [*sorted((PROTOCOL / "rules").glob("*.py")), PROTOCOL / "ground" / "leader_epoch_cache.py"]
 SHIFTS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -80,9 +80,7 @@ def mutants() -> list[Mutant]:
 
 def _of_file(path: Path) -> Iterator[Mutant]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    module = "replication.protocol." + (
-        f"rules.{path.stem}" if path.parent.name == "rules" else path.stem
-    )
+    module = f"replication.protocol.{path.parent.name}.{path.stem}"
     for index, original in enumerate(ast.walk(tree)):
         if not isinstance(original, MUTABLE):
             continue
@@ -150,7 +148,7 @@ class _Instead(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def _scenarios() -> bool:
     """Whether a scenario comes out differently."""
-    run_scenario = importlib.import_module("replication.protocol.scenario").run_scenario
+    run_scenario = importlib.import_module("replication.machine.scenario").run_scenario
     files = sorted((Path(__file__).parent.parent / "scenarios").rglob("*.txt"))
     return not all(run_scenario(f.read_text(encoding="utf-8"))[0] for f in files)
 

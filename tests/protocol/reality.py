@@ -12,10 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication.evidence.importer import import_evidence
-from replication.protocol import events as ev
-from replication.protocol.bounded import identity_of
-from replication.protocol.fold import apply, new_state
-from replication.protocol.leader_epoch_cache import as_asked, end_offset_for_epoch, latest_epoch
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.leader_epoch_cache import (
+    as_asked,
+    end_offset_for_epoch,
+    latest_epoch,
+)
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.versions import Behaviour, behaviour
+from replication.protocol.judgement.bounded import identity_of
 from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
 from replication.protocol.rules.high_watermark_of_leader import (
     RemoteReplica,
@@ -25,8 +31,6 @@ from replication.protocol.rules.last_caught_up import FetchMemory, is_caught_up,
 from replication.protocol.rules.produce_admission import effective_min_insync_replicas
 from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
 from replication.protocol.rules.truncate_to_leader_end_offset import truncate_to_leader_end_offset
-from replication.protocol.topic_partition import State
-from replication.protocol.versions import Behaviour, behaviour
 
 INCIDENTS = Path(__file__).parent.parent / "incidents"
 

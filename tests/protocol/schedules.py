@@ -9,11 +9,11 @@ import sys
 import time
 from dataclasses import dataclass
 
-from replication.protocol.events import RecordsAcknowledged
-from replication.protocol.judge import answer
-from replication.protocol.scenario import Story
-from replication.protocol.scenario_check import fold_steps
-from replication.protocol.scenario_text import parse_command
+from replication.machine.scenario import Story
+from replication.machine.scenario_check import fold_steps
+from replication.machine.scenario_text import parse_command
+from replication.protocol.ground.events import RecordsAcknowledged
+from replication.protocol.judgement.judge import answer
 from tests.protocol.naive_model import NaiveModel
 
 NAMES = ["A", "B", "C"]

@@ -18,7 +18,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication.protocol.scenario import run_scenario
+from replication.machine.scenario import run_scenario
 from tests.protocol.world_promises import GENERATIONS, PROMISES, Promise, differences, why
 from tests.protocol.world_states import (
     NAMES,

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from replication.evidence.importer import import_evidence
-from replication.protocol import codec, fold
-from replication.protocol.bounded import fold_all
-from replication.protocol.events import Event
-from replication.protocol.topic_partition import State
+from replication.protocol.folding import codec, fold
+from replication.protocol.ground.events import Event
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.bounded import fold_all
 
 INCIDENTS = sorted(p for p in (Path(__file__).parents[1] / "incidents").iterdir() if p.is_dir())
 

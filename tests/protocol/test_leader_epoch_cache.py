@@ -2,7 +2,7 @@
 
 import pytest
 
-from replication.protocol.leader_epoch_cache import (
+from replication.protocol.ground.leader_epoch_cache import (
     as_asked,
     assign,
     end_offset_for_epoch,
@@ -10,8 +10,8 @@ from replication.protocol.leader_epoch_cache import (
     truncate_from_end,
     truncate_from_start,
 )
-from replication.protocol.model import EpochEndOffset, EpochEntry
-from replication.protocol.versions import behaviour
+from replication.protocol.ground.model import EpochEndOffset, EpochEntry
+from replication.protocol.ground.versions import behaviour
 
 CACHE = (EpochEntry(2, 10), EpochEntry(4, 20), EpochEntry(7, 30))
 LOG_END = 45

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from replication.protocol import events as ev
+from replication.protocol.ground import events as ev
 from tests.protocol.missing_evidence import (
     WORLDS,
     by_chance,

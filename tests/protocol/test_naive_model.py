@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from replication.protocol.scenario import run_scenario
+from replication.machine.scenario import run_scenario
 from tests.protocol.schedules import Setting, as_scenario, run, schedule, search, shrunk
 
 COUNT = int(os.environ.get("SCHEDULES", "500"))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from replication.protocol import events as ev
-from replication.protocol.codec import decode, encode
-from replication.protocol.fold import apply, new_state
-from replication.protocol.judge import answer
-from replication.protocol.model import Span
-from replication.protocol.topic_partition import State
+from replication.protocol.folding.codec import decode, encode
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.judge import answer
 
 OLD, NEW = 0, 1
 START: list[ev.Fact] = [

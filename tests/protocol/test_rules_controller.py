@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from replication.protocol.ground.versions import Behaviour, behaviour
 from replication.protocol.rules.broker_registration import broker_registration
 from replication.protocol.rules.consumer_visibility import (
     consumer_visibility,
@@ -26,7 +27,6 @@ from replication.protocol.rules.last_stable_offset import (
 from replication.protocol.rules.preferred_leader_imbalance import preferred_leader_imbalance
 from replication.protocol.rules.reassignment import Assignment, reassignment
 from replication.protocol.rules.topic_identity import topic_identity
-from replication.protocol.versions import Behaviour, behaviour
 
 ALL = frozenset({1, 2, 3})
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from replication.protocol.model import EpochEndOffset, EpochEntry
+from replication.protocol.ground.model import EpochEndOffset, EpochEntry
+from replication.protocol.ground.versions import behaviour
 from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
 from replication.protocol.rules.out_of_range_reset import Reset, out_of_range_reset
 from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
@@ -15,7 +16,6 @@ from replication.protocol.rules.truncate_to_high_watermark import truncate_to_hi
 from replication.protocol.rules.truncate_to_leader_end_offset import truncate_to_leader_end_offset
 from replication.protocol.rules.truncation_effect import emptied_at, truncation_effect
 from replication.protocol.rules.when_to_truncate import when_to_truncate
-from replication.protocol.versions import behaviour
 
 CACHE = (EpochEntry(0, 0), EpochEntry(2, 6), EpochEntry(5, 8))
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from replication.protocol.model import EpochEntry
+from replication.protocol.ground.model import EpochEntry
+from replication.protocol.ground.versions import behaviour
 from replication.protocol.rules.acknowledge import acknowledge
 from replication.protocol.rules.become_leader import become_leader
 from replication.protocol.rules.fetch_admission import (
@@ -34,7 +35,6 @@ from replication.protocol.rules.produce_admission import (
     produce_admission,
 )
 from replication.protocol.rules.producer_sequence import producer_sequence
-from replication.protocol.versions import behaviour
 
 
 def remote(end: int | None, member: bool, near: bool, eligible: bool = True) -> RemoteReplica:

@@ -1,8 +1,8 @@
 """What was last seen of a broker that runs on proves nothing of where its log ends now."""
 
-from replication.protocol import events as ev
-from replication.protocol.fold import apply, new_state
-from replication.protocol.judge import answer
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.judge import answer
 
 
 def verdict(facts: list[ev.Fact], invariant: str = "acknowledged_records_survive") -> str:

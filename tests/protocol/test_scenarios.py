@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from replication.protocol.picture import PictureError, draw, read, read_row
+from replication.machine.scenario import run_scenario
+from replication.machine.scenario_text import COMMANDS, ScenarioError, parse, render
+from replication.protocol.ground.picture import PictureError, draw, read, read_row
 from replication.protocol.rules import RULES
-from replication.protocol.scenario import run_scenario
-from replication.protocol.scenario_text import COMMANDS, ScenarioError, parse, render
 from replication.scenario_command import main
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replication.protocol.events import Event, HighWatermarkAdvanced, InputEnded
-from replication.protocol.sequencing import Sequencer, gap_reason, in_order, with_gap
+from replication.protocol.folding.sequencing import Sequencer, gap_reason, in_order, with_gap
+from replication.protocol.ground.events import Event, HighWatermarkAdvanced, InputEnded
 
 
 def event(sequence: int, content: str = "a", generation: int = 0, trace: str = "t") -> Event:

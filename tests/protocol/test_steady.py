@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replication.protocol import fold, steady, wire
-from replication.protocol.events import (
+from replication.protocol.folding import fold, steady
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import (
     FACT_TYPES,
     BecameFollower,
     BecameLeader,
@@ -19,7 +20,7 @@ from replication.protocol.events import (
     Source,
     Truncated,
 )
-from replication.protocol.topic_partition import State
+from replication.protocol.ground.topic_partition import State
 
 OFFSETS = st.integers(0, 6)
 REPLICAS = st.integers(1, 3)

@@ -3,8 +3,8 @@
 import re
 
 import replication.protocol
-from replication.protocol.picture import draw, read
-from replication.protocol.scenario import run_scenario
+from replication.machine.scenario import run_scenario
+from replication.protocol.ground.picture import draw, read
 
 DOC = replication.protocol.__doc__ or ""
 ROW = re.compile(r"^ +([A-Z][*!]? +e[\d-]+  .*)$", re.MULTILINE)

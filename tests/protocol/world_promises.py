@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from replication.protocol.machine_state import Broker, World
+from replication.machine.machine_state import Broker, World
 from tests.protocol.world_states import Node, Record, copied, logs_of, valid_leader
 
 GENERATIONS = (

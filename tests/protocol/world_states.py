@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from replication.protocol.events import RecordsAcknowledged
-from replication.protocol.machine_state import Broker, Follower, Impossible, World
-from replication.protocol.model import Span
-from replication.protocol.partition_machine import Given, PartitionMachine
-from replication.protocol.replica_log import ReplicaLog
-from replication.protocol.versions import behaviour
+from replication.machine.machine_state import Broker, Follower, Impossible, World
+from replication.machine.partition_machine import Given, PartitionMachine
+from replication.protocol.ground.events import RecordsAcknowledged
+from replication.protocol.ground.model import Span
+from replication.protocol.ground.replica_log import ReplicaLog
+from replication.protocol.ground.versions import behaviour
 
 NAMES = "ABC"
 NOBODY = 9

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import import_evidence
-from replication.protocol.events import Event
+from replication.protocol.ground.events import Event
 from tests.spark import conftest as spark_conftest
 from tests.spark.jobs_in_process import run_replay, run_stream
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from replication.paths import project_root
-from replication.protocol.judge import INVARIANTS
+from replication.protocol.judgement.judge import INVARIANTS
 from replication.quality import checks, suites
 from replication.quality.checks import Result
 from replication.quality.suites import Expectation, SuiteError

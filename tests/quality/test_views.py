@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from jobs import check_quality
 from replication.paths import project_root
-from replication.protocol import fold
+from replication.protocol.folding import fold
 from replication.quality import suites
 from replication.spark import contracts, views
 from replication.spark.views import Opened

@@ -6,8 +6,8 @@ take the memory of some hundred.
 
 from typing import Any
 
-from replication.protocol import events as ev
-from replication.protocol.bounded import Identity, fold_partition
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.bounded import Identity, fold_partition
 from replication.reports.answer import assemble
 
 CLUSTER = "cluster-1"

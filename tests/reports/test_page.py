@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from replication import cli
-from replication.protocol import events as ev
 from replication.protocol import rules
-from replication.protocol.bounded import FoldedPartition, fold_all, identity_of
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.bounded import FoldedPartition, fold_all, identity_of
 from replication.reports import event_words, moments, page, page_data
 from replication.reports.answer import assemble
 from replication.reports.evidence_lines import LONGEST, read_lines

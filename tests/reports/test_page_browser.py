@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replication import cli
-from replication.protocol.bounded import fold_all, identity_of
+from replication.protocol.judgement.bounded import fold_all, identity_of
 from replication.reports import page
 from replication.reports.answer import assemble
 from replication.reports.safe_text import plain

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from replication.protocol import wire
-from replication.protocol.events import (
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import (
     BecameFollower,
     BecameLeader,
     CoverageDeclared,

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
-from replication.protocol import wire
-from replication.protocol.events import Event, HighWatermarkAdvanced, Source
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event, HighWatermarkAdvanced, Source
 from replication.spark import settings
 from replication.spark.event_files import SourceError
 from replication.spark.progress import Progress

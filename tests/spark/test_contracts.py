@@ -5,7 +5,8 @@ import json
 import pytest
 
 from replication.paths import project_root
-from replication.protocol import events, judge, wire
+from replication.protocol.ground import events, wire
+from replication.protocol.judgement import judge
 from replication.spark import contracts, transport
 from replication.spark.partition_fold import PartitionFold
 from replication.spark.tables import first_commit

@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from replication.cli import main as laptop
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import import_evidence
-from replication.protocol import wire
-from replication.protocol.bounded import fold_all
-from replication.protocol.events import Event
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import fold_all
 from replication.spark import import_artifacts
 from replication.spark.event_files import event_files
 from replication.spark.import_artifacts import ImportJob

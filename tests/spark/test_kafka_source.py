@@ -13,8 +13,8 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from replication.protocol import wire
-from replication.protocol.events import Event
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event
 from replication.spark import settings
 from replication.spark.ingest import KafkaSource
 from replication.spark.progress import Progress

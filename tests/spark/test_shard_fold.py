@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from replication.protocol.bounded import fold_all
-from replication.protocol.codec import CorruptState
-from replication.protocol.events import Event, HighWatermarkAdvanced
+from replication.protocol.folding.codec import CorruptState
+from replication.protocol.ground.events import Event, HighWatermarkAdvanced
+from replication.protocol.judgement.bounded import fold_all
 from replication.spark.partition_fold import ANSWER_TABLES, FoldDefectError, Out
 from replication.spark.shard_fold import FIGURES, REFOLD, ShardFold, fold_sorted
 from tests.spark.event_rows import frame_of, identified, made_trace, other_content, shuffled
@@ -220,7 +220,7 @@ def test_a_defect_of_the_fold_names_the_event(monkeypatch: pytest.MonkeyPatch) -
     def broken(state: object, event: Event) -> None:
         raise KeyError("surprise")
 
-    monkeypatch.setattr("replication.protocol.fold.apply", broken)
+    monkeypatch.setattr("replication.protocol.folding.fold.apply", broken)
     shard = ShardFold()
     with pytest.raises(FoldDefectError, match=f"event {events[0].event_id}"):
         shard.take(frame_of(events))

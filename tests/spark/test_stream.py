@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import import_evidence
-from replication.protocol.bounded import fold_all
-from replication.protocol.events import Event
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import fold_all
 from replication.spark import settings, tables, views
 from replication.spark.progress import Progress
 from replication.spark.stream import Stop, StreamJob

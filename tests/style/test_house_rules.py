@@ -88,9 +88,9 @@ def test_type_checking() -> None:
 @pytest.mark.parametrize(
     ("text", "clean"),
     [
-        ("from replication.protocol.model import X", True),
+        ("from replication.protocol.ground.model import X", True),
         ("import json, dataclasses", True),
-        ("from replication.protocol import model", True),
+        ("from replication.protocol.ground import model", True),
         ("from replication.evidence import x", False),
         ("from replication import paths", False),
         ("import pyarrow", False),
@@ -107,9 +107,9 @@ def test_the_core_is_pure(text: str, clean: bool) -> None:
 def test_dead_modules() -> None:
     files = {
         "replication/__init__.py": "",
-        "replication/cli.py": "from replication.protocol import fold",
+        "replication/cli.py": "from replication.protocol.folding import fold",
         "replication/protocol/__init__.py": "",
-        "replication/protocol/fold.py": "from replication.protocol.fold import itself",
+        "replication/protocol/folding/fold.py": "from replication.protocol.folding import fold",
         "replication/protocol/unused.py": "import replication.protocol.unused",
         "replication/spark/demo.py": "",
         "jobs/stream.py": "import replication.spark.ingest",

@@ -1,6 +1,6 @@
 """What a consumer's fetch gets."""
 
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 def consumer_visibility(

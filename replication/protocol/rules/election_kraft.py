@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.election_zookeeper import Election
-from replication.protocol.versions import Behaviour
 
 
 def election_kraft(

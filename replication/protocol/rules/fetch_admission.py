@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from replication.protocol.leader_epoch_cache import EpochCache, end_offset_for_epoch
-from replication.protocol.model import EpochEndOffset
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.leader_epoch_cache import EpochCache, end_offset_for_epoch
+from replication.protocol.ground.model import EpochEndOffset
+from replication.protocol.ground.versions import Behaviour
 
 
 @dataclass(frozen=True, slots=True)

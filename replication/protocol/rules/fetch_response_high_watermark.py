@@ -1,6 +1,6 @@
 """Which of the leader's high watermarks a fetch response carries."""
 
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 def fetch_response_high_watermark(

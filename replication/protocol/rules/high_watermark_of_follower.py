@@ -1,6 +1,6 @@
 """What a follower makes of the high watermark in a fetch response."""
 
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 def high_watermark_of_follower(

@@ -1,6 +1,6 @@
 """Whether a follower may join the ISR."""
 
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 def isr_expand(

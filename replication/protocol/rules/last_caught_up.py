@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 @dataclass(frozen=True, slots=True)

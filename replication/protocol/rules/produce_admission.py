@@ -1,6 +1,6 @@
 """Whether a leader takes a produce request at all."""
 
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 def produce_admission(acks: str, isr_size: int, min_insync_replicas: int) -> str | None:

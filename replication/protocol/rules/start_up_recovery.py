@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from replication.protocol.leader_epoch_cache import (
+from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     truncate_from_end,
     truncate_from_start,
 )
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 @dataclass(frozen=True, slots=True)

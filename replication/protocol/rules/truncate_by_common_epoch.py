@@ -1,9 +1,9 @@
 """Truncation by KIP-279: to where the last epoch that both logs have ends, in rounds."""
 
-from replication.protocol.leader_epoch_cache import EpochCache, end_offset_for_epoch
-from replication.protocol.model import EpochEndOffset
+from replication.protocol.ground.leader_epoch_cache import EpochCache, end_offset_for_epoch
+from replication.protocol.ground.model import EpochEndOffset
+from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.truncate_to_high_watermark import Cut, truncate_to_high_watermark
-from replication.protocol.versions import Behaviour
 
 
 def truncate_by_common_epoch(

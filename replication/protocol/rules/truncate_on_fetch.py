@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from replication.protocol.leader_epoch_cache import EpochCache
-from replication.protocol.model import EpochEndOffset
+from replication.protocol.ground.leader_epoch_cache import EpochCache
+from replication.protocol.ground.model import EpochEndOffset
+from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
 from replication.protocol.rules.truncate_to_high_watermark import Cut
-from replication.protocol.versions import Behaviour
 
 
 def truncate_on_fetch(

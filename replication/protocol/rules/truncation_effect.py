@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from replication.protocol.leader_epoch_cache import EpochCache, truncate_from_end
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.leader_epoch_cache import EpochCache, truncate_from_end
+from replication.protocol.ground.versions import Behaviour
 
 
 @dataclass(frozen=True, slots=True)

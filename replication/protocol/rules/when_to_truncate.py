@@ -1,6 +1,6 @@
 """Whether a follower must check its log against the leader's before it fetches."""
 
-from replication.protocol.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour
 
 
 def when_to_truncate(

@@ -1,0 +1,1 @@
+"""Text logs of brokers: layouts, the telling lines, and the facts that each line states."""

@@ -1,0 +1,304 @@
+"""Copies of one partition's replicas: which bytes are the same record, and where payloads stand.
+
+Every copy of every replica is laid beside the others by offset. Where batch boundaries agree the
+CRC decides; where they do not (compaction, old formats) the records themselves are read. The
+distinct contents at an offset are numbered from 0, in the order of copies: this number is the
+`content` of a span, and a healthy partition has only zeros.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
+from replication.evidence.log_directories.record_payloads import (
+    RecordIdentity,
+    read_record_identities,
+)
+from replication.evidence.log_directories.segments import RecordBatch
+from replication.evidence.tools.dumped_logs import DumpedDirectory
+from replication.evidence.unreadable import Unreadable
+from replication.protocol.ground.model import Span, normalized
+
+UNSEEN_CONTENT = 1 << 31
+"""The content of records that were looked for by payload and found in no copy."""
+
+# So many batches without readable records are listed one by one, of all copies together.
+_LISTED = 200
+
+
+@dataclass(slots=True)
+class Copy:
+    """One replica's directory as it was copied once.
+
+    clean: a clean-shutdown marker lay beside it. metadata_end: how far the controllers' log of the
+    same directory reached, which orders copies of one broker in time; registrations: how often the
+    broker had registered by then. order_known: False where nothing tells which of several copies
+    is the last. spans: filled by `identify_contents`.
+    """
+
+    broker: int
+    directory: PartitionDirectory
+    parent: LogDirectory
+    clean: bool
+    broker_epoch: int | None = None
+    metadata_end: int | None = None
+    registrations: int | None = None
+    latest_timestamp: int | None = None
+    latest_epoch: int = -1
+    spans: list[Span] = field(default_factory=list)
+    slot: float = 0.0
+    order_known: bool = True
+
+    @property
+    def is_dump(self) -> bool:
+        """Whether it is what kafka-dump-log printed: stretches of the log, of an unknown moment."""
+        return isinstance(self.directory, DumpedDirectory)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the log may go on outside what is here."""
+        return isinstance(self.directory, DumpedDirectory) and not self.directory.is_whole
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return str(self.directory.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a payload stands: offset, leader epoch and content."""
+
+    offset: int
+    leader_epoch: int | None
+    content: int
+
+
+@dataclass(slots=True)
+class Contents:
+    """What reading the copies gave beside their spans.
+
+    unread: the copies (by path) with records that could not be looked at: a payload that was not
+    found may be among them. damaged: those where not even all headers could be read. printed: of
+    dumps (by path) the records whose keys were printed, by offset.
+    """
+
+    places: dict[str, list[Place]] = field(default_factory=dict)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    payloads_read: bool = False
+    sequences_read: bool = False
+    unread: set[str] = field(default_factory=set)
+    damaged: set[str] = field(default_factory=set)
+    printed: dict[str, dict[int, RecordIdentity]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Held:
+    """One batch in one copy."""
+
+    copy: int
+    path: Path
+    batch: RecordBatch
+
+
+def identify_contents(
+    copies: list[Copy], *, with_payloads: bool, with_sequences: bool = False
+) -> Contents:
+    """Fills each copy's spans with content numbers.
+
+    copies: of one incarnation of one topic partition, in a canonical order. with_payloads also
+    indexes record keys, with_sequences the sequence numbers of idempotent producers.
+    """
+    result = Contents(sequences_read=with_sequences and bool(copies))
+    result.damaged.update(c.path for c in copies if c.directory.unreadable or c.is_part)
+    for copy in copies if with_payloads else []:
+        if isinstance(copy.directory, DumpedDirectory):
+            result.printed[copy.path] = {r.offset: r for r in copy.directory.record_keys()}
+    spans: list[list[Span]] = [[] for _ in copies]
+    for cell in _cells(copies):
+        moved = _moved(cell)
+        for held in moved:
+            batch = held.batch
+            spans[held.copy].append(Span(batch.base_offset, batch.end_offset, None, None))
+        cell = [held for held in cell if held not in moved] if moved else cell
+        if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1 and not (
+            _is_compacted(cell)
+        ):
+            _number_by_crc(cell, copies, spans, result, with_payloads)
+        else:
+            _number_by_record(cell, copies, spans, result, with_payloads)
+    for copy, found in zip(copies, spans, strict=True):
+        copy.spans = normalized(found)
+    return result
+
+
+def _moved(cell: list[_Held]) -> list[_Held]:
+    """Batches that are the same bytes at other offsets in other copies: no checksum covers the base
+    offset, so which of them stands where it belongs cannot be known."""
+    if len({h.batch.base_offset for h in cell}) == 1:
+        return []
+    alike: dict[tuple[int, int], list[_Held]] = {}
+    for held in cell:
+        alike.setdefault((held.batch.crc, held.batch.size), []).append(held)
+    return [
+        held
+        for equals in alike.values()
+        if len({h.batch.base_offset for h in equals}) > 1 and len({h.copy for h in equals}) > 1
+        for held in equals
+    ]
+
+
+def _is_compacted(cell: list[_Held]) -> bool:
+    """Whether the cleaner took records out of a batch in some copy: it keeps its boundaries."""
+    if len({h.batch.crc for h in cell}) == 1:
+        return False
+    return any(
+        h.batch.record_count not in (None, h.batch.end_offset - h.batch.base_offset) for h in cell
+    )
+
+
+def _cells(copies: list[Copy]) -> Iterator[list[_Held]]:
+    """Batches of all copies in groups that overlap each other by offset."""
+    cell: list[_Held] = []
+    end = -1
+    for item in heapq.merge(
+        *(_held(index, copy) for index, copy in enumerate(copies)),
+        key=lambda h: (h.batch.base_offset, h.batch.end_offset, h.copy),
+    ):
+        if cell and item.batch.base_offset >= end:
+            yield cell
+            cell = []
+            end = -1
+        cell.append(item)
+        end = max(end, item.batch.end_offset)
+    if cell:
+        yield cell
+
+
+def _held(index: int, copy: Copy) -> Iterator[_Held]:
+    for path, batch in copy.directory.iter_batches_with_path():
+        yield _Held(index, path, batch)
+
+
+def _number_by_crc(
+    cell: list[_Held],
+    copies: list[Copy],
+    spans: list[list[Span]],
+    result: Contents,
+    with_payloads: bool,
+) -> None:
+    """Equal boundaries everywhere: equal CRC and size is equal content, whatever the epoch says."""
+    alike: dict[tuple[int, int], list[_Held]] = {}
+    for held in sorted(cell, key=lambda h: h.copy):
+        alike.setdefault((held.batch.crc, held.batch.size), []).append(held)
+    for content, equals in enumerate(alike.values()):
+        for held in equals:
+            batch = held.batch
+            spans[held.copy].append(
+                Span(batch.base_offset, batch.end_offset, batch.leader_epoch, content)
+            )
+            if result.sequences_read:
+                for offset in range(batch.base_offset, batch.end_offset):
+                    place = Place(offset, batch.leader_epoch, content)
+                    _index(result, _sequence_at(batch, offset), place)
+        if with_payloads and not equals[0].batch.is_control:
+            leader_epochs = dict.fromkeys(h.batch.leader_epoch for h in equals)
+            records = _records_of_any([h for h in equals if not copies[h.copy].is_dump], result)
+            if records is None:
+                records = _printed_records(equals, copies, result)
+            for record in records:
+                for leader_epoch in leader_epochs:
+                    _index(result, record.key, Place(record.offset, leader_epoch, content))
+
+
+def _printed_records(
+    equals: list[_Held], copies: list[Copy], result: Contents
+) -> list[RecordIdentity]:
+    """The records of a batch as a dump printed them, without digests; else it counts as unread."""
+    for held in equals:
+        known = result.printed.get(copies[held.copy].path, {})
+        offsets = range(held.batch.base_offset, held.batch.end_offset)
+        records = [known[offset] for offset in offsets if offset in known]
+        if records and len(records) == held.batch.record_count:
+            result.payloads_read = True
+            return records
+    result.unread.update(copies[held.copy].path for held in equals)
+    return []
+
+
+def _records_of_any(equals: list[_Held], result: Contents) -> list[RecordIdentity] | None:
+    """The records of a batch that several copies hold, from the first that gives them."""
+    for held in equals:
+        records = read_record_identities(held.path, held.batch)
+        if not isinstance(records, Unreadable):
+            result.payloads_read = True
+            return records
+        if len(result.unreadable) < _LISTED and records not in result.unreadable:
+            result.unreadable.append(records)
+    return None
+
+
+def _number_by_record(
+    cell: list[_Held],
+    copies: list[Copy],
+    spans: list[list[Span]],
+    result: Contents,
+    with_payloads: bool,
+) -> None:
+    """Boundaries differ: the records decide, offset by offset."""
+    numbers: dict[int, dict[int, int]] = {}
+    for held in sorted(cell, key=lambda h: (h.copy, h.batch.base_offset)):
+        batch = held.batch
+        records = None if copies[held.copy].is_dump else _records_of_any([held], result)
+        if records is None:
+            result.unread.add(copies[held.copy].path)
+        if not records:
+            spans[held.copy].append(
+                Span(batch.base_offset, batch.end_offset, batch.leader_epoch, None)
+            )
+            continue
+        for record in records:
+            known = numbers.setdefault(record.offset, {})
+            content = known.setdefault(record.digest, len(known))
+            spans[held.copy].append(
+                Span(record.offset, record.offset + 1, batch.leader_epoch, content)
+            )
+            if result.sequences_read:
+                place = Place(record.offset, batch.leader_epoch, content)
+                _index(result, _sequence_at(batch, record.offset), place)
+            if with_payloads and not batch.is_control:
+                _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
+
+
+def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:
+    """The name under which a record of an idempotent producer is indexed (KIP-98)."""
+    return f"\0{producer_id}/{producer_epoch}/{sequence}"
+
+
+def _sequence_at(batch: RecordBatch, offset: int) -> str | None:
+    """The sequence key of one record; None where the batch tells none or has lost records."""
+    if batch.producer_id is None or batch.producer_epoch is None or batch.base_sequence is None:
+        return None
+    if batch.is_control or batch.record_count != batch.end_offset - batch.base_offset:
+        return None
+    sequence = (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
+    return sequence_key(batch.producer_id, batch.producer_epoch, sequence)
+
+
+def _index(result: Contents, key: str | None, place: Place) -> None:
+    if key is None:
+        return
+    places = result.places.setdefault(key, [])
+    if place not in places:
+        places.append(place)
+
+
+def latest(copies: Iterable[Copy]) -> dict[int, Copy]:
+    """The last copy of each replica that is the replica itself, by slot."""
+    result: dict[int, Copy] = {}
+    for copy in sorted(copies, key=lambda c: c.slot):
+        if copy.directory.kind == "replica":
+            result[copy.broker] = copy
+    return result

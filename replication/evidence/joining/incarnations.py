@@ -1,0 +1,109 @@
+"""Which incarnation of a topic a line or a promise is about, where it gives only the topic's name.
+
+A broker that prints topic ids at all prints them in the order of the incarnations, so its own lines
+tell, and no clock is compared with another's. Producers name no topic id: a payload that stands in
+the log of one incarnation is of that one, and those around it follow. Where that and the clocks
+disagree, nothing is said.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import TypeVar
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.joining.copies import Copy
+from replication.evidence.log_directories.record_payloads import read_record_identities
+from replication.evidence.unreadable import Unreadable
+
+ByClock = Callable[[str, int | None], str]
+Promise = TypeVar("Promise", Acknowledgement, Consumption)
+
+
+def incarnations_of_lines(
+    facts: Iterable[LogLineFact], by_clock: ByClock
+) -> Iterator[tuple[LogLineFact, str]]:
+    """(line, topic id) for one broker's lines about partitions, in their order.
+
+    A line without an id is about the incarnation that was printed last before it, a newly created
+    log about the one that is printed next. by_clock: for topics whose id the broker never prints.
+    """
+    lines = [f for f in facts if f.topic is not None and f.partition is not None]
+    following: dict[str, str] = {}
+    nexts: list[str | None] = []
+    for fact in reversed(lines):
+        printed = str(fact.fields.get("topic_id") or "")
+        if printed:
+            following[str(fact.topic)] = printed
+        nexts.append(following.get(str(fact.topic)))
+    current: dict[str, str] = {}
+    for fact, after in zip(lines, reversed(nexts), strict=True):
+        topic = str(fact.topic)
+        printed = str(fact.fields.get("topic_id") or "")
+        if printed:
+            current[topic] = printed
+        elif fact.kind == "log_created" and after is not None:
+            current[topic] = after
+        yield fact, current.get(topic) or after or by_clock(topic, fact.at)
+
+
+def payloads_by_incarnation(copies: Iterable[Copy], wanted: set[str]) -> dict[str, set[str]]:
+    """In which incarnations' logs each wanted payload id stands, by topic id."""
+    result: dict[str, set[str]] = {}
+    for copy in copies:
+        for path, batch in copy.directory.iter_batches_with_path():
+            records = read_record_identities(path, batch)
+            for record in [] if isinstance(records, Unreadable) else records:
+                if record.key in wanted:
+                    result.setdefault(str(record.key), set()).add(copy.directory.topic_id or "")
+    return result
+
+
+def incarnations_of_promises(
+    promises: Iterable[Promise],
+    order: list[str],
+    standing: dict[str, set[str]],
+    by_clock: ByClock,
+) -> Iterator[tuple[Promise, str | None]]:
+    """(promise, topic id) for promises of one topic partition; None where it cannot be told.
+
+    order: the topic's ids, oldest first. standing: of `payloads_by_incarnation`. One client's
+    promises follow each other; one whose payload stands nowhere is of the incarnation around it.
+    """
+    by_client: dict[tuple[str, str], list[Promise]] = {}
+    for promise in promises:
+        by_client.setdefault((promise.path, promise.client), []).append(promise)
+    for mine in by_client.values():
+        mine.sort(key=lambda p: p.line)
+        known = [_standing_in(p, standing) for p in mine]
+        for index, promise in enumerate(mine):
+            found = known[index]
+            if found is not None or len(order) < 2:
+                yield promise, found or by_clock(promise.topic, promise.ts)
+                continue
+            before = next((k for k in reversed(known[:index]) if k is not None), None)
+            after = next((k for k in known[index + 1 :] if k is not None), None)
+            timed = by_clock(promise.topic, promise.ts)
+            lower = order.index(before) if before in order else 0
+            upper = order.index(after) if after in order else len(order) - 1
+            fits = order[lower : upper + 1]
+            if len(fits) == 1 or (timed in fits and timed == _by_offsets(promise, mine, order)):
+                yield promise, timed if timed in fits else fits[0]
+            else:
+                yield promise, None
+
+
+def _standing_in(
+    promise: Acknowledgement | Consumption, standing: dict[str, set[str]]
+) -> str | None:
+    places = standing.get(promise.payload_id or "", set())
+    return next(iter(places)) if len(places) == 1 else None
+
+
+def _by_offsets(promise: Promise, mine: list[Promise], order: list[str]) -> str | None:
+    """The incarnation by a client's offsets, which begin anew with each; None if they do not."""
+    placed = [p for p in mine if p.offset is not None]
+    restarts = [b.line for a, b in pairwise(placed) if (b.offset or 0) < (a.offset or 0)]
+    if len(restarts) != len(order) - 1:
+        return None
+    return order[sum(1 for line in restarts if line <= promise.line)]

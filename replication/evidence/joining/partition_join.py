@@ -1,0 +1,137 @@
+"""The last step of joining: one partition's lines unpacked, its history and its copies' contents.
+
+Needs nothing but what it is handed, so that partitions can be finished one after the other in
+little memory, or on many machines.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.copies import identify_contents
+from replication.evidence.joining.partition_events import PartitionEvidence, events_of, is_traced
+from replication.evidence.joining.registrations import from_lines, joined
+from replication.protocol.ground import events as ev
+from replication.protocol.ground import wire
+from replication.protocol.ground.versions import behaviour
+
+SETTING_NAMES = {
+    "min.insync.replicas": "min_insync_replicas",
+    "unclean.leader.election.enable": "unclean_leader_election",
+    "cleanup.policy": "cleanup_policy",
+}
+
+
+def file_rank(path: str) -> int:
+    """Within one millisecond: the server's own log, then the state change log."""
+    return 1 if "state-change" in path else 0
+
+
+def in_file_order(fact: LogLineFact) -> tuple[int, int, int]:
+    """By clock, then by file and line."""
+    return (fact.at if fact.at is not None else 0, file_rank(fact.path), fact.line)
+
+
+def finished(evidence: PartitionEvidence) -> PartitionEvidence:
+    """The partition with its lines, described, its copies in order, their contents told apart."""
+    lines = {broker: _unpacked(evidence, broker) for broker in evidence.packed}
+    result = replace(evidence, lines=lines, copies=list(evidence.copies), notes=[])
+    described = _described(result)
+    if not result.history_complete or _outlives_history(result):
+        facts = [
+            f._replace(broker=f.broker if f.broker is not None else b)
+            for b, mine in lines.items()
+            for f in mine
+            if f.topic is not None
+        ]
+        result.recorded = joined(result.recorded, from_lines(facts, described.assigned_replicas))
+        if described.assigned_replicas is None:
+            named = [r.fact.assigned_replicas for r in result.recorded if r.fact.assigned_replicas]
+            if named:
+                described = replace(described, assigned_replicas=named[-1])
+    result.described = described
+    result.truncates_by = _truncates_by(described)
+    for copy in [c for c in result.copies if c.is_dump and is_traced(result, c.broker)]:
+        # A dump has no place among steps that are all known; they tell of every moment.
+        result.copies.remove(copy)
+        result.notes.append(
+            f"{copy.path}: the dump of {result.topic}-{result.partition} of broker {copy.broker} "
+            "was not used: its log at TRACE tells every step"
+        )
+    result.bytes_verified = not any(c.is_dump for c in result.copies) and all(
+        getattr(segment, "verify_crc", False)
+        for copy in result.copies
+        for segment in copy.directory.segments
+    )
+    result.copies.sort(key=lambda c: (-c.slot, c.broker, c.path))
+    payloads = any(a.payload_id for a in result.acknowledgements) or any(
+        c.payload_id for c in result.consumptions
+    )
+    sequences = any(a.sequence is not None for a in result.acknowledgements)
+    result.contents = identify_contents(
+        result.copies, with_payloads=payloads, with_sequences=sequences
+    )
+    return result
+
+
+def identified(evidence: PartitionEvidence, trace_id: str, generation: int) -> Iterator[ev.Event]:
+    """A finished partition's events in sequence, with their content-derived ids."""
+    for event in events_of(evidence, trace_id, generation):
+        yield replace(event, event_id=wire.content_id(wire.to_row(event)))
+
+
+def _unpacked(evidence: PartitionEvidence, broker: int) -> list[LogLineFact]:
+    """One broker's lines about the partition and about its own process, in their order."""
+    lines = list(evidence.processes.get(broker, ()))
+    for packed in evidence.packed[broker]:
+        lines.extend(packed)
+    lines.sort(key=in_file_order)
+    return lines
+
+
+def _outlives_history(evidence: PartitionEvidence) -> bool:
+    """Whether lines name a leader epoch that the metadata log at hand has not reached."""
+    known = max((r.fact.leader_epoch for r in evidence.recorded), default=-1)
+    return any(
+        isinstance(f.fields.get("leader_epoch"), int)
+        and f.kind in ("became_leader", "became_follower")
+        and f.fields["leader_epoch"] > known
+        for lines in evidence.lines.values()
+        for f in lines
+    )
+
+
+def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
+    """The partition's settings: the cluster's, then what was printed when logs were created, then
+    what descriptions say."""
+    values = dict(evidence.settings)
+    for lines in evidence.lines.values():
+        for fact in lines:
+            if fact.kind == "log_created":
+                for key, value in fact.fields.get("settings", {}).items():
+                    if key in SETTING_NAMES:
+                        values[key] = str(value).strip("[]")
+    values.update(evidence.told_settings)
+    assigned = None
+    for recorded in evidence.recorded:
+        assigned = recorded.fact.assigned_replicas or assigned
+    minimum = values.get("min.insync.replicas", "")
+    unclean = values.get("unclean.leader.election.enable")
+    return replace(
+        evidence.described,
+        assigned_replicas=assigned if assigned is not None else evidence.told_replicas,
+        min_insync_replicas=int(minimum) if minimum.isdigit() else None,
+        unclean_leader_election=None if unclean is None else unclean.lower() == "true",
+        cleanup_policy=values.get("cleanup.policy"),
+    )
+
+
+def _truncates_by(described: ev.PartitionDescribed) -> str:
+    """What an unexplained cut of a follower's log follows, by the version's rule."""
+    if described.kafka_version is None:
+        return "unknown"
+    try:
+        flags = behaviour(described.kafka_version, described.inter_broker_version)
+    except ValueError:
+        return "unknown"
+    return "high_watermark" if flags.truncation == "truncate_to_high_watermark" else "leader_epoch"

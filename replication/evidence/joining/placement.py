@@ -1,0 +1,307 @@
+"""When a copy of a log directory was taken: its place among the lives of its broker's process.
+
+A copy carries no time of its own. But a start prints the log end of every partition it loads, and
+a clean stop leaves a marker: so a copy fits before a start, after the last stop, or inside a life.
+Slots: life k is k + 0.5, the stop before start k is k, the end is the number of lives.
+Names of folders are labels and say nothing.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.copies import Copy
+
+LOG_ENDS = frozenset(
+    ("log_loaded", "became_leader", "became_follower", "truncated", "log_appended")
+)
+
+
+@dataclass(slots=True)
+class Life:
+    """One life of a broker process by its log: log ends seen, and how it began and ended.
+
+    ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do. ends: per
+    partition the lowest, the highest and the last log end.
+    """
+
+    began_clean: bool | None = None
+    ended_clean: bool | None = False
+    started_at: int | None = None
+    loaded: dict[tuple[str, int], int] = field(default_factory=dict)
+    ends: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
+    registered: bool = False
+    leader_epochs: set[int] = field(default_factory=set)
+
+
+# A line's place in all that a broker wrote: clock, kind of file, line, which file.
+Order = tuple[int, int, int, int]
+Ordered = tuple[Order, LogLineFact]
+
+
+def lives_of(processes: list[Ordered], partitions: Iterable[Iterable[Ordered]]) -> list[Life]:
+    """The lives of one broker's process.
+
+    processes: the lines about the process, in order; partitions: for each topic partition the
+    lines about it, in order. A log may begin in the middle of a life: at its first log end.
+    """
+    starts = [order for order, fact in processes if fact.kind == "process_started"]
+    lives = [Life(started_at=f.at) for _, f in processes if f.kind == "process_started"]
+    early = Life()
+    begun: Ordered | None = None
+    early_epochs: dict[int, Order] = {}
+    for lines in partitions:
+        for order, fact in lines:
+            which = bisect_right(starts, order) - 1
+            life = lives[which] if which >= 0 else early
+            leader_epoch = fact.fields.get("leader_epoch")
+            if isinstance(leader_epoch, int):
+                if which < 0:
+                    early_epochs[leader_epoch] = max(order, early_epochs.get(leader_epoch, order))
+                else:
+                    life.leader_epochs.add(leader_epoch)
+            if fact.kind in LOG_ENDS:
+                if which < 0 and (begun is None or order < begun[0]):
+                    begun = (order, fact)
+                _take_log_end(life, fact)
+    if begun is not None:
+        early.started_at = begun[1].at
+        early.leader_epochs = {e for e, last in early_epochs.items() if last >= begun[0]}
+        lives.insert(0, early)
+    _take_processes(lives, processes, begun[0] if begun is not None else None)
+    return lives
+
+
+def _take_processes(lives: list[Life], processes: list[Ordered], begun: Order | None) -> None:
+    """Says of each life how it began and ended. begun: since when there is one before any start."""
+    index = -1 if begun is None else 0
+    started = False
+    for order, fact in processes:
+        if fact.kind == "process_started":
+            index += 1
+            started = True
+            continue
+        if index < 0 or (not started and begun is not None and order < begun):
+            continue
+        life = lives[index]
+        if fact.kind == "broker_epoch_granted":
+            life.registered = True
+        elif fact.kind in ("clean_shutdown_found", "unclean_recovery"):
+            life.began_clean = fact.kind == "clean_shutdown_found"
+            if index > 0:
+                # A life that never came so far as to load its logs leaves the marker as it was.
+                lives[index - 1].ended_clean = life.began_clean
+        elif fact.kind in ("stopping", "process_signalled", "broker_shutdown_granted"):
+            life.ended_clean = None
+        elif fact.kind == "stopped_cleanly":
+            life.ended_clean = True
+
+
+def _take_log_end(life: Life, fact: LogLineFact) -> None:
+    assert fact.topic is not None
+    assert fact.partition is not None
+    key = (fact.topic, fact.partition)
+    name = {"truncated": "to_offset", "log_appended": "end_offset"}.get(fact.kind, "log_end_offset")
+    end = fact.fields.get(name)
+    if end is None:
+        return
+    if fact.kind == "log_loaded":
+        life.loaded.setdefault(key, end)
+    lowest, highest, _ = life.ends.get(key, (end, end, end))
+    life.ends[key] = (min(lowest, end), max(highest, end), end)
+
+
+def place(copies: list[Copy], lives: list[Life], registrations: int | None = None) -> None:
+    """Gives every copy of one broker a slot; copies of one directory get one slot together.
+
+    A copy whose log ends are just what a start loaded is from before that start. Any other is from
+    the life its newest record's time falls into, the end counting as the last life's. A KRaft copy
+    carries the controllers' log: how often the broker had registered by then says in which life it
+    was taken. registrations: how often it registered in all.
+    """
+    by_parent: dict[str, list[Copy]] = {}
+    for copy in copies:
+        by_parent.setdefault(str(copy.parent.path), []).append(copy)
+    groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
+    if not lives and not _is_ordered(groups):
+        # The shortest counts as the last: it claims least, and the broker lived on after it.
+        groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
+        for copy in copies:
+            copy.order_known = False
+    for position, group in enumerate(groups):
+        newest = position == len(groups) - 1
+        slot = _slot(group, lives, _lives_by_registration(group, lives, registrations), newest)
+        for copy in group:
+            copy.slot = slot
+    _separate(groups)
+
+
+def _lives_by_registration(
+    group: list[Copy], lives: list[Life], registrations: int | None
+) -> range:
+    """The lives in or after which a copy can have been taken: all, where nothing tells.
+
+    A process may die before it registers; such a life belongs to the registration before it.
+    """
+    seen = group[0].registrations
+    registered = [k for k, life in enumerate(lives) if life.registered]
+    if seen is None or registrations is None or not registered:
+        return range(len(lives))
+    # The controllers' log at hand may end before the broker's does.
+    which = len(registered) - 1 - (max(registrations, len(registered)) - seen)
+    if not 0 <= which < len(registered):
+        return range(len(lives))
+    end = registered[which + 1] if which + 1 < len(registered) else len(lives)
+    return range(registered[which], end)
+
+
+def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -> float:
+    count = len(lives)
+    if not count:
+        return 0.0
+    clean = group[0].clean
+    last = lives[-1]
+    # A log that breaks off while stopping may have stopped cleanly or not: the newest copy tells.
+    ended = last.ended_clean == clean or (last.ended_clean is None and (clean or newest))
+    at_end = ended and _fits_end(group, last) and count - 1 in possible
+    exact = [
+        k for k in range(1, count) if k - 1 in possible and _fits_start(group, lives, k, clean)
+    ]
+    undistinguished = bool(exact) and newest and _same_as_loaded(group, last)
+    told = len(possible) < count
+    if at_end and (
+        undistinguished or (not exact and (clean or told or _is_of_last_life(group, last)))
+    ):
+        return float(count)
+    if exact:
+        return float(exact[-1])
+    if clean:
+        return float(possible[-1] + 1)
+    running = [k for k in possible if _fits_life(group, lives[k])]
+    newest_record = group[0].latest_timestamp
+    if newest_record is not None:
+        begun = [k for k in running if (lives[k].started_at or 0) <= newest_record]
+        running = begun[-1:] or running[:1]
+    if at_end and (not running or running[-1] == count - 1):
+        return float(count)
+    return running[-1] + 0.5 if running else float(count)
+
+
+def _is_of_last_life(group: list[Copy], last: Life) -> bool:
+    """Whether an unclean copy that could be from the end is not rather from an earlier life."""
+    newest_record = group[0].latest_timestamp
+    return newest_record is None or (last.started_at or 0) <= newest_record
+
+
+def _same_as_loaded(group: list[Copy], life: Life) -> bool:
+    """Whether nothing tells a copy from before the life's start from one after its end."""
+    for copy in group:
+        ends = life.ends.get((copy.directory.topic, copy.directory.partition))
+        if ends and set(ends) != {copy.directory.log_end_offset}:
+            return False
+    return True
+
+
+def _separate(groups: list[list[Copy]]) -> None:
+    """Groups in one slot keep their order by content, in small steps."""
+    seen: dict[float, int] = {}
+    for group in groups:
+        slot = group[0].slot
+        step = seen.get(slot, 0)
+        seen[slot] = step + 1
+        for copy in group:
+            copy.slot = slot + step * 1e-6
+
+
+def _fits_start(group: list[Copy], lives: list[Life], k: int, clean: bool) -> bool:
+    """Whether the copies are what start k loaded: same log ends, same marker, no newer epoch."""
+    life = lives[k]
+    if life.began_clean is not None and life.began_clean != clean:
+        return False
+    known_epochs = [e for earlier in lives[:k] for e in earlier.leader_epochs]
+    if known_epochs and group[0].latest_epoch > max(known_epochs):
+        return False
+    fits = False
+    for copy in group:
+        loaded = life.loaded.get((copy.directory.topic, copy.directory.partition))
+        if loaded is None:
+            continue
+        if loaded != copy.directory.log_end_offset:
+            return False
+        fits = True
+    return fits
+
+
+def _fits_life(group: list[Copy], life: Life) -> bool:
+    """Whether a copy of a running broker can be from this life: its log end was reached in it."""
+    for copy in group:
+        ends = life.ends.get((copy.directory.topic, copy.directory.partition))
+        end = copy.directory.log_end_offset
+        if not ends or end is None:
+            continue
+        if end < ends[0]:
+            return False
+    return True
+
+
+def _fits_end(group: list[Copy], life: Life) -> bool:
+    """Whether the copies can be from after the last life: never below its last log end."""
+    for copy in group:
+        ends = life.ends.get((copy.directory.topic, copy.directory.partition))
+        end = copy.directory.log_end_offset
+        if ends and end is not None and end < ends[-1]:
+            return False
+    return True
+
+
+def _is_ordered(groups: list[list[Copy]]) -> bool:
+    """Whether what only ever grows tells which copy is the last: a log's end also falls."""
+    return not groups or all(
+        _is_older(group, groups[-1]) or _equal(group, groups[-1]) for group in groups[:-1]
+    )
+
+
+def _is_older(a: list[Copy], b: list[Copy]) -> bool:
+    grows = (
+        (a[0].metadata_end, b[0].metadata_end),
+        (a[0].broker_epoch, b[0].broker_epoch),
+        (a[0].latest_epoch, b[0].latest_epoch),
+        (_log_starts(a), _log_starts(b)),
+    )
+    return any(x is not None and y is not None and x < y for x, y in grows)
+
+
+def _log_starts(group: list[Copy]) -> int:
+    return sum(c.directory.log_start_offset or 0 for c in group)
+
+
+def _equal(a: list[Copy], b: list[Copy]) -> bool:
+    """Whether two copies show the same logs, so that their order says nothing."""
+    held = [{(c.directory.topic, c.directory.partition): _shape(c) for c in g} for g in (a, b)]
+    return held[0] == held[1]
+
+
+def _shape(copy: Copy) -> tuple[object, ...]:
+    d = copy.directory
+    return d.log_start_offset, d.log_end_offset, d.spans, d.max_timestamp, copy.clean
+
+
+def _by_content(a: list[Copy], b: list[Copy]) -> int:
+    """Which of two copies of a broker's directory is older, by what only grows with time."""
+    for x, y in (
+        (a[0].metadata_end, b[0].metadata_end),
+        (a[0].broker_epoch, b[0].broker_epoch),
+        (a[0].latest_epoch, b[0].latest_epoch),
+        (a[0].latest_timestamp, b[0].latest_timestamp),
+        (int(a[0].clean), int(b[0].clean)),
+    ):
+        if x is not None and y is not None and x != y:
+            return -1 if x < y else 1
+    ends_a = sum(c.directory.log_end_offset or 0 for c in a)
+    ends_b = sum(c.directory.log_end_offset or 0 for c in b)
+    if ends_a != ends_b:
+        return -1 if ends_a < ends_b else 1
+    path_a, path_b = str(a[0].parent.path), str(b[0].parent.path)
+    return -1 if path_a < path_b else 1

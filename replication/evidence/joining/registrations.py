@@ -1,0 +1,304 @@
+"""The controller's history of one partition, from the metadata log or put together from log lines.
+
+Each registration is one value of (leader, leader epoch, ISR, partition epoch). In ZooKeeper mode
+no broker writes the whole history: the controller's lines, the LeaderAndIsr requests that every
+broker prints and the leader's own ISR lines each give part of it, joined by partition epoch
+(zkVersion). An election's kind is only said when the state just before it is known.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.metadata_log.cluster_metadata import PartitionChange
+from replication.protocol.ground.events import LeadershipRecorded, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One state of the partition by the controller, and where it was read.
+
+    clock: the broker whose clock `at` is of; times of different brokers are not compared.
+    """
+
+    partition_epoch: int
+    leader: int | None
+    leader_epoch: int
+    isr: tuple[int, ...] | None
+    replicas: tuple[int, ...] | None
+    at: int | None
+    source: Source
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    recovering: bool | None = None
+    election: str | None = None
+    unclean: bool | None = None
+    clock: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event to be, with its clock and its source."""
+
+    fact: LeadershipRecorded
+    at: int | None
+    source: Source
+
+
+COMPLETE_KINDS = frozenset(
+    ("leader_and_isr_received", "leadership_cached", "leadership_kept", "partition_state_changed",
+     "replica_removed_from_isr", "became_leader", "leader_selected")
+)  # fmt: skip
+ISR_KINDS = frozenset(("isr_updated", "isr_changed_by_leader"))
+PROPOSED_KINDS = frozenset(("isr_shrink_proposed", "isr_expanded"))
+
+
+def from_metadata(changes: Iterable[PartitionChange], path: str) -> list[Recorded]:
+    """The whole history as the metadata log has it."""
+    result = []
+    for change in changes:
+        after = change.after
+        fact = LeadershipRecorded(
+            leader=after.leader,
+            leader_epoch=after.leader_epoch,
+            isr=after.isr,
+            partition_epoch=after.partition_epoch,
+            election_kind=change.election,
+            assigned_replicas=after.replicas,
+            eligible_leader_replicas=after.elr,
+            last_known_leader_replicas=after.last_known_elr,
+            recovering=after.recovering,
+        )
+        result.append(Recorded(fact, change.at, Source(path, None, change.metadata_offset)))
+    return result
+
+
+def from_lines(facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None) -> list[Recorded]:
+    """The history that lines of any number of brokers give together, in partition epoch order."""
+    ordered = sorted(facts, key=lambda f: (f.at or 0, f.path, f.line))
+    known = _by_partition_epoch(ordered)
+    result: list[Recorded] = []
+    before: Registration | None = None
+    last_leader_epoch: int | None = None
+    for partition_epoch in sorted(known):
+        now = known[partition_epoch]
+        adjacent = (
+            before if before is not None and before.partition_epoch == partition_epoch - 1 else None
+        )
+        election = None
+        if now.leader is not None and now.leader_epoch != last_leader_epoch:
+            election = now.election or _kind(now, adjacent, now.replicas or replicas)
+        fact = LeadershipRecorded(
+            leader=now.leader,
+            leader_epoch=now.leader_epoch,
+            isr=now.isr,
+            partition_epoch=now.partition_epoch,
+            election_kind=election,
+            assigned_replicas=now.replicas,
+            eligible_leader_replicas=now.elr,
+            last_known_leader_replicas=now.last_known_elr,
+            recovering=now.recovering,
+        )
+        result.append(Recorded(fact, now.at, now.source))
+        before = now
+        if now.leader is not None:
+            last_leader_epoch = now.leader_epoch
+    return result
+
+
+def joined(history: list[Recorded], lines: list[Recorded]) -> list[Recorded]:
+    """The metadata log's history, and what lines tell of the time after its end."""
+    last = max((r.fact.partition_epoch or 0 for r in history), default=-1)
+    return history + [r for r in lines if (r.fact.partition_epoch or 0) > last]
+
+
+def _kind(now: Registration, before: Registration | None, replicas: tuple[int, ...] | None) -> str:
+    """The kind of an election by the state just before it, in the words of the contract."""
+    if now.partition_epoch == 0 and now.leader_epoch == 0:
+        return "initial"
+    if now.unclean:
+        return "unclean"
+    if before is None or before.isr is None:
+        return "unknown"
+    if before.leader == now.leader:
+        return "same_leader"
+    if now.leader in before.isr:
+        unchanged = now.isr is not None and set(now.isr) == set(before.isr)
+        preferred = replicas is not None and len(replicas) > 0 and replicas[0] == now.leader
+        if preferred and unchanged and before.leader in before.isr:
+            return "preferred"
+        return "clean"
+    if before.elr and now.leader in before.elr:
+        return "eligible_leader_replica"
+    if before.last_known_elr and now.leader in before.last_known_elr and not before.isr:
+        return "last_known_leader"
+    return "unclean"
+
+
+def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
+    """One registration per partition epoch; the fuller line wins, the earlier one its clock."""
+    known: dict[int, Registration] = {}
+    selected: list[LogLineFact] = []
+    changes: list[LogLineFact] = []
+    for fact in facts:
+        if fact.kind == "unclean_leader_elected":
+            selected.append(fact)
+        elif fact.kind == "partition_changed" and _has(fact, "partition_epoch_after"):
+            changes.append(fact)
+        elif fact.kind in COMPLETE_KINDS and _has(fact, "partition_epoch", "leader_epoch"):
+            _add(known, _registration(fact))
+    for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
+        _add_change(known, fact)
+    for fact in facts:
+        if fact.kind in ISR_KINDS and _has(fact, "partition_epoch", "isr"):
+            _add_isr(known, fact, fact.fields["partition_epoch"], fact.fields["isr"])
+        elif fact.kind in PROPOSED_KINDS and _has(fact, "to_isr"):
+            _add_proposed(known, fact)
+    for fact in selected:
+        for partition_epoch in _elected_by(fact, known, facts):
+            known[partition_epoch] = replace(known[partition_epoch], unclean=True)
+    return known
+
+
+def _has(fact: LogLineFact, *names: str) -> bool:
+    """Whether the line gives all of these: damage may have taken some, and no line prints all."""
+    return all(fact.fields.get(name) is not None for name in names)
+
+
+def _elected_by(
+    fact: LogLineFact, known: dict[int, Registration], facts: list[LogLineFact]
+) -> list[int]:
+    """The registrations that a line of an unclean election speaks of: at the same moment by the
+    clock of the broker that printed both, or the only ones of that leader."""
+    leader = fact.fields.get("leader")
+    of_leader = [e for e, r in known.items() if r.leader == leader]
+    seen = {
+        f.fields["partition_epoch"]
+        for f in facts
+        if f.kind in COMPLETE_KINDS
+        and f.broker == fact.broker
+        and f.fields.get("partition_epoch") in of_leader
+        and _close(f.at, fact.at)
+    }
+    if seen:
+        return sorted(seen)
+    own_clock = [e for e in of_leader if known[e].clock == fact.broker]
+    return [e for e in own_clock if _close(known[e].at, fact.at)]
+
+
+def _close(a: int | None, b: int | None) -> bool:
+    return a is not None and b is not None and abs(a - b) < 5_000
+
+
+def _source(fact: LogLineFact) -> Source:
+    return Source(fact.path, fact.line)
+
+
+def _registration(fact: LogLineFact) -> Registration:
+    f = fact.fields
+    leader = f.get("leader", fact.broker if fact.kind == "became_leader" else None)
+    return Registration(
+        partition_epoch=f["partition_epoch"],
+        leader=leader,
+        leader_epoch=f["leader_epoch"],
+        isr=f.get("isr"),
+        replicas=f.get("replicas"),
+        at=fact.at,
+        source=_source(fact),
+        elr=f.get("elr"),
+        last_known_elr=f.get("last_known_elr"),
+        recovering=f.get("recovering"),
+        clock=fact.broker,
+    )
+
+
+def _add_change(known: dict[int, Registration], fact: LogLineFact) -> None:
+    """A KRaft controller's line prints what changed; the rest is as in the state before."""
+    f = fact.fields
+    partition_epoch = f["partition_epoch_after"]
+    before = known.get(partition_epoch - 1)
+    leader_epoch = f.get("leader_epoch_after", before.leader_epoch if before else None)
+    if leader_epoch is None:
+        return
+    _add(
+        known,
+        Registration(
+            partition_epoch=partition_epoch,
+            leader=f.get("leader_after", before.leader if before else None),
+            leader_epoch=leader_epoch,
+            isr=f.get("isr_after", before.isr if before else None),
+            replicas=before.replicas if before else None,
+            at=fact.at,
+            source=_source(fact),
+            elr=f.get("elr_after", before.elr if before else None),
+            last_known_elr=f.get("last_known_elr_after", before.last_known_elr if before else None),
+            recovering=f.get("recovering"),
+            clock=fact.broker,
+        ),
+    )
+
+
+def _add(known: dict[int, Registration], new: Registration) -> None:
+    old = known.get(new.partition_epoch)
+    if old is None:
+        known[new.partition_epoch] = new
+        return
+    known[new.partition_epoch] = replace(
+        old,
+        leader=old.leader if old.leader is not None else new.leader,
+        isr=old.isr if old.isr is not None else new.isr,
+        replicas=old.replicas or new.replicas,
+        elr=old.elr if old.elr is not None else new.elr,
+        last_known_elr=old.last_known_elr
+        if old.last_known_elr is not None
+        else (new.last_known_elr),
+    )
+
+
+def _add_isr(
+    known: dict[int, Registration], fact: LogLineFact, partition_epoch: int, isr: tuple[int, ...]
+) -> None:
+    """A change of the ISR alone: leader and leader epoch are those of the state before."""
+    if partition_epoch in known:
+        return
+    before = known.get(partition_epoch - 1) or known.get(
+        max((e for e in known if e < partition_epoch), default=-1)
+    )
+    if before is None or before.leader is None:
+        return
+    known[partition_epoch] = replace(
+        before,
+        partition_epoch=partition_epoch,
+        isr=isr,
+        at=fact.at,
+        source=_source(fact),
+        election=None,
+        unclean=None,
+        clock=fact.broker,
+    )
+
+
+def _add_proposed(known: dict[int, Registration], fact: LogLineFact) -> None:
+    """A leader's own ISR line without a partition epoch: the gap it fits into, if there is one."""
+    before_isr = set(fact.fields.get("from_isr") or ())
+    for partition_epoch in sorted(known):
+        state = known[partition_epoch]
+        if partition_epoch + 1 in known or state.isr is None or set(state.isr) != before_isr:
+            continue
+        if state.leader != fact.broker or not any(e > partition_epoch for e in known):
+            continue
+        later = min(e for e in known if e > partition_epoch)
+        later_at = known[later].at if known[later].clock == fact.broker else None
+        if later_at is not None and fact.at is not None and fact.at > later_at:
+            continue
+        known[partition_epoch + 1] = replace(
+            state,
+            partition_epoch=partition_epoch + 1,
+            isr=fact.fields["to_isr"],
+            at=fact.at,
+            source=_source(fact),
+            election=None,
+            unclean=None,
+            clock=fact.broker,
+        )
+        return

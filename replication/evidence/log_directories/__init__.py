@@ -1,0 +1,1 @@
+"""Log directories and digests of them: segments, checkpoint files, records and their payloads."""

@@ -1,0 +1,435 @@
+"""Finds Kafka log directories in a folder of evidence and reads what each one holds.
+
+A log directory is known by what is in it, never by its name, and a log of any size is read within
+bounded memory: a `PartitionDirectory` keeps a summary, and `iter_batches()` reads the headers from
+the file again each time.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from replication.evidence.digest import (
+    CLUSTER_METADATA,
+    DIRECTORY_NAME,
+    SEGMENT_NAME,
+    RawBatch,
+    RawUnreadable,
+    is_partition_directory,
+)
+from replication.evidence.log_directories.segments import RecordBatch, from_raw, scan_file
+from replication.evidence.log_directories.small_files import (
+    CleanShutdown,
+    MetaProperties,
+    read_clean_shutdown,
+    read_leader_epoch_checkpoint,
+    read_meta_properties,
+    read_offset_checkpoint,
+    read_partition_metadata,
+)
+from replication.evidence.unreadable import Unreadable
+
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+SNAPSHOT_NAME = re.compile(r"(\d{20})\.snapshot")
+UNFINISHED_SEGMENT = re.compile(r"\d{20}\.log\.swap")
+
+# A damaged file can be unreadable in millions of places; the user needs the first ones.
+MOST_UNREADABLE = 1000
+BACKWARDS = "offsets run backwards"
+
+Value = TypeVar("Value")
+Kind = Literal["replica", "deleted", "stray", "future"]
+KINDS: dict[str | None, Kind] = {
+    None: "replica",
+    "delete": "deleted",
+    "stray": "stray",
+    "future": "future",
+}
+
+OffsetCheckpoint = dict[tuple[str, int], int]
+# A run of batches of one leader epoch: (leader epoch or None, first offset, end offset).
+Span = tuple[int | None, int, int]
+
+
+class Segment(Protocol):
+    """One segment, in a directory or in a digest, that can be read as often as wanted."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset in the file's name."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is, or was."""
+
+    def scan(self) -> Iterator[RawBatch | RawUnreadable]:
+        """Its batches in file order, in the tuples of `scan_segment`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A segment file of a copied directory."""
+
+    base_offset: int
+    path: Path
+    verify_crc: bool
+
+    def scan(self) -> Iterator[RawBatch | RawUnreadable]:
+        return scan_file(self.path, verify_crc=self.verify_crc)
+
+
+@dataclass(frozen=True)
+class PartitionDirectory:
+    """What one replica's directory held when it was copied.
+
+    `kind` "deleted", "stray" and "future" are directories that the broker had set aside; what the
+    log directory's checkpoints say under the topic's name is not theirs, so their
+    `high_watermark` and `recovery_point` are None.
+
+    `log_start_offset` is the larger of the checkpointed one and the first segment's base offset;
+    None without segments. `log_end_offset` (exclusive) is the end of the last readable batch, or
+    the last segment's base offset; None without segments. It is only a lower bound when
+    `end_is_certain` is false: the last segment has an unreadable place, or offsets run backwards
+    somewhere. A torn tail is such a place: a running broker may be writing there, a crashed one
+    will cut it off. `epoch_entries` are (leader epoch, start offset), None without a readable
+    checkpoint. `last_snapshot_offset` comes from the newest producer snapshot's name: the log
+    reached it once. `max_timestamp` is milliseconds since 1970, by producers' or brokers' clocks.
+    `captured_between` is when a digest read it, first and last millisecond; None for a copied
+    directory, whose file times a copy does not keep."""
+
+    path: Path
+    topic: str
+    partition: int
+    kind: Kind
+    topic_id: str | None
+    log_start_offset: int | None
+    first_batch_offset: int | None
+    log_end_offset: int | None
+    end_is_certain: bool
+    batch_count: int
+    spans: tuple[Span, ...]
+    epoch_entries: tuple[tuple[int, int], ...] | None
+    high_watermark: int | None
+    recovery_point: int | None
+    last_snapshot_offset: int | None
+    max_timestamp: int | None
+    unreadable: tuple[Unreadable, ...]
+    segments: tuple[Segment, ...] = field(compare=False, repr=False)
+    captured_between: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def segment_files(self) -> tuple[tuple[int, Path], ...]:
+        """(base offset, path) of each segment, in order."""
+        return tuple((segment.base_offset, segment.path) for segment in self.segments)
+
+    def iter_batches(self) -> Iterator[RecordBatch]:
+        """Every readable batch in offset order, from the files, with bounded memory. Batches whose
+        offsets run backwards are left out: they are in `unreadable`."""
+        for _, batch in self.iter_batches_with_path():
+            yield batch
+
+    def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
+        """The same, each with its segment file, as `read_record_identities` wants them."""
+        for segment, raw in _walk(self.segments):
+            batch = from_raw(raw, segment.path)
+            if isinstance(batch, RecordBatch):
+                yield segment.path, batch
+
+    @property
+    def batches(self) -> tuple[RecordBatch, ...]:
+        """All batches at once: some 500 bytes each, so only for logs known to be small."""
+        return tuple(self.iter_batches())
+
+
+@dataclass(frozen=True)
+class LogDirectory:
+    """One directory of a broker's `log.dirs` as it was copied. `clean_shutdown` is None while the
+    broker ran, or when it did not stop in order. `has_cluster_metadata` is where the controllers'
+    log is; another reader reads it. `unreadable` speaks of the log directory's own files."""
+
+    path: Path
+    meta: MetaProperties | None
+    clean_shutdown: CleanShutdown | None
+    partitions: tuple[PartitionDirectory, ...]
+    unreadable: tuple[Unreadable, ...]
+    has_cluster_metadata: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryCheckpoints:
+    """The three offset checkpoints of a log directory; empty where absent or unreadable."""
+
+    high_watermarks: OffsetCheckpoint
+    recovery_points: OffsetCheckpoint
+    log_starts: OffsetCheckpoint
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFiles:
+    """What is known of a partition's directory before its segments are read."""
+
+    path: Path
+    names: tuple[str, ...]
+    epoch_entries: list[tuple[int, int]] | Unreadable | None
+    topic_id: str | Unreadable | None
+    segments: tuple[Segment, ...]
+
+
+def find_log_directories(roots: Iterable[Path]) -> list[Path]:
+    """Every log directory at or below `roots`, sorted, each once. Links are not followed. A folder
+    counts when it holds `meta.properties`, an offset checkpoint or a partition's directory; so
+    several `log.dirs` of one broker, and several copies of one, are each found."""
+    own_files = {META_PROPERTIES, HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS}
+    found: dict[Path, Path] = {}
+    for root in roots:
+        for folder, subfolders, files in os.walk(root):
+            partitions = [
+                name
+                for name in subfolders
+                if name == CLUSTER_METADATA or is_partition_directory(os.path.join(folder, name))
+            ]
+            if partitions or own_files.intersection(files):
+                found.setdefault(Path(folder).resolve(), Path(folder))
+            subfolders[:] = [name for name in subfolders if name not in partitions]
+    return sorted(found.values())
+
+
+def read_log_directory(
+    path: Path, *, verify_crc: bool = False, spread: Callable[..., Iterable[Any]] = map
+) -> LogDirectory:
+    """Reads one log directory: its own files, and every partition's headers once through.
+
+    Nothing is raised; what cannot be read is in `unreadable`, of the directory or of the partition.
+    With `verify_crc` every byte is read, now and in each `iter_batches()`. spread: as `map`, but
+    perhaps on many machines.
+    """
+    names, unreadable = _list(path)
+    folders = [path / name for name in names if name != CLUSTER_METADATA]
+    checkpoints = DirectoryCheckpoints(
+        _offset_checkpoint(path, HIGH_WATERMARKS, names, unreadable),
+        _offset_checkpoint(path, RECOVERY_POINTS, names, unreadable),
+        _offset_checkpoint(path, LOG_STARTS, names, unreadable),
+    )
+    meta = read_meta_properties(path / META_PROPERTIES) if META_PROPERTIES in names else None
+    clean = read_clean_shutdown(path / CLEAN_SHUTDOWN) if CLEAN_SHUTDOWN in names else None
+    return LogDirectory(
+        path=path,
+        meta=readable_or_none(meta, unreadable),
+        clean_shutdown=readable_or_none(clean, unreadable),
+        partitions=tuple(
+            spread(
+                partial(_read_partition, checkpoints=checkpoints, verify_crc=verify_crc),
+                [folder for folder in folders if is_partition_directory(str(folder))],
+            )
+        ),
+        unreadable=tuple(unreadable),
+        has_cluster_metadata=path / CLUSTER_METADATA if CLUSTER_METADATA in names else None,
+    )
+
+
+def _read_partition(
+    path: Path, checkpoints: DirectoryCheckpoints, verify_crc: bool
+) -> PartitionDirectory:
+    names, unreadable = _list(path)
+    epochs = read_leader_epoch_checkpoint(path / LEADER_EPOCHS) if LEADER_EPOCHS in names else None
+    topic_id = (
+        read_partition_metadata(path / PARTITION_METADATA) if PARTITION_METADATA in names else None
+    )
+    segments = tuple(
+        SegmentFile(base_offset, path / name, verify_crc)
+        for base_offset, name in segment_names(names)
+    )
+    files = PartitionFiles(path, tuple(names), epochs, topic_id, segments)
+    return summarize_partition(files, checkpoints, unreadable)
+
+
+def summarize_partition(
+    files: PartitionFiles, checkpoints: DirectoryCheckpoints, unreadable: list[Unreadable]
+) -> PartitionDirectory:
+    """Reads every segment once through and says what the directory holds. `unreadable` are the
+    places found so far; shared by directories and digests, so that both answer the same."""
+    topic, partition, kind = parse_directory_name(files.path.name)
+    epoch_entries = readable_or_none(files.epoch_entries, unreadable)
+    topic_id = readable_or_none(files.topic_id, unreadable)
+    unreadable.extend(_unfinished(files))
+    log = _read_log(files.segments)
+    unreadable.extend(log.unreadable)
+    start = _log_start(files.segments)
+    key = (topic, partition)
+    owns_name = kind == "replica"
+    if owns_name and start is not None:
+        start = max(start, checkpoints.log_starts.get(key, 0))
+    snapshots = [int(found[1]) for name in files.names if (found := SNAPSHOT_NAME.fullmatch(name))]
+    return PartitionDirectory(
+        path=files.path,
+        topic=topic,
+        partition=partition,
+        kind=kind,
+        topic_id=topic_id,
+        log_start_offset=start,
+        first_batch_offset=log.first_offset,
+        log_end_offset=log.end_offset,
+        end_is_certain=log.end_is_certain,
+        batch_count=log.batch_count,
+        spans=tuple(log.spans),
+        epoch_entries=None if epoch_entries is None else tuple(epoch_entries),
+        high_watermark=checkpoints.high_watermarks.get(key) if owns_name else None,
+        recovery_point=checkpoints.recovery_points.get(key) if owns_name else None,
+        last_snapshot_offset=max(snapshots, default=None),
+        max_timestamp=log.max_timestamp,
+        unreadable=tuple(unreadable),
+        segments=files.segments,
+    )
+
+
+@dataclass
+class _LogSummary:
+    """What one walk over a replica's log has found so far."""
+
+    spans: list[Span]
+    unreadable: list[Unreadable]
+    end_offset: int | None = None
+    first_offset: int | None = None
+    max_timestamp: int | None = None
+    batch_count: int = 0
+    end_is_certain: bool = True
+
+
+def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
+    log = _LogSummary(spans=[], unreadable=[])
+    left_out = 0
+    # Plain variables, because this loop runs once for every batch of the log.
+    leader_epoch, span_start, end_offset = -2, 0, 0
+    max_timestamp = -1
+    for segment, item in _walk(segments):
+        if len(item) == 2:
+            where, reason = item
+            if segment is segments[-1] or reason.startswith(BACKWARDS):
+                log.end_is_certain = False
+            if len(log.unreadable) < MOST_UNREADABLE:
+                log.unreadable.append(Unreadable(str(segment.path), where, reason))
+            else:
+                left_out += 1
+            continue
+        if item[2] != leader_epoch:
+            if log.batch_count:
+                log.spans.append((_or_none(leader_epoch), span_start, end_offset))
+            else:
+                log.first_offset = item[0]
+            leader_epoch, span_start = item[2], item[0]
+        log.batch_count += 1
+        end_offset = item[1]
+        if item[12] > max_timestamp:
+            max_timestamp = item[12]
+    log.max_timestamp = _or_none(max_timestamp)
+    if log.batch_count:
+        log.spans.append((_or_none(leader_epoch), span_start, end_offset))
+    if segments:
+        log.end_offset = max(end_offset, segments[-1].base_offset)
+    if left_out:
+        folder = str(segments[0].path.parent)
+        log.unreadable.append(Unreadable(folder, "file", f"{left_out} more unreadable places"))
+    return log
+
+
+def _walk(segments: tuple[Segment, ...]) -> Iterator[tuple[Segment, RawBatch | RawUnreadable]]:
+    """The batches of a log in order. Where one begins below where the log already reached, within a
+    segment or from one to the next, one of the two has a wrong base offset, which no checksum
+    covers: the earlier one if it alone leaves a gap, else the later one is answered as unreadable.
+    """
+    reached = segments[0].base_offset if segments else 0
+    held: RawBatch | None = None
+    held_in: Segment | None = None
+    for segment in segments:
+        for item in segment.scan():
+            if len(item) == 2:
+                if held is not None and held_in is not None:
+                    yield held_in, held
+                    reached, held = held[1], None
+                yield segment, item
+                continue
+            if held is None or held_in is None:
+                if item[0] < reached:
+                    yield segment, _backwards(item, item[0], reached)
+                    continue
+            elif item[0] < held[1]:
+                if held[0] == reached or item[0] < reached:
+                    yield segment, _backwards(item, item[0], held[1])
+                    continue
+                yield held_in, _backwards(held, item[0], held[1])
+            else:
+                yield held_in, held
+                reached = held[1]
+            held, held_in = item, segment
+    if held is not None and held_in is not None:
+        yield held_in, held
+
+
+def _backwards(wrong: RawBatch, offset: int, reached: int) -> RawUnreadable:
+    return f"byte {wrong[6]}", f"{BACKWARDS}: {offset} after {reached - 1}"
+
+
+def _or_none(value: int) -> int | None:
+    return value if value >= 0 else None
+
+
+def parse_directory_name(name: str) -> tuple[str, int, Kind]:
+    """Topic, partition and kind from the name of a partition's directory."""
+    found = DIRECTORY_NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r} does not name a partition's directory")
+    return found["topic"], int(found["partition"]), KINDS[found["kind"]]
+
+
+def segment_names(names: Iterable[str]) -> list[tuple[int, str]]:
+    """(base offset, name) of the segments among the names of a partition's files, in order. What
+    the broker set aside (`.deleted`, `.cleaned`, `.swap`) is none."""
+    found = [(int(match[1]), name) for name in names if (match := SEGMENT_NAME.fullmatch(name))]
+    return sorted(found)
+
+
+def _unfinished(files: PartitionFiles) -> Iterator[Unreadable]:
+    for name in files.names:
+        if UNFINISHED_SEGMENT.fullmatch(name):
+            reason = "the broker was replacing segments by this one; its records were not read"
+            yield Unreadable(str(files.path / name), "file", reason)
+
+
+def _log_start(segments: tuple[Segment, ...]) -> int | None:
+    return segments[0].base_offset if segments else None
+
+
+def readable_or_none(
+    value: Value | Unreadable | None, unreadable: list[Unreadable]
+) -> Value | None:
+    """The value, or None after noting why there is none."""
+    if isinstance(value, Unreadable):
+        unreadable.append(value)
+        return None
+    return value
+
+
+def _offset_checkpoint(
+    path: Path, name: str, names: list[str], unreadable: list[Unreadable]
+) -> OffsetCheckpoint:
+    if name not in names:
+        return {}
+    return readable_or_none(read_offset_checkpoint(path / name), unreadable) or {}
+
+
+def _list(path: Path) -> tuple[list[str], list[Unreadable]]:
+    try:
+        return sorted(os.listdir(path)), []
+    except OSError as error:
+        return [], [Unreadable(str(path), "file", error.strerror or str(error))]

@@ -1,0 +1,1 @@
+"""The metadata log of a KRaft cluster: its records and the history that they tell."""

@@ -1,0 +1,1 @@
+"""What Kafka's own command line tools printed."""

@@ -1,0 +1,781 @@
+"""The only place where the state of a topic partition changes: one event in, one step of the state.
+
+Every handler does three things: it moves the replica's own state (log, high watermark, role) to
+what was observed, it notes in the history what was promised or cut on the way, and it refutes an
+invariant where the step itself contradicts one. What all of it means is decided later, by the
+invariants, from the state alone: so verdicts follow from epochs and offsets, not from the order
+in which observers on different brokers were read.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import (
+    EpochEntry,
+    Span,
+    clipped,
+    normalized,
+    overlaps,
+    uncovered,
+)
+from replication.protocol.ground.replica_log import ReplicaLog
+from replication.protocol.ground.topic_partition import (
+    Copy,
+    Promise,
+    Refutation,
+    Replica,
+    State,
+    StorageLoss,
+    Term,
+    Truncation,
+    declared_behaviour,
+)
+
+ANY_OCCURRENCE = 1 << 30
+
+
+class Rejected(ValueError):
+    """The event cannot belong to this partition; the caller quarantines it under its event_id."""
+
+
+def new_state(cluster_id: str, topic: str, topic_id: str, partition: int) -> State:
+    """The state of a partition of which nothing has been observed."""
+    return State(cluster_id, topic, topic_id, partition)
+
+
+def apply(state: State, event: ev.Event) -> None:
+    """Folds one event into the state, in place.
+
+    Raises Rejected, with the state unchanged, for a replica that was never assigned and for
+    offsets that contradict themselves.
+    """
+    fact = event.fact
+    _check(state, fact)
+    if event.grade == "traced":
+        state.grade = "traced"
+    HANDLERS[type(fact)](state, event, fact)
+    state.applied += 1
+
+
+def _check(state: State, fact: ev.Fact) -> None:
+    replica = getattr(fact, "replica", None)
+    if (
+        replica is not None
+        and state.ever_assigned
+        and replica not in state.ever_assigned
+        and not isinstance(fact, (ev.ReplicaLogObserved, ev.CoverageDeclared))
+    ):
+        assigned = ",".join(str(r) for r in sorted(state.ever_assigned))
+        raise Rejected(
+            f"replica {replica} is not assigned to {state.topic}-{state.partition} "
+            f"(assigned: {assigned})"
+        )
+    first = getattr(fact, "first_offset", None)
+    end = getattr(fact, "end_offset", None)
+    if first is not None and end is not None and not 0 <= first < end:
+        raise Rejected(f"offsets [{first}, {end}) are no range")
+
+
+def _replica(state: State, number: int) -> Replica:
+    known = state.replicas.get(number)
+    if known is None:
+        known = state.replicas[number] = Replica(number)
+    return known
+
+
+def _witness(state: State, event: ev.Event) -> str:
+    """Keeps where the event was read, since something in the history now rests on it."""
+    if event.source is not None:
+        s = event.source
+        state.sources[event.event_id] = (s.path, s.line, s.byte_offset)
+    return event.event_id
+
+
+def _partition_described(state: State, event: ev.Event, fact: ev.PartitionDescribed) -> None:
+    for name in ev.FACT_FIELDS[fact.kind]:
+        value = getattr(fact, name)
+        if value is not None:
+            setattr(state.settings, name, value)
+    state.ever_assigned.update(fact.assigned_replicas or ())
+
+
+def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
+    registration = state.registration
+    state.ever_assigned.update(fact.assigned_replicas or ())
+    newer = _is_newer(state, fact)
+    if fact.leader is not None and fact.election_kind is not None:
+        term = _term(state, fact.leader_epoch, fact.leader)
+        term.recorded = True
+        term.event_id = term.event_id or _witness(state, event)
+        term.isr = fact.isr if fact.isr is not None else term.isr
+        term.election_kind = fact.election_kind
+        if term.observed_at is None:
+            term.observed_at = event.observed_at
+        if newer and registration.isr is not None:
+            term.isr_before = registration.isr
+    if fact.isr and fact.assigned_replicas:
+        _refute_outsiders(state, event, fact)
+    if not newer:
+        return
+    if (
+        fact.partition_epoch is not None
+        and registration.partition_epoch is not None
+        and fact.leader_epoch < registration.leader_epoch
+    ):
+        _refute(
+            state,
+            "leader_epochs_monotonic",
+            event,
+            f"leader epoch fell from {registration.leader_epoch} to {fact.leader_epoch}",
+            registration.event_id,
+            "the earlier registration",
+        )
+    registration.leader = fact.leader
+    registration.leader_epoch = fact.leader_epoch
+    registration.partition_epoch = fact.partition_epoch
+    if fact.isr is not None:
+        registration.isr = fact.isr
+    registration.eligible_leader_replicas = fact.eligible_leader_replicas or ()
+    registration.last_known_leader_replicas = fact.last_known_leader_replicas or ()
+    registration.recovering = bool(fact.recovering)
+    registration.event_id = _witness(state, event)
+    if fact.assigned_replicas is not None:
+        state.settings.assigned_replicas = fact.assigned_replicas
+
+
+def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
+    registration = state.registration
+    if fact.partition_epoch is not None and registration.partition_epoch is not None:
+        return fact.partition_epoch > registration.partition_epoch
+    return fact.leader_epoch >= registration.leader_epoch
+
+
+def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
+    outsiders = sorted(set(fact.isr or ()) - set(fact.assigned_replicas or ()))
+    if outsiders:
+        _refute(
+            state,
+            "isr_within_assignment",
+            event,
+            f"ISR {list(fact.isr or ())} names {outsiders}, outside the assignment "
+            f"{list(fact.assigned_replicas or ())}",
+        )
+    if fact.leader is not None and fact.leader not in (fact.isr or ()):
+        _refute(
+            state,
+            "leader_in_isr",
+            event,
+            f"leader {fact.leader} is not in its ISR {list(fact.isr or ())}",
+        )
+
+
+def _refute(
+    state: State,
+    invariant: str,
+    event: ev.Event,
+    summary: str,
+    earlier: str = "",
+    earlier_because: str = "",
+) -> None:
+    witness = [(earlier, earlier_because)] if earlier else []
+    witness.append((_witness(state, event), summary))
+    state.history.refutations.append(Refutation(invariant, summary, tuple(witness)))
+
+
+def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> Term:
+    for term in state.history.terms:
+        if (term.leader_epoch, term.leader, term.occurrence) == (leader_epoch, leader, occurrence):
+            return term
+    term = Term(leader_epoch, leader, occurrence)
+    state.history.terms.append(term)
+    state.history.terms.sort(key=lambda t: (t.leader_epoch, t.occurrence, t.leader))
+    return term
+
+
+def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
+    replica = _replica(state, fact.replica)
+    replica.stopped = False
+    if replica.known_log_end_offset is not None and not replica.just_started:
+        # The log was loaded before and something happened since: this is another process.
+        replica.role = None
+    replica.just_started = True
+    _lives_on(state, replica)
+    replica.clean_start = fact.clean
+    if not fact.clean and _has_led(state, fact.replica):
+        end = fact.log_end_offset or 0
+        lowest = replica.may_have_lost_from
+        replica.may_have_lost_from = end if lowest is None else min(lowest, end)
+    if fact.log_end_offset is not None:
+        _observe_log_end(state, replica, fact.log_end_offset, event)
+        replica.tail_known = True
+        _promise_lost_suffix(state, replica, fact.log_end_offset, event)
+    if fact.high_watermark is not None:
+        replica.high_watermark = fact.high_watermark
+        _promise_committed(state, replica, fact.high_watermark, event, "load")
+    if fact.log_start_offset is not None:
+        replica.log.advance_log_start(fact.log_start_offset)
+
+
+def _has_led(state: State, replica: int) -> bool:
+    """Whether it has led by its own lines, whose order is certain."""
+    return any(t.leader == replica and t.start_event_id for t in state.history.terms)
+
+
+def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Event) -> None:
+    """A start found less in the log than the checkpointed high watermark had reached: what lay
+    between was committed, under an epoch that the replica's own cache still names."""
+    known = replica.checkpointed
+    replica.checkpointed = None
+    if known is None or known[1] <= end or known[0] is None:
+        return
+    _add_promise(
+        state.history.commitments,
+        Promise(
+            Span(end, known[1], None, None),
+            (known[0], ANY_OCCURRENCE),
+            "checkpoint",
+            _witness(state, event),
+            replica.replica,
+            event.observed_at,
+        ),
+    )
+
+
+def _lives_on(state: State, replica: Replica) -> None:
+    """The broker acts after what was last seen of its log: only a trace still tells its end."""
+    if not state.coverage.get(("replica_trace", replica.replica), (False, None))[0]:
+        # Of a part, nobody knew the end anyway; what is cut from it, the broker's log tells.
+        told = ("broker_log", replica.replica) in state.coverage
+        replica.stale = replica.captured and not (replica.partial and told)
+        replica.tail_known = False
+
+
+def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) -> None:
+    """The log end as a start or transition line names it, held against what was known."""
+    had = replica.known_log_end_offset
+    if had is not None and end < had:
+        state.history.storage_losses.append(
+            StorageLoss(
+                replica.replica,
+                had,
+                end,
+                _witness(state, event),
+                state.registration.isr,
+                replica.leader_epoch,
+            )
+        )
+    if end < replica.log.log_end_offset:
+        _set_aside(state, replica, clipped(replica.log.spans, end, replica.log.log_end_offset))
+        replica.log.truncate_to(end)
+    replica.log.log_end_offset = end
+    replica.known_log_end_offset = end
+
+
+def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
+    """Records that the replica no longer holds, kept as a salvage copy when a copy showed them."""
+    if spans and replica.captured:
+        state.history.copies.append(
+            Copy(replica.replica, spans, replica.as_of or "", observed_at=replica.observed_at)
+        )
+
+
+def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> None:
+    replica = _replica(state, fact.replica)
+    replica.stopped = fact.reason == "clean"
+    replica.role = None
+    if fact.log_end_offset is not None:
+        if fact.reason in ("power_loss", "disk_loss"):
+            _observe_log_end(state, replica, fact.log_end_offset, event)
+        else:
+            replica.log.truncate_to(fact.log_end_offset)
+
+
+def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
+    replica = _replica(state, fact.replica)
+    leads = replica.role == "leader"
+    again = leads and replica.leader_epoch == fact.leader_epoch
+    _refute_second_leader(state, event, fact)
+    occurrence = replica.term_occurrence if replica.leader_epoch == fact.leader_epoch else 0
+    if not again and replica.leader_epoch == fact.leader_epoch and replica.led_in_epoch:
+        occurrence += 1
+    if fact.log_end_offset is not None and not again:
+        if fact.log_end_offset != replica.log.log_end_offset:
+            _observe_log_end(state, replica, fact.log_end_offset, event)
+        replica.known_log_end_offset = fact.log_end_offset
+    if fact.high_watermark is not None:
+        replica.high_watermark = fact.high_watermark
+        before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
+        _promise_committed(
+            state,
+            replica,
+            fact.high_watermark,
+            event,
+            "start_line",
+            by_term=(before, ANY_OCCURRENCE),
+        )
+    _lives_on(state, replica)
+    replica.role = "leader"
+    replica.leader = fact.replica
+    replica.leader_epoch = fact.leader_epoch
+    replica.led_in_epoch = True
+    replica.term_occurrence = occurrence
+    if again:
+        return
+    replica.remote_log_end_offsets = {}
+    term = _term(state, fact.leader_epoch, fact.replica, occurrence)
+    known = fact.log_end_offset
+    if known is None and replica.just_started and replica.tail_known:
+        # It leads on from what it loaded, with nothing fetched in between.
+        known = replica.log.log_end_offset
+    replica.just_started = False
+    if term.start_offset is None:
+        term.start_offset = known
+        term.start_event_id = _witness(state, event)
+        term.high_watermark = fact.high_watermark
+        term.leads_on = leads
+    if term.observed_at is None:
+        term.observed_at = event.observed_at
+    replica.leader_epoch_start_offset = known
+    if known is not None:
+        _cache_epoch(replica, fact.leader_epoch, known)
+
+
+def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
+    for term in state.history.terms:
+        if term.leader_epoch == fact.leader_epoch and term.leader != fact.replica:
+            _refute(
+                state,
+                "single_leader_per_epoch",
+                event,
+                f"broker {fact.replica} leads epoch {fact.leader_epoch}, "
+                f"which broker {term.leader} leads",
+                term.event_id or term.start_event_id,
+                f"broker {term.leader} leads it",
+            )
+            return
+
+
+def _cache_epoch(replica: Replica, leader_epoch: int, start_offset: int) -> None:
+    entries = replica.epoch_entries
+    while entries and (
+        entries[-1].leader_epoch >= leader_epoch or entries[-1].start_offset >= start_offset
+    ):
+        if entries[-1] == (leader_epoch, start_offset):
+            return
+        if entries[-1].leader_epoch == leader_epoch and entries[-1].start_offset <= start_offset:
+            return
+        entries.pop()
+    entries.append(EpochEntry(leader_epoch, start_offset))
+
+
+def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
+    replica = _replica(state, fact.replica)
+    if fact.log_end_offset is not None:
+        if fact.log_end_offset != replica.log.log_end_offset:
+            _observe_log_end(state, replica, fact.log_end_offset, event)
+        replica.known_log_end_offset = fact.log_end_offset
+    if fact.high_watermark is not None:
+        replica.high_watermark = fact.high_watermark
+        # It was reached under the epoch known before this line, or, where none was, possibly
+        # under this very epoch in an earlier life of the process.
+        before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
+        _promise_committed(
+            state,
+            replica,
+            fact.high_watermark,
+            event,
+            "start_line",
+            by_term=(before, ANY_OCCURRENCE),
+        )
+    _lives_on(state, replica)
+    replica.role = "follower"
+    replica.just_started = False
+    replica.leader = fact.leader
+    if replica.leader_epoch != fact.leader_epoch:
+        replica.led_in_epoch = False
+    replica.leader_epoch = fact.leader_epoch
+
+
+def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
+    replica = _replica(state, fact.replica)
+    target = fact.to_offset
+    inferred = target is None
+    if target is None:
+        target = replica.high_watermark or 0
+    end = fact.from_offset
+    if end is None and (replica.tail_known or replica.log.log_end_offset > target):
+        end = replica.log.log_end_offset
+    if fact.reason == "full" and end is not None and target >= end:
+        # It restarts ahead of its end, where its leader's log begins: what is gone, retention took.
+        replica.log.truncate_fully_and_start_at(target)
+        replica.known_log_end_offset = target
+        replica.epoch_entries = []
+        return
+    if end is not None and target >= end:
+        if fact.reason == "high_watermark" or fact.from_offset is not None:
+            # Such a line is printed without effect too (Kafka 0.10).
+            return
+        end = None
+    if fact.reason == "full":
+        dropped = replica.log.truncate_fully_and_start_at(target)
+    else:
+        dropped = replica.log.truncate_to(target)
+        replica.log.log_end_offset = target
+    _set_aside(state, replica, dropped)
+    replica.known_log_end_offset = target
+    replica.epoch_entries = [e for e in replica.epoch_entries if e.start_offset < target]
+    state.history.truncations.append(
+        Truncation(
+            fact.replica,
+            end,
+            target,
+            fact.reason,
+            _witness(state, event),
+            event.observed_at,
+            dropped,
+            replica.leader_epoch,
+            inferred,
+        )
+    )
+    if replica.high_watermark is not None:
+        replica.high_watermark = min(replica.high_watermark, target)
+    if replica.role == "leader" and event.grade == "traced":
+        _refute(
+            state,
+            "version_conformance",
+            event,
+            f"broker {fact.replica} truncated to {target} while it led; a leader never does",
+        )
+
+
+def _leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> None:
+    replica = _replica(state, fact.replica)
+    leader_epoch = fact.leader_epoch if fact.leader_epoch is not None else replica.leader_epoch
+    _append(replica, fact.first_offset, fact.end_offset, leader_epoch, fact.content)
+
+
+def _append(
+    replica: Replica, first: int, end: int, leader_epoch: int | None, content: int | None
+) -> None:
+    log = replica.log
+    if first < log.log_end_offset:
+        log.truncate_to(first)
+    elif not log.spans and not log.log_end_offset:
+        log.log_start_offset = first
+    log.append(first, end, leader_epoch, content)
+    replica.known_log_end_offset = end
+    if leader_epoch is not None:
+        entries = replica.epoch_entries
+        if not entries or entries[-1].leader_epoch < leader_epoch:
+            entries.append(EpochEntry(leader_epoch, first))
+
+
+def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
+    replica = _replica(state, fact.replica)
+    if fact.leader_epoch is not None or fact.content is not None:
+        _append(replica, fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
+        return
+    leader = state.replicas.get(replica.leader) if replica.leader is not None else None
+    source = leader.log.spans if leader is not None else []
+    copied = clipped(source, fact.first_offset, fact.end_offset)
+    holes = [
+        Span(a, b, None, None) for a, b in uncovered(fact.first_offset, fact.end_offset, copied)
+    ]
+    for span in normalized(copied + holes):
+        _append(replica, span.first_offset, span.end_offset, span.leader_epoch, span.content)
+
+
+def _fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
+    leader = _replica(state, fact.leader)
+    leader.remote_log_end_offsets[fact.replica] = fact.fetch_offset
+
+
+def _fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> None:
+    replica = _replica(state, fact.replica)
+    if fact.error is not None or fact.diverging_epoch is not None:
+        return
+    if fact.high_watermark is not None:
+        replica.high_watermark = min(fact.high_watermark, replica.log.log_end_offset)
+    if fact.log_start_offset is not None:
+        replica.log.advance_log_start(fact.log_start_offset)
+
+
+def _high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced) -> None:
+    replica = _replica(state, fact.replica)
+    before = replica.high_watermark
+    if replica.role == "leader":
+        if before is not None and fact.high_watermark < before and event.grade == "traced":
+            _refute(
+                state,
+                "leader_high_watermark_monotonic",
+                event,
+                f"leader {fact.replica}'s high watermark fell from {before} to "
+                f"{fact.high_watermark} in epoch {replica.leader_epoch}",
+            )
+        if (
+            replica.tail_known
+            and event.grade == "traced"
+            and fact.high_watermark > replica.log.log_end_offset
+        ):
+            _refute(
+                state,
+                "high_watermark_within_log",
+                event,
+                f"leader {fact.replica}'s high watermark {fact.high_watermark} is above its "
+                f"log end {replica.log.log_end_offset}",
+            )
+    replica.high_watermark = fact.high_watermark
+    _promise_committed(state, replica, fact.high_watermark, event, "high_watermark")
+
+
+def _promise_committed(
+    state: State,
+    replica: Replica,
+    high_watermark: int,
+    event: ev.Event,
+    how: str,
+    by_term: tuple[int, int] | None = None,
+) -> None:
+    """Notes that everything below high_watermark in this replica's log was committed.
+
+    A follower's high watermark comes from a leader of the epoch it follows, or an earlier one:
+    the epoch last known to the replica bounds from above when the promise was made. A zombie
+    leader's high watermark (its epoch is superseded by then) promises nothing new.
+    """
+    if event.grade == "traced" and _promises_nothing(state, replica):
+        return
+    if by_term is None and replica.leader_epoch is not None:
+        occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
+        by_term = (replica.leader_epoch, occurrence)
+    start = replica.log.log_start_offset
+    if replica.promised_below is not None and replica.promised_below[0] == by_term:
+        start = max(start, replica.promised_below[1])
+    if high_watermark <= start:
+        return
+    replica.promised_below = (by_term, high_watermark)
+    # Before KIP-320 a follower fetches on from a leader whose newer epoch it has not heard of: the
+    # epoch it knows does not bound when its high watermark was reached. For records that the
+    # evidence does not show, nothing else does.
+    # A broker that last led is bounded by the epoch it led in.
+    led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
+    bounded = by_term is not None and (led or _fences(state))
+    if how in ("load", "start_line"):
+        if not bounded:
+            return
+        # A line tells the offset alone: which records lay below it, the known log may have missed.
+        held = [Span(start, high_watermark, None, None)]
+    else:
+        held = clipped(replica.log.spans, start, high_watermark)
+    for span in held:
+        if by_term is not None and (span.leader_epoch or 0) > by_term[0]:
+            by_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
+        shown = span.leader_epoch is not None or span.content is not None
+        if (shown or bounded) and not _already_promised(state, span, by_term):
+            promise = Promise(
+                span, by_term, how, event.event_id, replica.replica, event.observed_at
+            )
+            if _add_promise(state.history.commitments, promise):
+                _witness(state, event)
+
+
+def _promises_nothing(state: State, replica: Replica) -> bool:
+    """Whether a traced high watermark adds nothing to what was committed.
+
+    A deposed leader commits nothing. Where every leader's own steps are here, a follower's value
+    adds nothing, and may lie over records that it is about to cut (KAFKA-14704).
+    """
+    if replica.role == "leader":
+        return _is_superseded(state, replica.leader_epoch)
+    return _is_traced(state)
+
+
+def _is_superseded(state: State, leader_epoch: int | None) -> bool:
+    """Whether the controller has registered a later epoch by now."""
+    return leader_epoch is not None and leader_epoch < state.registration.leader_epoch
+
+
+def _is_traced(state: State) -> bool:
+    """Whether every assigned replica's steps were handed over completely."""
+    return bool(state.ever_assigned) and all(
+        state.coverage.get(("replica_trace", r), (False, None))[0] for r in state.ever_assigned
+    )
+
+
+def _fences(state: State) -> bool:
+    """Whether fetches carry the leader epoch, so that a follower's epoch is its leader's."""
+    flags = declared_behaviour(state)
+    return flags is not None and flags.has("fetch_carries_leader_epoch")
+
+
+def _already_promised(state: State, span: Span, by_term: tuple[int, int] | None) -> bool:
+    for promise in reversed(state.history.commitments):
+        p = promise.span
+        if (
+            p.leader_epoch == span.leader_epoch
+            and p.content == span.content
+            and p.first_offset <= span.first_offset
+            and p.end_offset >= span.end_offset
+            and _not_later(promise.by_term, by_term)
+        ):
+            return True
+    return False
+
+
+def _not_later(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
+    return b is None or (a is not None and a <= b)
+
+
+def _add_promise(promises: list[Promise], new: Promise) -> bool:
+    """Lengthens a promise that the new one continues; True where it had to be added instead."""
+    for old in reversed(promises[-4:]):
+        if (
+            old.by_term == new.by_term
+            and old.how == new.how
+            and old.span[2:] == new.span[2:]
+            and old.span.first_offset <= new.span.first_offset <= old.span.end_offset
+        ):
+            end = max(old.span.end_offset, new.span.end_offset)
+            old.span = Span(old.span.first_offset, end, *new.span[2:])
+            return False
+    promises.append(new)
+    return True
+
+
+def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
+    _replica(state, fact.replica).log.advance_log_start(fact.log_start_offset)
+
+
+def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
+    by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
+    span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
+    how = "acks_all" if fact.acks == "all" else "acks_1"
+    superseded = event.grade == "traced" and _is_superseded(state, fact.leader_epoch)
+    if superseded and not _is_committed(state, span):
+        how = "acks_1"  # A deposed leader promises no more than itself.
+    promise = Promise(span, by_term, how, event.event_id, None, event.observed_at)
+    if _add_promise(state.history.acknowledgements, promise):
+        _witness(state, event)
+
+
+def _is_committed(state: State, span: Span) -> bool:
+    """Whether the registered leader's high watermark has passed these very records."""
+    leader = state.replicas.get(state.registration.leader or 0)
+    if leader is None or (leader.high_watermark or 0) < span.end_offset:
+        return False
+    held = clipped(leader.log.spans, span.first_offset, span.end_offset)
+    same = [s for s in held if s.leader_epoch == span.leader_epoch]
+    return not uncovered(span.first_offset, span.end_offset, same)
+
+
+def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -> None:
+    by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
+    span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
+    promise = Promise(span, by_term, "consumed", event.event_id, None, event.observed_at)
+    if _add_promise(state.history.consumptions, promise):
+        _witness(state, event)
+
+
+def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
+    event_id = _witness(state, event)
+    if fact.copy not in ("current", "part"):
+        state.history.copies.append(
+            Copy(fact.replica, list(fact.spans), event_id, fact.copy, event.observed_at)
+        )
+        return
+    replica = _replica(state, fact.replica)
+    is_part = fact.copy == "part"
+    start, spans = fact.log_start_offset, list(fact.spans)
+    if is_part and fact.stopped is None and replica.log.log_start_offset < start:
+        # What lies before the first offset that was seen may have been removed, or not.
+        spans.append(Span(replica.log.log_start_offset, start, None, None))
+        start = replica.log.log_start_offset
+    lost = _not_held(replica.log.spans, spans)
+    lost = clipped(lost, start, ANY_OCCURRENCE << 32)
+    _set_aside(state, replica, lost)
+    replica.log = ReplicaLog()
+    replica.log.replace(spans, start, fact.log_end_offset)
+    replica.captured = True
+    replica.stale = False
+    replica.partial = is_part and fact.stopped is None
+    replica.tail_known = bool(fact.stopped)
+    replica.stopped = fact.stopped
+    replica.as_of = event_id
+    replica.observed_at = event.observed_at
+    if not is_part:
+        # Whether less than before is a loss of storage, the next start will tell. A part may be
+        # of any later moment.
+        replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
+    if fact.epoch_entries is not None:
+        replica.epoch_entries = list(fact.epoch_entries)
+    else:
+        replica.epoch_entries = replica.log.epoch_entries()
+    epochs = [e.leader_epoch for e in replica.epoch_entries]
+    epochs += [s.leader_epoch for s in fact.spans if s.leader_epoch is not None]
+    if replica.leader_epoch is not None:
+        epochs.append(replica.leader_epoch)
+    if fact.high_watermark is None:
+        return
+    if fact.high_watermark > fact.log_end_offset:
+        state.history.storage_losses.append(
+            StorageLoss(
+                fact.replica,
+                fact.high_watermark,
+                fact.log_end_offset,
+                event_id,
+                state.registration.isr,
+                max(epochs, default=None),
+            )
+        )
+    replica.checkpointed = (max(epochs, default=None), fact.high_watermark)
+    replica.high_watermark = min(fact.high_watermark, fact.log_end_offset)
+    by_term = (max(epochs), ANY_OCCURRENCE) if epochs else None
+    _promise_committed(state, replica, replica.high_watermark, event, "checkpoint", by_term)
+
+
+def _not_held(spans: list[Span], now: list[Span]) -> list[Span]:
+    """The parts of spans whose record is not at its offset in now."""
+    now = normalized(now)
+    kept = [Span(first, end, 0, 0) for first, end, a, b in overlaps(spans, now) if a[2:] == b[2:]]
+    kept = normalized(kept)
+    result = []
+    for span in spans:
+        for first, end in uncovered(span.first_offset, span.end_offset, kept):
+            result.append(Span(first, end, span.leader_epoch, span.content))
+    return result
+
+
+def _checkpoint_observed(state: State, event: ev.Event, fact: ev.CheckpointObserved) -> None:
+    replica = _replica(state, fact.replica)
+    _promise_committed(state, replica, fact.high_watermark, event, "load")
+
+
+def _coverage_declared(state: State, event: ev.Event, fact: ev.CoverageDeclared) -> None:
+    state.coverage[(fact.subject, fact.replica)] = (fact.complete, fact.detail)
+
+
+def _input_ended(state: State, event: ev.Event, fact: ev.InputEnded) -> None:
+    state.ended = True
+
+
+HANDLERS: dict[type[Any], Callable[[State, ev.Event, Any], None]] = {
+    ev.PartitionDescribed: _partition_described,
+    ev.LeadershipRecorded: _leadership_recorded,
+    ev.ReplicaStarted: _replica_started,
+    ev.ReplicaStopped: _replica_stopped,
+    ev.BecameLeader: _became_leader,
+    ev.BecameFollower: _became_follower,
+    ev.Truncated: _truncated,
+    ev.LeaderAppended: _leader_appended,
+    ev.FollowerAppended: _follower_appended,
+    ev.FetchRequested: _fetch_requested,
+    ev.FetchAnswered: _fetch_answered,
+    ev.HighWatermarkAdvanced: _high_watermark_advanced,
+    ev.LogStartAdvanced: _log_start_advanced,
+    ev.RecordsAcknowledged: _records_acknowledged,
+    ev.RecordsConsumed: _records_consumed,
+    ev.ReplicaLogObserved: _replica_log_observed,
+    ev.CheckpointObserved: _checkpoint_observed,
+    ev.CoverageDeclared: _coverage_declared,
+    ev.InputEnded: _input_ended,
+}

@@ -1,0 +1,283 @@
+"""Puts the events of one topic partition into the order of their trace, however they arrive.
+
+`sequence` is gap-free from 0 per (trace, topic partition). The same slot with the same event_id is
+a duplicate; a slot with two contents counts for nothing and is a gap; what lies behind a gap is
+held. The trace with the highest generation wins (then the highest trace_id, so that the answer
+does not depend on arrival). Each event that arrived is counted once: applied, duplicate,
+quarantined, held or superseded.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from replication.protocol.ground.events import Event
+
+HELD_LIMIT = 10_000
+# How many missing ranges a stalled partition keeps; the others are found when it is folded again.
+TRACKED_RANGES = 1_000
+
+Trace = tuple[int, str]
+
+
+@dataclass(slots=True)
+class Sequencer:
+    """Where one topic partition stands in its trace.
+
+    Shapes: sequence -> event for held, sequence -> event_ids for conflicts, [first, end) ranges of
+    sequences for missing.
+
+    stalled: more events than the limit lie behind a gap, so they were let go; the partition has to
+    be folded again from the stored events once the gap closes. dropped counts those let go.
+    """
+
+    trace: Trace | None = None
+    next_sequence: int = 0
+    end_sequence: int = 0
+    applied: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    superseded: int = 0
+    dropped: int = 0
+    stalled: bool = False
+    ended: bool = False
+    held: dict[int, Event] = field(default_factory=dict)
+    conflicts: dict[int, list[str]] = field(default_factory=dict)
+    missing: list[list[int]] = field(default_factory=list)
+
+    @property
+    def held_count(self) -> int:
+        """Events that wait behind a gap, those let go while stalled included."""
+        return len(self.held) + self.dropped
+
+    def counts(self) -> dict[str, int]:
+        """How many of the events that arrived are in each class; the classes add up to all."""
+        return {
+            "applied": self.applied,
+            "duplicates": self.duplicates,
+            "quarantined": self.quarantined,
+            "held": self.held_count,
+            "superseded": self.superseded,
+        }
+
+    def start_trace(self, trace: Trace) -> bool:
+        """Whether events of trace count now. A higher trace than the present one starts afresh.
+
+        True: trace is the present one, or has become it; then everything of the former trace is
+        superseded, and the caller drops the state that was folded from it when `applied` is 0.
+        False: the present trace wins.
+        """
+        if self.trace is None or trace > self.trace:
+            counts = self.counts()
+            self.superseded = sum(counts.values())
+            self.trace = trace
+            self.next_sequence = self.end_sequence = 0
+            self.applied = self.duplicates = self.quarantined = self.dropped = 0
+            self.stalled = self.ended = False
+            self.held, self.conflicts, self.missing = {}, {}, []
+            return True
+        return trace == self.trace
+
+    def is_next(self, first: int) -> bool:
+        """Whether slot first is the next one, with nothing in the way of it and its followers."""
+        return (
+            first == self.next_sequence
+            and not self.held
+            and not self.conflicts
+            and not self.stalled
+            and not self.missing
+        )
+
+    def advance(self, count: int) -> None:
+        """Counts the next slots as applied, after is_next() said that they are."""
+        self.next_sequence += count
+        self.end_sequence = max(self.end_sequence, self.next_sequence)
+        self.applied += count
+
+    def offer(self, event: Event, limit: int = HELD_LIMIT) -> "Arrival":
+        """Takes one event of the present trace; ready() then gives what has become applicable."""
+        sequence = event.sequence
+        known = self.conflicts.get(sequence)
+        if known is not None:
+            if event.event_id in known:
+                self.duplicates += 1
+                return DUPLICATE
+            known.append(event.event_id)
+            self.quarantined += 1
+            return Arrival("conflict", (event.event_id,))
+        if sequence < self.next_sequence:
+            # Which content was applied there is not kept: the stored events tell.
+            self.duplicates += 1
+            return LATE
+        other = self.held.get(sequence)
+        if other is not None:
+            if other.event_id == event.event_id:
+                self.duplicates += 1
+                return DUPLICATE
+            del self.held[sequence]
+            self.conflicts[sequence] = [other.event_id, event.event_id]
+            self.quarantined += 2
+            self._open(sequence)
+            return Arrival("conflict", (other.event_id, event.event_id))
+        self._close(sequence)
+        if event.fact.kind == "input_ended":
+            self.ended = True
+        if self.stalled:
+            self.dropped += 1
+            return HELD
+        self.held[sequence] = event
+        self._stall_beyond(limit)
+        return HELD
+
+    def ready(self, limit: int = HELD_LIMIT) -> Iterator[Event]:
+        """The held events that are next in the trace, in order; each is counted as applied."""
+        held = self.held
+        while self.next_sequence in held:
+            event = held.pop(self.next_sequence)
+            self.next_sequence += 1
+            self.applied += 1
+            yield event
+        self._stall_beyond(limit)
+
+    def _stall_beyond(self, limit: int) -> None:
+        """Lets go of what is held when it is more than limit and waits for a missing event."""
+        blocked = bool(self.missing) and self.missing[0][0] == self.next_sequence
+        if len(self.held) > limit and blocked:
+            self.stalled = True
+            self.dropped += len(self.held)
+            self.held = {}
+
+    def reject(self) -> None:
+        """The event that ready() gave last was refused by the fold: quarantined, not applied."""
+        self.applied -= 1
+        self.quarantined += 1
+
+    @property
+    def wants_refold(self) -> bool:
+        """Whether the gap in front of a stalled partition has closed."""
+        return self.stalled and not (self.missing and self.missing[0][0] == self.next_sequence)
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The missing slots as [first, end) ranges, conflicting slots included, in order."""
+        return [(first, end) for first, end in self.missing]
+
+    def _close(self, sequence: int) -> None:
+        """Sequence has arrived: opens the gap up to it, or takes it out of a gap."""
+        if sequence >= self.end_sequence:
+            # While stalled only the first gap has to be exact: when it closes, all is folded again.
+            full = self.stalled and len(self.missing) >= TRACKED_RANGES
+            if sequence > self.end_sequence and not full:
+                if self.missing and self.missing[-1][1] == self.end_sequence:
+                    self.missing[-1][1] = sequence
+                else:
+                    self.missing.append([self.end_sequence, sequence])
+            self.end_sequence = sequence + 1
+            return
+        for index, (first, end) in enumerate(self.missing):
+            if first <= sequence < end:
+                rest = [[first, sequence], [sequence + 1, end]]
+                self.missing[index : index + 1] = [r for r in rest if r[0] < r[1]]
+                return
+
+    def _open(self, sequence: int) -> None:
+        """Sequence counts for nothing after all: it is missing again."""
+        spot = [sequence, sequence + 1]
+        merged: list[list[int]] = []
+        for part in sorted([*self.missing, spot]):
+            if merged and merged[-1][1] >= part[0]:
+                merged[-1][1] = max(merged[-1][1], part[1])
+            else:
+                merged.append(part)
+        self.missing = merged
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What an offered event turned out to be: held, duplicate, late or conflict.
+
+    event_ids: those that a conflict has newly put into quarantine. late: the slot was applied
+    before; whether with the same content is for the holder of the stored events to say.
+    """
+
+    what: str
+    event_ids: tuple[str, ...] = ()
+
+
+DUPLICATE = Arrival("duplicate")
+LATE = Arrival("late")
+HELD = Arrival("held")
+
+
+@dataclass(slots=True)
+class Ordered:
+    """What all events of one topic partition come to: ready ones in order, and the rest by name.
+
+    conflicts: events of slots with two contents. sequencer: counts and gaps.
+    """
+
+    ready: list[Event]
+    conflicts: list[Event]
+    sequencer: Sequencer
+
+
+def in_order(events: Iterable[Event]) -> Ordered:
+    """Orders all events of one topic partition at once: the bounded form of Sequencer.
+
+    The result does not depend on the order of events.
+    """
+    rows = list(events)
+    sequencer = Sequencer()
+    if not rows:
+        return Ordered([], [], sequencer)
+    winner = max((e.trace_generation, e.trace_id) for e in rows)
+    sequencer.start_trace(winner)
+    slots: dict[int, dict[str, Event]] = {}
+    for event in rows:
+        if (event.trace_generation, event.trace_id) != winner:
+            sequencer.superseded += 1
+            continue
+        slot = slots.setdefault(event.sequence, {})
+        if event.event_id in slot:
+            sequencer.duplicates += 1
+        slot.setdefault(event.event_id, event)
+    ready: list[Event] = []
+    conflicts: list[Event] = []
+    for sequence in sorted(slots):
+        arrivals = [slots[sequence][event_id] for event_id in sorted(slots[sequence])]
+        for event in arrivals:
+            sequencer.offer(event, limit=len(rows))
+        if len(arrivals) > 1:
+            conflicts.extend(arrivals)
+        ready.extend(sequencer.ready())
+    return Ordered(ready, conflicts, sequencer)
+
+
+def gap_reason(sequencer: Sequencer) -> str | None:
+    """Words for the missing numbers of a trace (trace_gap: ..), None when nothing is missing."""
+    gaps = sequencer.gaps()
+    if not gaps:
+        return None
+    named = ", ".join(str(a) if b == a + 1 else f"{a}..{b - 1}" for a, b in gaps[:5])
+    more = f" and {len(gaps) - 5} more ranges" if len(gaps) > 5 else ""
+    fate = "the input ended without them" if sequencer.ended else "they have not arrived"
+    trace = sequencer.trace[1] if sequencer.trace else ""
+    return f"trace_gap: events {named}{more} of trace {trace} are missing: {fate}"
+
+
+def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dict[str, Any]]:
+    """Verdicts as they stand behind a gap: a violation stays proven, all else is UNKNOWN."""
+    if reason is None:
+        return list(verdicts)
+    settled = f"the missing events ({reason.split(':', 1)[1].strip()})"
+    result = []
+    for verdict in verdicts:
+        if verdict["verdict"] == "HOLDS":
+            verdict = {**verdict, "verdict": "UNKNOWN", "reason": reason, "settled_by": [settled]}
+        elif verdict["verdict"] == "UNKNOWN":
+            verdict = {
+                **verdict,
+                "reason": f"{reason}; besides: {verdict['reason']}",
+                "settled_by": [settled, *verdict["settled_by"]],
+            }
+        result.append(verdict)
+    return result

@@ -1,0 +1,80 @@
+"""The records one replica holds, run-length encoded: what append and truncation change."""
+
+from dataclasses import dataclass, field
+
+from replication.protocol.ground.model import EpochEntry, Span, clipped, normalized
+
+
+@dataclass(slots=True)
+class ReplicaLog:
+    """A replica's log: spans from log_start_offset to log_end_offset (exclusive), in offset order.
+
+    Offsets inside may be uncovered: compacted away, or held but never seen by any evidence
+    (`log_end_offset` above the last span). Source: UnifiedLog; transitions of protocol.md 1.
+    """
+
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    spans: list[Span] = field(default_factory=list)
+
+    def append(self, first: int, end: int, leader_epoch: int | None, content: int | None) -> None:
+        """Records [first, end) of one epoch and content at the end of the log.
+
+        A first offset beyond the log end leaves a hole (compaction at the source). Offsets below
+        the log end are not cut here: the caller truncates first.
+        """
+        spans = self.spans
+        if spans:
+            last = spans[-1]
+            if (
+                last.end_offset == first
+                and last.leader_epoch == leader_epoch
+                and last.content == content
+            ):
+                spans[-1] = Span(last.first_offset, end, leader_epoch, content)
+                self.log_end_offset = end
+                return
+        spans.append(Span(first, end, leader_epoch, content))
+        if end > self.log_end_offset:
+            self.log_end_offset = end
+
+    def truncate_to(self, offset: int) -> list[Span]:
+        """Drops records at and above offset; the dropped spans are returned."""
+        if offset >= self.log_end_offset:
+            return []
+        dropped = clipped(self.spans, offset, self.log_end_offset)
+        self.spans = clipped(self.spans, 0, offset)
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        return dropped
+
+    def truncate_fully_and_start_at(self, offset: int) -> list[Span]:
+        """Empties the log and restarts it at offset; the dropped spans are returned."""
+        dropped = self.spans
+        self.spans = []
+        self.log_start_offset = self.log_end_offset = offset
+        return dropped
+
+    def advance_log_start(self, offset: int) -> None:
+        """Records below offset are gone lawfully (retention, record deletion); never backwards."""
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self.spans = clipped(self.spans, offset, max(self.log_end_offset, offset))
+        self.log_end_offset = max(self.log_end_offset, offset)
+
+    def replace(self, spans: list[Span], log_start_offset: int, log_end_offset: int) -> None:
+        """The whole log as a copy of the directory shows it."""
+        self.spans = normalized(spans)
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+
+    def epoch_entries(self) -> list[EpochEntry]:
+        """The epoch cache that the records themselves imply (LogSegment.recover)."""
+        entries: list[EpochEntry] = []
+        for span in self.spans:
+            if span.leader_epoch is None:
+                continue
+            if not entries or span.leader_epoch > entries[-1].leader_epoch:
+                entries.append(EpochEntry(span.leader_epoch, span.first_offset))
+        return entries

@@ -1,0 +1,223 @@
+"""The state of one topic partition that the fold changes and the invariants read.
+
+`replicas` is what each replica holds now; `registration` is what the controller last said;
+`history` is what promises were made on the way: terms of leadership, commitments,
+acknowledgements, truncations. All of it is O(leader epochs), never O(records).
+"""
+
+from dataclasses import dataclass, field
+
+from replication.protocol.ground.model import EpochEntry, Span, is_seen
+from replication.protocol.ground.replica_log import ReplicaLog
+from replication.protocol.ground.versions import Behaviour, behaviour
+
+
+@dataclass(slots=True)
+class Replica:
+    """One replica as far as events tell. leader: whom it follows; role: leader or follower.
+
+    tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
+    shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
+    came back with from a stop that was not seen to be clean, after it had led. partial: only some
+    stretches of the log were seen, and nobody knows where it ends.
+    """
+
+    replica: int
+    log: ReplicaLog = field(default_factory=ReplicaLog)
+    high_watermark: int | None = None
+    epoch_entries: list[EpochEntry] = field(default_factory=list)
+    role: str | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    leader_epoch_start_offset: int | None = None
+    remote_log_end_offsets: dict[int, int] = field(default_factory=dict)
+    stopped: bool | None = None
+    captured: bool = False
+    tail_known: bool = False
+    just_started: bool = False
+    stale: bool = False
+    as_of: str | None = None
+    observed_at: int | None = None
+    known_log_end_offset: int | None = None
+    clean_start: bool | None = None
+    led_in_epoch: bool = False
+    term_occurrence: int = 0
+    checkpointed: tuple[int | None, int] | None = None
+    promised_below: tuple[tuple[int, int] | None, int] | None = None
+    may_have_lost_from: int | None = None
+    partial: bool = False
+
+    def shows(self, offset: int) -> bool:
+        """Whether what stands at the offset was seen; only a part of a log leaves that open."""
+        if not self.partial or offset < self.log.log_start_offset:
+            return True
+        return any(s.first_offset <= offset < s.end_offset and is_seen(s) for s in self.log.spans)
+
+
+@dataclass(slots=True)
+class Registration:
+    """What the controller last recorded of the partition."""
+
+    leader: int | None = None
+    leader_epoch: int = -1
+    partition_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_leader_replicas: tuple[int, ...] = ()
+    recovering: bool = False
+    election_kind: str | None = None
+    event_id: str = ""
+
+
+@dataclass(slots=True)
+class Term:
+    """One stretch of leadership: a broker leading in an epoch between its starts.
+
+    start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
+    same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
+    led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
+    """
+
+    leader_epoch: int
+    leader: int
+    occurrence: int = 0
+    start_offset: int | None = None
+    high_watermark: int | None = None
+    isr: tuple[int, ...] | None = None
+    isr_before: tuple[int, ...] | None = None
+    election_kind: str | None = None
+    recorded: bool = False
+    observed_at: int | None = None
+    event_id: str = ""
+    start_event_id: str = ""
+    leads_on: bool = False
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Terms order by leader epoch, then by occurrence."""
+        return (self.leader_epoch, self.occurrence)
+
+
+@dataclass(slots=True)
+class Promise:
+    """Records that somebody was promised: committed, acknowledged or consumed.
+
+    by_term: the order of the term by whose end the promise had been made (None: unknown).
+    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed.
+    """
+
+    span: Span
+    by_term: tuple[int, int] | None
+    how: str
+    event_id: str
+    replica: int | None = None
+    observed_at: int | None = None
+
+
+@dataclass(slots=True)
+class Truncation:
+    """One cut of a replica's log, as observed or as the rule gives."""
+
+    replica: int
+    from_offset: int | None
+    to_offset: int
+    reason: str
+    event_id: str
+    observed_at: int | None
+    dropped: list[Span]
+    term_epoch: int | None
+    inferred: bool = False
+
+
+@dataclass(slots=True)
+class Copy:
+    """Spans that a replica's current log lacks: from an older copy or a directory set aside.
+
+    kind: older, stray, future, failed. as_of: the event that showed it.
+    """
+
+    replica: int
+    spans: list[Span]
+    as_of: str
+    kind: str = "older"
+    observed_at: int | None = None
+
+
+@dataclass(slots=True)
+class StorageLoss:
+    """A replica came back with less than it had been known to hold."""
+
+    replica: int
+    had_end_offset: int
+    left_end_offset: int
+    event_id: str
+    isr: tuple[int, ...] | None
+    leader_epoch: int | None
+
+
+@dataclass(slots=True)
+class Refutation:
+    """A step that contradicts an invariant, found by the fold where it happened."""
+
+    invariant: str
+    summary: str
+    witness: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class History:
+    """What was promised and what was done, in the order of events."""
+
+    terms: list[Term] = field(default_factory=list)
+    commitments: list[Promise] = field(default_factory=list)
+    acknowledgements: list[Promise] = field(default_factory=list)
+    consumptions: list[Promise] = field(default_factory=list)
+    truncations: list[Truncation] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    storage_losses: list[StorageLoss] = field(default_factory=list)
+    refutations: list[Refutation] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Settings:
+    """Topic and cluster settings that rules and contracts depend on; None is unknown."""
+
+    assigned_replicas: tuple[int, ...] | None = None
+    min_insync_replicas: int | None = None
+    unclean_leader_election: bool | None = None
+    cleanup_policy: str | None = None
+    kafka_version: str | None = None
+    inter_broker_version: str | None = None
+    controller: str | None = None
+    deleted: bool | None = None
+
+
+@dataclass(slots=True)
+class State:
+    """Everything the fold keeps of one topic partition."""
+
+    cluster_id: str
+    topic: str
+    topic_id: str
+    partition: int
+    settings: Settings = field(default_factory=Settings)
+    registration: Registration = field(default_factory=Registration)
+    replicas: dict[int, Replica] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+    coverage: dict[tuple[str, int | None], tuple[bool, str | None]] = field(default_factory=dict)
+    ever_assigned: set[int] = field(default_factory=set)
+    grade: str = "forensic"
+    applied: int = 0
+    ended: bool = False
+    sources: dict[str, tuple[str, int | None, int | None]] = field(default_factory=dict)
+
+
+def declared_behaviour(state: State) -> Behaviour | None:
+    """The declared version's behaviour; None when no version is known or it is a vendor's."""
+    settings = state.settings
+    if settings.kafka_version is None:
+        return None
+    try:
+        return behaviour(settings.kafka_version, settings.inter_broker_version)
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""State into verdicts: the promises, what survived, the ledger of losses, causes, divergence."""

@@ -1,0 +1,58 @@
+"""Folds all events of a bounded input at once: what the laptop tool does with what it has read."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from replication.protocol.folding import fold
+from replication.protocol.folding.sequencing import gap_reason, in_order, with_gap
+from replication.protocol.ground.events import Event
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.judge import PartitionAnswer, answer
+
+Identity = tuple[str, str, str, int]
+
+
+@dataclass(slots=True)
+class FoldedPartition:
+    """One topic partition folded to its end: the answer, and what did not count and why.
+
+    refused: (event_id, reason) of events that the fold rejects or that share a slot.
+    """
+
+    identity: Identity
+    state: State
+    answer: PartitionAnswer
+    counts: dict[str, int]
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+def identity_of(event: Event) -> Identity:
+    """(cluster id, topic, topic id, partition)."""
+    return (event.cluster_id, event.topic, event.topic_id, event.partition)
+
+
+def fold_all(events: Iterable[Event]) -> list[FoldedPartition]:
+    """Every topic partition of the events, in the order of identities."""
+    by_partition: dict[Identity, list[Event]] = {}
+    for event in events:
+        by_partition.setdefault(identity_of(event), []).append(event)
+    return [fold_partition(i, by_partition[i]) for i in sorted(by_partition)]
+
+
+def fold_partition(identity: Identity, events: list[Event]) -> FoldedPartition:
+    """One topic partition's events, in any order, to its answer."""
+    ordered = in_order(events)
+    state = fold.new_state(*identity)
+    refused = [
+        (e.event_id, f"sequence_conflict: two different events have sequence {e.sequence}")
+        for e in ordered.conflicts
+    ]
+    for event in ordered.ready:
+        try:
+            fold.apply(state, event)
+        except fold.Rejected as error:
+            ordered.sequencer.reject()
+            refused.append((event.event_id, str(error)))
+    judged = answer(state)
+    judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer))
+    return FoldedPartition(identity, state, judged, ordered.sequencer.counts(), refused)

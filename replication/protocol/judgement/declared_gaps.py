@@ -1,0 +1,129 @@
+"""What a verdict may still say where evidence is declared to be missing.
+
+A declared gap (coverage_declared, complete=False) is more than silence: something was there and is
+gone. What lies in it may be any steps of those brokers, any registrations, any acknowledgements.
+A verdict stands if every way to fill the gap leads to it; the rules below are sufficient for that,
+not necessary, so a verdict that no filling could change may still become UNKNOWN.
+"""
+
+from dataclasses import dataclass
+
+from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.ground.verdict import HOLDS, VIOLATED, Verdict, unknown
+from replication.protocol.judgement.survival import Absence, Reference
+
+BY_REGISTRATION = ("leader_epochs_monotonic", "isr_within_assignment", "leader_in_isr")
+BY_CLIENTS = {
+    "committed_records_survive": "acknowledgements",
+    "acknowledged_records_survive": "acknowledgements",
+    "consumed_records_survive": "consumptions",
+}
+# Contradicted by two steps of one broker, if it did nothing unseen between them.
+BY_TRACE = ("leader_high_watermark_monotonic", "high_watermark_within_log", "version_conformance")
+# A step that contradicts one of these does so whatever else happened.
+BY_ONE_STEP = (*BY_REGISTRATION, "single_leader_per_epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What is declared missing. brokers: those of whose steps some are.
+
+    untraced: brokers in whose partition single steps were traced, but not all of theirs. later:
+    what of the controller's history is known to follow the part that is here; None if nothing is.
+    What was violated before stays so, what held may not.
+    """
+
+    brokers: frozenset[int]
+    controller: bool
+    clients: frozenset[str]
+    untraced: frozenset[int] = frozenset()
+    later: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.brokers or self.controller or self.clients)
+
+
+def declared_gaps(state: State) -> Gaps:
+    """The gaps that coverage facts declare; a broker's default log is none."""
+    missing = {key for key, (complete, _) in state.coverage.items() if not complete}
+    complete, later = state.coverage.get(("controller_history_end", None), (True, None))
+    untraced = {
+        r
+        for r in state.ever_assigned
+        if state.grade == "traced" and ("replica_trace", r) not in state.coverage
+    }
+    return Gaps(
+        frozenset(r for s, r in missing if s == "replica_trace" and r is not None),
+        any(s == "controller_history" for s, _ in missing),
+        frozenset(s for s, _ in missing if s in BY_CLIENTS.values()),
+        frozenset(untraced),
+        None if complete else later or "the end of the controller's history",
+    )
+
+
+def stands(gaps: Gaps, state: State, ref: Reference, absence: Absence) -> bool:
+    """Whether an absence is proven by steps that nothing in a gap can undo.
+
+    The promise must be one: a high watermark counts if its replica's steps and the registrations
+    are all there, or nobody could say whether it led then. And the leader that lacks it must: by
+    its own line at the start of its term, or by its whole trace. The log that counts now must be
+    known, since records may have been deleted there.
+    """
+    if gaps.controller or ref.leader in gaps.brokers:
+        return False
+    promise = absence.promise
+    if promise.replica is not None and not _led(state, promise):
+        return False  # A follower's is its leader's, and may lie over other records of its own.
+    if promise.replica in gaps.brokers:
+        return False
+    term = absence.term
+    if term is not None and term.start_offset is None and gaps.brokers:
+        return False
+    return term is None or term.leader not in gaps.brokers
+
+
+def _led(state: State, promise: Promise) -> bool:
+    """Whether the replica that saw a high watermark led in the epoch that bounds it."""
+    return promise.by_term is not None and any(
+        t.leader == promise.replica and t.leader_epoch == promise.by_term[0]
+        for t in state.history.terms
+    )
+
+
+def with_gaps(gaps: Gaps, state: State, verdict: Verdict) -> Verdict:
+    """The verdict as it stands beside the gaps: itself, or UNKNOWN with what is missing."""
+    missing = _in_the_way(gaps, state, verdict)
+    if not missing:
+        return verdict
+    return unknown(
+        verdict.invariant,
+        f"not all of the evidence is here: {'; '.join(missing)}",
+        missing,
+    )
+
+
+def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
+    """Of what is missing, all that could change the verdict, in words."""
+    name = verdict.invariant
+    if verdict.verdict == VIOLATED and name in BY_TRACE and gaps.untraced:
+        return [f"some steps of broker {r}" for r in sorted(gaps.untraced | gaps.brokers)]
+    rests_on_leaders = name in BY_CLIENTS or name in BY_ONE_STEP
+    if gaps.later and verdict.verdict == HOLDS and rests_on_leaders and not state.settings.deleted:
+        return [gaps.later]
+    if not gaps or verdict.verdict not in (HOLDS, VIOLATED):
+        return []
+    if verdict.verdict == VIOLATED and (name in BY_ONE_STEP or name in BY_CLIENTS):
+        return []  # Losses that do not stand have been made doubts before.
+    controller = ["some of the controller's history"] if gaps.controller else []
+    if name in BY_REGISTRATION:
+        return controller
+    # Every leader is known where the controller's history is whole; others promise nothing.
+    leaders = {t.leader for t in state.history.terms} | {state.registration.leader}
+    matter = gaps.brokers
+    if not gaps.controller and name != "log_matching":
+        matter = gaps.brokers & leaders
+    found = [f"some steps of broker {r}" for r in sorted(matter)]
+    clients = BY_CLIENTS.get(name)
+    if clients in gaps.clients and (name != "committed_records_survive" or found or controller):
+        found.append(f"some {clients}")
+    return controller + found

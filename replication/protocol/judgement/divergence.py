@@ -1,0 +1,218 @@
+"""Where two replicas hold different records at one offset, and whether the protocol mends it.
+
+A difference is settled when the version's truncation rule, applied to the logs as they stand,
+would keep it; what the next truncation removes is pending and no violation. Equal contents under
+different leader epochs (which the CRC does not cover) are a header mismatch: undecidable.
+"""
+
+from dataclasses import dataclass
+
+from replication.protocol.ground.leader_epoch_cache import (
+    EpochCache,
+    as_asked,
+    end_offset_for_epoch,
+)
+from replication.protocol.ground.model import overlaps, same_record
+from replication.protocol.ground.topic_partition import Replica, State, declared_behaviour
+from replication.protocol.ground.versions import Behaviour, behaviour
+from replication.protocol.judgement.survival import (
+    Reference,
+    lived_on_unseen,
+    log_is_known,
+    tail_is_known,
+)
+
+# One release of each truncation rule, for evidence that does not tell its version.
+_EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
+
+
+@dataclass(slots=True)
+class Divergence:
+    """Offsets [first_offset, end_offset) at which replicas a and b differ.
+
+    status: settled, pending or header_mismatch. unsure: whether the next truncation removes it
+    depends on a leader's log, or a version, that is not known, or on the rest of a log of which
+    only a part was seen; then it is called pending.
+    """
+
+    a: int
+    b: int
+    first_offset: int
+    end_offset: int
+    status: str
+    unsure: bool = False
+
+
+def comparable(state: State) -> list[Replica]:
+    """The assigned replicas whose logs are known, and not from before something unseen."""
+    known = [
+        r
+        for _, r in sorted(state.replicas.items())
+        if log_is_known(state, r) and not lived_on_unseen(state, r)
+    ]
+    assigned = set(state.settings.assigned_replicas or [r.replica for r in known])
+    return [r for r in known if r.replica in assigned]
+
+
+def incomparable(state: State) -> tuple[int, int, int, int] | None:
+    """The first (replica, replica, first offset, end offset) where nothing tells records apart.
+
+    Traced appends before message format v2 have neither leader epoch nor bytes.
+    """
+    known = comparable(state)
+    for i, a in enumerate(known):
+        for b in known[i + 1 :]:
+            for first, end, left, right in overlaps(a.log.spans, b.log.spans):
+                if same_record(left, right) is None and None in (left.content, right.content):
+                    return a.replica, b.replica, first, end
+    return None
+
+
+def unseen_ends(state: State, ref: Reference) -> tuple[int, int, int] | None:
+    """The first (replica, other replica, offset): from there on nobody saw what the first holds.
+
+    Only a part of its log was dumped, and the other's goes on, or may. What a leader whose log's
+    end is known does not reach, truncation removes.
+    """
+    limit = None
+    if ref.replica is not None and tail_is_known(state, ref.replica):
+        limit = ref.replica.log.log_end_offset
+    known = comparable(state)
+    for part in (r for r in known if r.partial):
+        end = max((s.end_offset for s in part.log.spans), default=part.log.log_start_offset)
+        for other in known:
+            goes_on = other.partial or any(s.end_offset > end for s in other.log.spans)
+            if other is not part and goes_on and (limit is None or end < limit):
+                return part.replica, other.replica, end
+    return None
+
+
+def divergences(state: State, ref: Reference) -> list[Divergence]:
+    """Every difference between the known logs of the partition's replicas."""
+    known = comparable(state)
+    if lived_on_unseen(state, ref.replica):
+        # What its copy shows is not what its followers are cut to.
+        ref = Reference(ref.leader, None, ref.term)
+    flags = declared_behaviour(state)
+    possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
+    result: list[Divergence] = []
+    for i, a in enumerate(known):
+        for b in known[i + 1 :]:
+            in_part = any(r is not None and r.partial for r in (a, b, ref.replica))
+            result += _between(a, b, _kept_both(a, b, ref, known, possible), in_part)
+    return result
+
+
+def _kept_both(
+    a: Replica,
+    b: Replica,
+    ref: Reference,
+    known: list[Replica],
+    possible: list[Behaviour],
+) -> tuple[int, int]:
+    """Below which offset a difference of a and b surely stays, and from where it surely goes.
+
+    The two differ where the leader's log or the version is not known: then every replica may lead,
+    by every rule; and a leader whose log nobody has seen may make a follower cut anything.
+    """
+    least = most = None
+    leaders = [ref.replica] if ref.replica is not None else known
+    for leader in leaders:
+        for flags in possible:
+            kept = min(_kept_below(a, leader, flags), _kept_below(b, leader, flags))
+            least = kept if least is None else min(least, kept)
+            most = kept if most is None else max(most, kept)
+    if any(_rests_on_unknown_high_watermark(r, x, possible) for r in (a, b) for x in leaders):
+        least = 0
+    if ref.leader is not None and ref.replica is None:
+        by_rule = {flags.truncation for flags in possible}
+        if by_rule != {"truncate_to_high_watermark"}:
+            least = 0
+    return least or 0, most or 0
+
+
+def _between(a: Replica, b: Replica, kept: tuple[int, int], in_part: bool) -> list[Divergence]:
+    """The differences of a and b. in_part: only a part of a log that decides was seen."""
+    start = max(a.log.log_start_offset, b.log.log_start_offset)
+    least, most = kept
+    result: list[Divergence] = []
+    for first, end, left, right in overlaps(a.log.spans, b.log.spans):
+        first = max(first, start)
+        if first >= end:
+            continue
+        same = same_record(left, right)
+        mismatch = same is None and left.content is not None and left.content == right.content
+        if same is True or (same is None and not mismatch):
+            continue
+        parts = (
+            [(first, end, "header_mismatch", False)]
+            if mismatch
+            else [
+                (first, min(end, least), "settled", False),
+                (max(first, least), min(end, most), "pending", True),
+                (max(first, most), end, "pending", in_part),
+            ]
+        )
+        for x, y, status, unsure in parts:
+            if x < y:
+                _add(result, Divergence(a.replica, b.replica, x, y, status, unsure))
+    return result
+
+
+def _add(result: list[Divergence], new: Divergence) -> None:
+    last = result[-1] if result else None
+    if (
+        last
+        and last.end_offset == new.first_offset
+        and (last.status, last.unsure) == (new.status, new.unsure)
+    ):
+        last.end_offset = new.end_offset
+    else:
+        result.append(new)
+
+
+def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
+    """The offset below which the replica's next truncation as a follower keeps its records."""
+    end = replica.log.log_end_offset
+    if replica is leader:
+        return end
+    if flags.truncation == "truncate_to_high_watermark":
+        return min(end, replica.high_watermark if replica.high_watermark is not None else end)
+    cache: EpochCache = tuple(replica.epoch_entries)
+    leaders: EpochCache = tuple(leader.epoch_entries)
+    if not cache or not leaders:
+        return min(end, replica.high_watermark if replica.high_watermark is not None else end)
+    return _common_end(cache, end, leaders, leader.log.log_end_offset, flags)
+
+
+def _rests_on_unknown_high_watermark(
+    replica: Replica, leader: Replica, possible: list[Behaviour]
+) -> bool:
+    """Whether a log would be cut to a high watermark that nobody knows: dumps come without one."""
+    if replica is leader or replica.high_watermark is not None:
+        return False
+    if not replica.epoch_entries or not leader.epoch_entries:
+        return True
+    return any(flags.truncation == "truncate_to_high_watermark" for flags in possible)
+
+
+def _common_end(
+    cache: EpochCache, end: int, leaders: EpochCache, leader_end: int, flags: Behaviour
+) -> int:
+    """Where rounds of asking the leader for the end of the latest own epoch come to rest."""
+    in_rounds = flags.has("truncates_by_common_epoch")
+    while cache:
+        latest = cache[-1].leader_epoch
+        answer = as_asked(end_offset_for_epoch(leaders, latest, leader_end, flags), flags)
+        if answer.end_offset is None:
+            return end
+        if answer.leader_epoch is None or not in_rounds:
+            return min(end, answer.end_offset)
+        own = end_offset_for_epoch(cache, answer.leader_epoch, end, flags)
+        if own.end_offset is None:
+            return min(end, answer.end_offset)
+        end = min(end, own.end_offset)
+        if own.leader_epoch == answer.leader_epoch:
+            return min(end, answer.end_offset)
+        cache = tuple(e for e in cache if e.start_offset < end)
+    return end

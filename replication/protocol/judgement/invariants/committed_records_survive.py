@@ -1,0 +1,74 @@
+"""A committed record is in the log of every later valid leader (protocol.md I13, I14).
+
+Committed: below the high watermark of a valid leader, or acknowledged at acks=all by one.
+Retention, compaction, record deletion and topic deletion are not loss.
+"""
+
+from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
+from replication.protocol.judgement.survival import unwitnessed_election
+from replication.protocol.judgement.view import View
+
+NAME = "committed_records_survive"
+BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line", "high_watermark")
+
+
+def judge(view: View) -> Verdict:
+    """VIOLATED with each lost run as a witness; UNKNOWN where a committed record is in doubt."""
+    if view.state.settings.deleted:
+        return holds(NAME, "the topic was deleted, and its records with it")
+    broken = [x for x in view.losses if x.tier != "acknowledged_by_leader"]
+    findings = [x.finding for x in broken if x.finding is not None]
+    if findings:
+        return violated(NAME, findings)
+    doubts = view.doubts_of("acks_all", *BY_HIGH_WATERMARK)
+    if doubts:
+        first = doubts[0]
+        return unknown(
+            NAME,
+            f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
+            sorted({d.settled_by for d in doubts}),
+        )
+    if view.ref.candidates:
+        return unknown(
+            NAME,
+            "every replica's log holds what is known to be committed, but no controller's history "
+            "tells of elections that may have cost more",
+            ["the controller's history (metadata log or state-change.log)"],
+        )
+    if view.ref.replica is None:
+        who = (
+            "no leader is known"
+            if view.ref.leader is None
+            else (f"the log of leader {view.ref.leader} was not handed over")
+        )
+        wanted = (
+            "the log directories of the brokers"
+            if view.ref.leader is None
+            else (f"the log directory of broker {view.ref.leader}")
+        )
+        return unknown(NAME, who, [wanted])
+    history = view.state.history
+    shows_nothing = not view.ref.spans and not view.ref.replica.partial
+    if not (history.commitments or view.supplied("acknowledgements") or shows_nothing):
+        return unknown(
+            NAME,
+            "nothing says what was committed: no acknowledgements and no high watermarks",
+            ["an acknowledgement log", "replication-offset-checkpoint"],
+            missing=True,
+        )
+    unsure = unwitnessed_election(view.state)
+    if unsure is not None:
+        before, term = unsure
+        return unknown(
+            NAME,
+            f"broker {term.leader} took epoch {term.leader_epoch} by an election of kind "
+            f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
+            "had committed before it",
+            [f"the log directory or broker log of broker {before.leader}"],
+        )
+    count = sum(1 for p in history.acknowledgements if p.how == "acks_all")
+    basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
+    sources = [f"{len(history.commitments)} high watermark observations"]
+    if count:
+        sources.append("acks=all acknowledgements")
+    return holds(NAME, f"{basis} ({', '.join(sources)})")

@@ -1,0 +1,132 @@
+"""Two replicas hold the same record at each offset both hold (I2), once truncation is done.
+
+What the next truncation removes is pending, no violation. ISR membership does not matter.
+"""
+
+from replication.protocol.ground.verdict import Finding, Step, Verdict, holds, unknown, violated
+from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
+from replication.protocol.judgement.view import View, uncaptured
+
+NAME = "log_matching"
+
+
+def judge(view: View) -> Verdict:
+    """VIOLATED by a settled difference; UNKNOWN when logs are missing or only headers differ."""
+    settled = [d for d in view.divergences if d.status == "settled"]
+    if settled:
+        return violated(NAME, [finding(view, d) for d in settled])
+    mismatched = [d for d in view.divergences if d.status == "header_mismatch"]
+    if mismatched:
+        d = mismatched[0]
+        return unknown(
+            NAME,
+            f"replicas {d.a} and {d.b} hold equal contents under different leader epochs at "
+            f"offsets {d.first_offset}..{d.end_offset - 1}",
+            ["the segments of both replicas, read again: the epoch is outside the CRC"],
+        )
+    missing = uncaptured(view.state)
+    known = [
+        r
+        for r in view.state.replicas.values()
+        if r.captured or view.covered("replica_trace", r.replica)
+    ]
+    if view.state.settings.deleted and (missing or not known):
+        return holds(NAME, "the topic was deleted: no replica is left to differ")
+    if missing or not known:
+        names = [f"the log directory of broker {r}" for r in missing]
+        return unknown(
+            NAME,
+            "not every assigned replica's log was handed over",
+            names or ["the log directories of the brokers"],
+            missing=not known,
+        )
+    stale = [r.replica for r in known if r.stale]
+    if stale:
+        lived_on = ", ".join(str(r) for r in stale)
+        return unknown(
+            NAME,
+            f"broker {lived_on} lived on after the copy of its log was taken",
+            [f"the log directory of broker {r} as it is now" for r in stale],
+        )
+    blind = incomparable(view.state)
+    if blind is not None:
+        a, b, first, end = blind
+        return unknown(
+            NAME,
+            f"nothing tells records of replicas {a} and {b} apart at offsets {first}..{end - 1}",
+            [f"the log directory of broker {r} as it is now" for r in (a, b)],
+        )
+    open_question = _undecided(view)
+    if open_question is not None:
+        return open_question
+    pending = [d for d in view.divergences if d.status == "pending"]
+    note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
+    ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
+    return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
+
+
+def _undecided(view: View) -> Verdict | None:
+    """Why logs that do not contradict each other may still differ; None if they cannot."""
+    unseen = unseen_ends(view.state, view.ref)
+    if unseen is not None:
+        part, other, offset = unseen
+        return unknown(
+            NAME,
+            f"of replica {part}'s log only a part was dumped: from offset {offset} on nothing "
+            f"compares it with replica {other}'s",
+            [f"the log directory of broker {part}, or kafka-log-dirs beside a dump of it all"],
+        )
+    pending = [d for d in view.divergences if d.status == "pending"]
+    unsure = [d for d in pending if d.unsure]
+    if unsure:
+        d = unsure[0]
+        on, settled_by = _rests_on(view)
+        return unknown(
+            NAME,
+            f"replicas {d.a} and {d.b} differ at offsets {d.first_offset}..{d.end_offset - 1}, and "
+            f"whether the next truncation mends it depends on {on}, which is not known",
+            settled_by,
+        )
+    if pending and view.gaps.later:
+        return unknown(
+            NAME,
+            f"which leader will mend what differs is not known: {view.gaps.later} is missing",
+            [view.gaps.later],
+        )
+    return None
+
+
+def _rests_on(view: View) -> tuple[str, list[str]]:
+    """On what it depends whether a difference is mended, and which artefacts tell it."""
+    in_part = sorted(r.replica for r in view.state.replicas.values() if r.partial)
+    if in_part:
+        return "what a dump does not show", [f"the log directory of broker {r}" for r in in_part]
+    if view.ref.replica is None:
+        history = "the controller's history (metadata log or state-change.log)"
+        return "the leader's log", [history]
+    starts = "broker logs from a start (they print the version)"
+    return "the Kafka version", [starts, "--kafka VERSION"]
+
+
+def finding(view: View, d: Divergence) -> Finding:
+    """The proof of one settled difference."""
+    state = view.state
+    last = d.end_offset - 1
+    where = f"offset {last}" if last == d.first_offset else f"offsets {d.first_offset}..{last}"
+    steps = []
+    for number in (d.a, d.b):
+        replica = state.replicas[number]
+        held = next(s for s in replica.log.spans if s.first_offset <= d.first_offset < s.end_offset)
+        leader_epoch = "no epoch" if held.leader_epoch is None else f"epoch {held.leader_epoch}"
+        content = "" if held.content is None else f", content {held.content}"
+        steps.append(
+            Step(replica.as_of or "", f"replica {number} holds {leader_epoch}{content} at {where}")
+        )
+    return Finding(
+        NAME,
+        "critical",
+        f"replicas {d.a} and {d.b} hold different records at {where}, and no truncation will "
+        "mend it",
+        ("divergence", d.a, d.b, d.first_offset, d.end_offset),
+        steps,
+    )

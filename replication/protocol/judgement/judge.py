@@ -1,0 +1,244 @@
+"""The answer about one topic partition, in the words and shapes of the outward contract.
+
+Pure: the same state gives the same answer, in every host.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
+from replication.protocol.judgement.declared_gaps import with_gaps
+from replication.protocol.judgement.invariants import (
+    acknowledged_records_survive,
+    committed_records_survive,
+    consumed_records_survive,
+    high_watermark_within_log,
+    isr_within_assignment,
+    leader_epochs_monotonic,
+    leader_high_watermark_monotonic,
+    leader_in_isr,
+    log_matching,
+    single_leader_per_epoch,
+    version_conformance,
+)
+from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.view import View, view_of
+
+INVARIANTS = (
+    committed_records_survive,
+    acknowledged_records_survive,
+    log_matching,
+    consumed_records_survive,
+    single_leader_per_epoch,
+    leader_epochs_monotonic,
+    leader_high_watermark_monotonic,
+    high_watermark_within_log,
+    isr_within_assignment,
+    leader_in_isr,
+    version_conformance,
+)
+
+
+@dataclass(slots=True)
+class PartitionAnswer:
+    """JSON-able objects of the outward contract for one topic partition."""
+
+    partition: dict[str, Any]
+    verdicts: list[dict[str, Any]]
+    losses: list[dict[str, Any]]
+    divergences: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+
+
+def answer(state: State) -> PartitionAnswer:
+    """Judges every invariant: what was lost, where replicas differ, and the proofs."""
+    view = view_of(state)
+    identity = (state.cluster_id, state.topic, state.topic_id, state.partition)
+    judged = [module.judge(view) for module in INVARIANTS]
+    verdicts = [with_gaps(view.gaps, state, v) for v in judged]
+    named: dict[str, Finding] = {}
+    for verdict in verdicts:
+        for finding in verdict.findings:
+            named.setdefault(finding.finding_id(identity), finding)
+    for loss in view.losses:
+        if loss.finding is not None:
+            named.setdefault(loss.finding.finding_id(identity), loss.finding)
+    return PartitionAnswer(
+        _partition(state),
+        [_verdict(state, view, identity, v) for v in verdicts],
+        [_loss(state, identity, x) for x in view.losses],
+        _divergences(state, view, identity, verdicts),
+        [
+            _finding(state, k, f)
+            for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
+        ],
+    )
+
+
+def _identity(state: State) -> dict[str, Any]:
+    return {
+        "cluster_id": state.cluster_id or None,
+        "topic": state.topic,
+        "topic_id": state.topic_id or None,
+        "partition": state.partition,
+    }
+
+
+def moment(at: int | None) -> str | None:
+    """A millisecond of the observer's clock as ISO 8601 in UTC."""
+    if at is None:
+        return None
+    when = datetime.fromtimestamp(at / 1000, UTC)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
+
+
+def _partition(state: State) -> dict[str, Any]:
+    registration = state.registration
+    assigned = state.settings.assigned_replicas
+    if assigned is None and state.ever_assigned:
+        assigned = tuple(sorted(state.ever_assigned))
+    return {
+        **_identity(state),
+        "assigned_replicas": None if assigned is None else list(assigned),
+        "leader": registration.leader,
+        "leader_epoch": registration.leader_epoch if registration.leader_epoch >= 0 else None,
+        "isr": None if registration.isr is None else list(registration.isr),
+        "min_insync_replicas": state.settings.min_insync_replicas,
+        "replicas": [
+            {
+                "replica": number,
+                "log_start_offset": r.log.log_start_offset,
+                "log_end_offset": r.log.log_end_offset,
+                "high_watermark": r.high_watermark,
+                "spans": _shown_spans(r.log.spans),
+                "as_of": moment(r.observed_at),
+                "stopped": r.stopped,
+            }
+            for number, r in sorted(state.replicas.items())
+        ],
+        "elections": [
+            {
+                "leader_epoch": t.leader_epoch,
+                "leader": t.leader,
+                "kind": t.election_kind or "unknown",
+                "isr": None if t.isr is None else list(t.isr),
+                "observed_at": moment(t.observed_at),
+            }
+            for t in state.history.terms
+            if t.occurrence == 0
+        ],
+        "truncations": [
+            {
+                "replica": t.replica,
+                "from_offset": t.from_offset,
+                "to_offset": t.to_offset,
+                "reason": t.reason,
+                "observed_at": moment(t.observed_at),
+            }
+            for t in state.history.truncations
+        ],
+    }
+
+
+def _shown_spans(spans: list[Any]) -> list[list[int | None]]:
+    """Spans as (leader epoch, first offset, end offset); contents are not outward."""
+    result: list[list[int | None]] = []
+    for span in spans:
+        if result and result[-1][0] == span.leader_epoch and result[-1][2] == span.first_offset:
+            result[-1][2] = span.end_offset
+        else:
+            result.append([span.leader_epoch, span.first_offset, span.end_offset])
+    return result
+
+
+def _verdict(
+    state: State, view: View, identity: tuple[Any, ...], verdict: Verdict
+) -> dict[str, Any]:
+    traced = state.grade == "traced" and all(
+        view.covered("replica_trace", r) for r in state.replicas
+    )
+    return {
+        **_identity(state),
+        "invariant": verdict.invariant,
+        "verdict": verdict.verdict,
+        "evidence": "traced" if traced and state.replicas else "forensic",
+        "payload_verified": view.covered("payloads"),
+        "not_supplied": verdict.not_supplied,
+        "finding_ids": [f.finding_id(identity) for f in verdict.findings],
+        "reason": verdict.reason,
+        "settled_by": verdict.settled_by,
+    }
+
+
+def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]:
+    return {
+        **_identity(state),
+        "first_offset": loss.first_offset,
+        "end_offset": loss.end_offset,
+        "end_offset_bound": loss.end_offset_bound,
+        "records": loss.end_offset - loss.first_offset,
+        "tier": loss.tier,
+        "contract": loss.contract,
+        "status": loss.status,
+        "surviving_copies": [
+            {
+                "replica": c.replica,
+                "kind": c.kind,
+                "as_of": moment(c.as_of),
+                "destroyed_when": c.destroyed_when,
+            }
+            for c in loss.copies
+        ],
+        "cause": loss.cause,
+        "contributing": list(loss.contributing),
+        "finding_id": loss.finding.finding_id(identity) if loss.finding else None,
+    }
+
+
+def _divergences(
+    state: State, view: View, identity: tuple[Any, ...], verdicts: list[Verdict]
+) -> list[dict[str, Any]]:
+    ids = {
+        f.key[1:5]: f.finding_id(identity)
+        for v in verdicts
+        if v.verdict == VIOLATED
+        for f in v.findings
+        if f.key[0] == "divergence"
+    }
+    return [
+        {
+            **_identity(state),
+            "replicas": [d.a, d.b],
+            "first_offset": d.first_offset,
+            "end_offset": d.end_offset,
+            "status": d.status,
+            "finding_id": ids.get((d.a, d.b, d.first_offset, d.end_offset)),
+        }
+        for d in view.divergences
+    ]
+
+
+def _finding(state: State, finding_id: str, finding: Finding) -> dict[str, Any]:
+    sources = []
+    for step in finding.steps:
+        at = state.sources.get(step.event_id)
+        if at is not None:
+            path, line, byte_offset = at
+            place: dict[str, Any] = {"path": path}
+            if line is not None:
+                place["line"] = line
+            if byte_offset is not None:
+                place["byte_offset"] = byte_offset
+            if place not in sources:
+                sources.append(place)
+    return {
+        **_identity(state),
+        "finding_id": finding_id,
+        "invariant": finding.invariant,
+        "severity": finding.severity,
+        "summary": finding.summary,
+        "witness": [{"event_id": s.event_id, "because": s.because} for s in finding.steps],
+        "source": sources,
+    }

@@ -1,0 +1,311 @@
+"""The loss ledger: absences joined into rows of one tier, status and cause each.
+
+Loss has tiers, never one number: what was promised decides the tier, where copies survive decides
+the status, the earliest step without which the record survives is the cause.
+"""
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from replication.protocol.ground.model import Span, clipped, same_record
+from replication.protocol.ground.topic_partition import State, Term
+from replication.protocol.ground.verdict import Finding, Step
+from replication.protocol.judgement.loss_cause import cause_of, contract_of
+from replication.protocol.judgement.survival import Absence, Reference, log_is_known
+
+TIERS = (
+    "consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader",
+    "never_acknowledged", "undetermined",
+)  # fmt: skip
+Identity = tuple[int | None, int | None]
+FULLY_KNOWN = 3
+TIER_OF = {
+    "consumed": "consumed",
+    "acks_all": "acknowledged_by_isr",
+    "acks_1": "acknowledged_by_leader",
+}
+
+
+@dataclass(slots=True)
+class SurvivingCopy:
+    """A place that still holds lost records. kind: replica (a current log) or salvage.
+
+    as_of: ms since the Unix epoch of the newest record beside them.
+    """
+
+    replica: int
+    kind: str
+    as_of: int | None
+    destroyed_when: str | None
+
+
+@dataclass(slots=True)
+class Loss:
+    """One row: records [first_offset, end_offset) of one identity, tier, status and cause."""
+
+    first_offset: int
+    end_offset: int
+    record: Span
+    tier: str
+    absences: list[Absence]
+    status: str = "lost"
+    contract: str = "unknown"
+    cause: str = "unknown"
+    contributing: tuple[str, ...] = ()
+    copies: list[SurvivingCopy] = field(default_factory=list)
+    missing_replicas: tuple[int, ...] = ()
+    finding: Finding | None = None
+
+    @property
+    def term(self) -> Term | None:
+        """The first later term that lacked the records."""
+        return self.absences[0].term
+
+    @property
+    def end_offset_bound(self) -> str:
+        """exact where producers or consumers name the records, at_least for a high watermark."""
+        return "at_least" if self.tier == "committed" else "exact"
+
+
+def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
+    """The ledger's rows, in offset order."""
+    rows = []
+    for first, end, record, tier, parts in _segments(absences):
+        loss = Loss(first, end, record, tier, parts)
+        _decide_status(state, ref, loss)
+        loss.cause, loss.contributing = cause_of(
+            state, loss.first_offset, loss.end_offset, loss.term, tier, parts
+        )
+        loss.contract = contract_of(state, loss.cause, tier, first)
+        rows.append(loss)
+    joined = _joined(rows)
+    for loss in joined:
+        loss.finding = _finding(loss)
+    return joined
+
+
+def _tier(absence: Absence) -> str:
+    return TIER_OF.get(absence.promise.how, "committed")
+
+
+def _segments(
+    absences: list[Absence],
+) -> list[tuple[int, int, Span, str, list[Absence]]]:
+    """Absences cut at each other's borders, one segment per record identity, the best tier.
+
+    A promise that knows less of the record's identity (a high watermark's offset, a traced append
+    without its bytes) strengthens the one record it can mean; where it could mean several, it
+    adds nothing to them.
+    """
+    known: dict[Identity, list[Absence]] = {}
+    for absence in sorted(absences, key=lambda a: -_specific(a.promise.span[2:])):
+        identity = absence.promise.span[2:]
+        rest = [(absence.first_offset, absence.end_offset)]
+        if _specific(identity) < FULLY_KNOWN:
+            rest = _lend(known, absence, identity)
+        for first, end in rest:
+            part = replace(absence, first_offset=first, end_offset=end)
+            known.setdefault(identity, []).append(part)
+    result = []
+    for identity, parts in sorted(known.items(), key=lambda kv: repr(kv[0])):
+        result += _cut(identity, parts)
+    return sorted(result, key=lambda r: (r[0], r[1], repr(r[2])))
+
+
+def _specific(identity: Identity) -> int:
+    """How much of a record's identity is known; content counts more than the leader epoch."""
+    return 2 * (identity[1] is not None) + (identity[0] is not None)
+
+
+def _lend(
+    known: dict[Identity, list[Absence]], absence: Absence, identity: Identity
+) -> list[tuple[int, int]]:
+    """Adds the absence to the one better known record it can mean; the offsets left over."""
+    candidates = {
+        other: [
+            p
+            for p in parts
+            if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset
+        ]
+        for other, parts in known.items()
+        if _compatible(identity, other) and _specific(other) > _specific(identity)
+    }
+    candidates = {k: v for k, v in candidates.items() if v}
+    covered = []
+    for other, parts in candidates.items():
+        for p in parts:
+            first = max(p.first_offset, absence.first_offset)
+            end = min(p.end_offset, absence.end_offset)
+            covered.append(Span(first, end, 0, 0))
+            if len(candidates) == 1:
+                known[other].append(replace(absence, first_offset=first, end_offset=end))
+    return _outside(absence.first_offset, absence.end_offset, covered)
+
+
+def _compatible(a: Identity, b: Identity) -> bool:
+    return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
+
+
+def _outside(first: int, end: int, spans: list[Span]) -> list[tuple[int, int]]:
+    result = []
+    position = first
+    for span in sorted(spans):
+        if span.end_offset <= position or span.first_offset >= end:
+            continue
+        if span.first_offset > position:
+            result.append((position, span.first_offset))
+        position = max(position, span.end_offset)
+    if position < end:
+        result.append((position, end))
+    return result
+
+
+def _cut(
+    identity: Identity, parts: list[Absence]
+) -> list[tuple[int, int, Span, str, list[Absence]]]:
+    borders = sorted({p.first_offset for p in parts} | {p.end_offset for p in parts})
+    result = []
+    for first, end in pairwise(borders):
+        here = [p for p in parts if p.first_offset <= first and p.end_offset >= end]
+        if here:
+            here.sort(key=lambda p: TIERS.index(_tier(p)))
+            result.append((first, end, Span(first, end, *identity), _tier(here[0]), here))
+    return result
+
+
+def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
+    if all(p.back for p in loss.absences):
+        loss.status = "recovered"
+        return
+    for number, replica in sorted(state.replicas.items()):
+        if (
+            number != ref.leader
+            and _holds(replica.log.spans, loss)
+            and _still_counts(state, number)
+        ):
+            loss.copies.append(
+                SurvivingCopy(
+                    number, "replica", replica.observed_at, _destroyed_when(state, number)
+                )
+            )
+    salvage: dict[tuple[int, str], SurvivingCopy] = {}
+    for copy in state.history.copies:
+        if _holds(copy.spans, loss):
+            when = None if copy.kind == "older" else "the directory is deleted"
+            found = SurvivingCopy(copy.replica, "salvage", copy.observed_at, when)
+            salvage[(copy.replica, copy.kind)] = found
+    loss.copies += [salvage[key] for key in sorted(salvage)]
+    if any(c.kind == "replica" for c in loss.copies):
+        loss.status = "recoverable"
+        return
+    assigned = set(state.settings.assigned_replicas or ()) | state.ever_assigned
+    assigned |= set(state.replicas)
+    loss.missing_replicas = tuple(
+        sorted(r for r in assigned if not _is_known_to_lack(state, r, loss, r == ref.leader))
+    )
+    set_aside = any(c.kind != "older" for c in state.history.copies if _holds(c.spans, loss))
+    if loss.missing_replicas or set_aside:
+        loss.status = "recoverable" if set_aside else "undetermined"
+
+
+def _still_counts(state: State, replica: int) -> bool:
+    return log_is_known(state, state.replicas.get(replica))
+
+
+def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> bool:
+    """Whether it was seen what the replica has at the lost offsets, and it is another record.
+
+    That the leader's is another one has been proven before.
+    """
+    replica = state.replicas.get(number)
+    if replica is None or not log_is_known(state, replica):
+        return False
+    held = clipped(replica.log.spans, loss.first_offset, loss.first_offset + 1)
+    if not leads and any(_may_be_it(span, loss) for span in held):
+        return False
+    return replica.shows(loss.first_offset) and replica.shows(loss.end_offset - 1)
+
+
+def _may_be_it(span: Span, loss: Loss) -> bool:
+    """Whether nothing tells the span from the lost record: neither identity nor a later epoch."""
+    if same_record(span, loss.record) is not None:
+        return False
+    made_by = [a.promise.by_term[0] for a in loss.absences if a.promise.by_term is not None]
+    later = span.leader_epoch is not None and any(span.leader_epoch > e for e in made_by)
+    return not later
+
+
+def _holds(spans: list[Span], loss: Loss) -> bool:
+    """Whether spans hold the lost record at its first offset, as far as can be told."""
+    for span in clipped(spans, loss.first_offset, loss.first_offset + 1):
+        if same_record(span, loss.record) is True:
+            return True
+    return False
+
+
+def _destroyed_when(state: State, replica: int) -> str:
+    held = state.replicas[replica]
+    isr = state.registration.isr or ()
+    if held.stopped or replica not in isr:
+        return f"broker {replica} starts as a follower"
+    return f"broker {replica} truncates its log or loses this directory"
+
+
+def _joined(rows: list[Loss]) -> list[Loss]:
+    """Neighbouring rows with everything but their offsets equal become one."""
+    result: list[Loss] = []
+    for loss in rows:
+        last = result[-1] if result else None
+        if last is not None and last.end_offset == loss.first_offset and _same_story(last, loss):
+            last.end_offset = loss.end_offset
+            last.absences += [a for a in loss.absences if a not in last.absences]
+        else:
+            result.append(loss)
+    return result
+
+
+def _same_story(a: Loss, b: Loss) -> bool:
+    return (
+        (a.tier, a.status, a.cause, a.contributing, a.contract, a.record.leader_epoch)
+        == (b.tier, b.status, b.cause, b.contributing, b.contract, b.record.leader_epoch)
+        and [(c.replica, c.kind) for c in a.copies] == [(c.replica, c.kind) for c in b.copies]
+        and (a.term is b.term)
+    )
+
+
+def _finding(loss: Loss) -> Finding:
+    committed = loss.tier != "acknowledged_by_leader"
+    invariant = "committed_records_survive" if committed else "acknowledged_records_survive"
+    last = loss.end_offset - 1
+    where = (
+        f"offset {last}" if last == loss.first_offset else f"offsets {loss.first_offset}..{last}"
+    )
+    words = {
+        "consumed": "given to a consumer",
+        "acknowledged_by_isr": "acknowledged with acks=all",
+        "committed": "committed (below a valid high watermark)",
+        "acknowledged_by_leader": "acknowledged with acks=1",
+    }[loss.tier]
+    ending = {
+        "lost": "on no replica any more",
+        "recoverable": "not in the leader's history, a copy survives",
+        "recovered": "missing under an earlier leader, and back",
+        "undetermined": "not in the leader's history; a replica's log was not handed over",
+    }[loss.status]
+    steps: list[Step] = []
+    for absence in loss.absences:
+        steps += [s for s in absence.steps if s not in steps]
+    return Finding(
+        invariant,
+        "critical" if committed and loss.status != "recovered" else "warning",
+        f"{where}, {words}: {ending} ({loss.cause})",
+        (
+            "loss",
+            loss.first_offset,
+            loss.end_offset,
+            loss.record.leader_epoch,
+            loss.record.content,
+            loss.tier,
+        ),
+        steps[:12],
+    )

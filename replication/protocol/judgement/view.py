@@ -1,0 +1,86 @@
+"""What every invariant looks at: the state, the log that counts, and who went where."""
+
+from dataclasses import dataclass, field
+
+from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, stands
+from replication.protocol.judgement.divergence import Divergence, divergences
+from replication.protocol.judgement.ledger import Loss, losses
+from replication.protocol.judgement.survival import (
+    Absence,
+    Doubt,
+    Reference,
+    fate,
+    log_is_known,
+    reference,
+)
+
+
+@dataclass(slots=True)
+class View:
+    """One topic partition's state, with the questions that invariants share answered."""
+
+    state: State
+    ref: Reference
+    gaps: Gaps
+    absences: list[Absence] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    divergences: list[Divergence] = field(default_factory=list)
+
+    def covered(self, subject: str, replica: int | None = None) -> bool:
+        """Whether complete evidence of this kind was handed over."""
+        return self.state.coverage.get((subject, replica), (False, None))[0]
+
+    def supplied(self, subject: str) -> bool:
+        """Whether any evidence of this kind was handed over."""
+        return any(s == subject for s, _ in self.state.coverage)
+
+    def doubts_of(self, *how: str) -> list[Doubt]:
+        """The doubts about promises made in one of these ways."""
+        return [d for d in self.doubts if d.promise.how in how]
+
+
+def view_of(state: State) -> View:
+    """Decides the fate of every promise once, for all invariants."""
+    ref = reference(state)
+    gaps = declared_gaps(state)
+    view = View(state, ref, gaps)
+    history = state.history
+    promises: list[Promise] = history.commitments + history.acknowledgements + history.consumptions
+    if state.settings.deleted:
+        # A deleted topic took its records with it: that is no loss, whatever the copies show.
+        promises = []
+    for promise in promises:
+        absences, doubts = fate(state, ref, promise)
+        view.doubts += doubts
+        for absence in absences:
+            if not gaps or stands(gaps, state, ref, absence):
+                view.absences.append(absence)
+            else:
+                view.doubts.append(_in_doubt(absence))
+    view.losses = losses(state, ref, view.absences)
+    view.divergences = divergences(state, ref)
+    return view
+
+
+def _in_doubt(absence: Absence) -> Doubt:
+    """An absence that steps which are declared missing could undo."""
+    return Doubt(
+        absence.first_offset,
+        absence.end_offset,
+        absence.promise,
+        "it seems lost, but steps that are declared missing could tell otherwise",
+        "the evidence that is declared missing",
+    )
+
+
+def uncaptured(state: State) -> list[int]:
+    """Assigned replicas whose log was not handed over."""
+    assigned = state.settings.assigned_replicas or tuple(sorted(state.ever_assigned))
+    if not assigned:
+        # Nothing names the assignment, but a tool may have listed who has a replica.
+        told = state.coverage.items()
+        listed = [r for (s, r), (here, _) in told if s == "log_directory" and not here]
+        assigned = tuple(sorted(r for r in listed if r is not None))
+    return [r for r in assigned if not log_is_known(state, state.replicas.get(r))]
