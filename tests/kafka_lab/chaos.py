@@ -330,8 +330,13 @@ class Chaos:
         """The topic is deleted and made again; where ZooKeeper rules only with everybody up."""
         if not self.cluster.version.kraft and (self.frozen or self.down_since or self.held):
             self.heal()
+        try:
+            self.cluster.delete_topic("t", seconds=10)
+        except wire.Refused:
+            # Nobody answers just now: asked anew at the next turn.
+            self._one_fault()
+            return
         self.lives_left -= 1
-        self.cluster.delete_topic("t")
         time.sleep(self.chance.choice((0.5, 2.0)))
         self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kafka_lab import node_settings, wire
-from tests.kafka_lab.journal import Journal
+from tests.kafka_lab.journal import Journal, utc_text
 from tests.kafka_lab.processes import JavaProcess, accepts, free_ports, run_tool, wait_for
 from tests.kafka_lab.site import Site
 from tests.kafka_lab.tap import Tap
@@ -28,12 +28,13 @@ NO_LEADER = -1
 
 @dataclass(frozen=True)
 class PartitionState:
-    """Who leads, by the controller's word; `leader` is None when nobody does."""
+    """Who leads, by the controller's word or a broker's; `leader` is None when nobody does."""
 
     leader: int | None
     leader_epoch: int | None
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
+    topic_id: str | None = None
 
 
 @dataclass
@@ -291,7 +292,11 @@ class Cluster(Site):
             self.wait_for_leader(topic, partition)
         self._learn_topic_id(topic)
         self.journal.write(
-            action="create_topic", topic=topic, assignment=assignment, configs=configs
+            action="create_topic",
+            topic=topic,
+            topic_id=self.topic_ids.get(topic),
+            assignment=assignment,
+            configs=configs,
         )
 
     def order(self, what: str, request: Any, error_code: Any, seconds: float = 30) -> None:
@@ -312,10 +317,15 @@ class Cluster(Site):
             time.sleep(0.3)
 
     def delete_topic(self, topic: str, seconds: float = 60) -> None:
-        """Returns when no broker that answers knows it any more."""
-        self.journal.write(action="delete_topic", topic=topic)
+        """Returns when no broker that answers knows it any more. Raises Refused."""
+        asked_at = time.time()
         request = wire.delete_topic_request(topic)
-        self.order(f"delete topic {topic}", request, lambda answer: answer.responses[0].error_code)
+
+        def code(answer: Any) -> int:
+            return int(answer.responses[0].error_code)
+
+        self.order(f"delete topic {topic}", request, code, seconds)
+        self.journal.write(action="delete_topic", topic=topic, ts=utc_text(asked_at))
 
         def gone() -> bool:
             if not self.version.kraft:
@@ -325,7 +335,7 @@ class Cluster(Site):
                         return False
             return all(self.knows(broker, topic) is False for broker in self.answering())
 
-        wait_for(f"deletion of {topic}", gone, seconds)
+        wait_for(f"deletion of {topic}", gone, START_SECONDS)
         self.topic_ids.pop(topic, None)
         self.journal.write(action="deleted_topic", topic=topic)
 
@@ -480,8 +490,11 @@ class Cluster(Site):
             return None
         state = found.json()
         leader = None if state["leader"] == NO_LEADER else state["leader"]
-        replicas = tuple(assigned.json()["partitions"].get(str(partition), ()))
-        return PartitionState(leader, state["leader_epoch"], tuple(state["isr"]), replicas)
+        told = assigned.json()
+        replicas = tuple(told["partitions"].get(str(partition), ()))
+        return PartitionState(
+            leader, state["leader_epoch"], tuple(state["isr"]), replicas, told.get("topic_id")
+        )
 
     def _state_by_broker(self, broker: int, topic: str, partition: int) -> PartitionState | None:
         try:
@@ -489,12 +502,16 @@ class Cluster(Site):
                 answer = connection.call(wire.metadata_request(self.version, [topic]))
         except OSError:
             return None
+        newer = self.version.at_least(2, 8)
         for found in answer.topics[0].partitions:
             if found.partition_index == partition:
                 leader = None if found.leader_id == NO_LEADER else found.leader_id
-                told = getattr(found, "leader_epoch", None) if self.version.at_least(2, 8) else None
                 return PartitionState(
-                    leader, told, tuple(found.isr_nodes), tuple(found.replica_nodes)
+                    leader,
+                    found.leader_epoch if newer else None,
+                    tuple(found.isr_nodes),
+                    tuple(found.replica_nodes),
+                    _as_text(answer.topics[0].topic_id) if newer else None,
                 )
         return None
 
@@ -504,11 +521,15 @@ class Cluster(Site):
         for broker in self.answering():
             with self.connection(broker, "lab-admin") as connection:
                 answer = connection.call(wire.metadata_request(self.version, [topic]))
-            told = answer.topics[0].topic_id
-            if told.int:
-                text = base64.urlsafe_b64encode(told.bytes).decode().rstrip("=")
-                self.topic_ids[topic] = text
+            told = _as_text(answer.topics[0].topic_id)
+            if told is not None:
+                self.topic_ids[topic] = told
                 return
+
+
+def _as_text(topic_id: uuid.UUID) -> str | None:
+    """As Kafka writes it; None for the one that stands for none."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id.int else None
 
 
 def _code_of_election(answer: Any) -> int:

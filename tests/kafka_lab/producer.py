@@ -66,6 +66,7 @@ class Batch:
     partition: int
     records: bytes
     identity: Identity | None = None
+    topic_id: str | None = None
 
 
 class AcknowledgementLog:
@@ -142,7 +143,11 @@ class Producer:
 
     def _attempt(self, batch: Batch, broker: int | None) -> list[Outcome]:
         sent_at = time.time()
-        to = broker if broker is not None else self.cluster.leader(self.topic, batch.partition)
+        state = self.cluster.state(self.topic, batch.partition)
+        if state is not None:
+            # Of the life of the topic that is written to; whose metadata lags names the former.
+            batch.topic_id = state.topic_id
+        to = broker if broker is not None else (None if state is None else state.leader)
         if to is None:
             outcomes = self._outcomes(batch, "failed", None, "no leader known")
         else:
@@ -254,7 +259,8 @@ class Producer:
                 self.transactional_id is not None,
             )
         records.close()
-        return Batch(payload_ids, acks, partition, bytes(records.buffer()), identity)
+        topic_id = self.cluster.topic_ids.get(self.topic)
+        return Batch(payload_ids, acks, partition, bytes(records.buffer()), identity, topic_id)
 
     def _identity(self, partition: int, count: int) -> Identity | None:
         """The next sequence; None while no broker gives out a producer id."""
@@ -313,9 +319,8 @@ class Producer:
                 fields["producer_id"] = batch.identity.producer_id
                 fields["producer_epoch"] = batch.identity.producer_epoch
                 fields["sequence"] = batch.identity.sequence + index
-            topic_id = self.cluster.topic_ids.get(self.topic)
-            if topic_id:
-                fields["topic_id"] = topic_id
+            if batch.topic_id:
+                fields["topic_id"] = batch.topic_id
             if outcome.error:
                 fields["error"] = outcome.error
             self.log.write(**fields)

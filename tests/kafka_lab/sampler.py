@@ -25,7 +25,7 @@ class Sampler:
         self.errors: list[Exception] = []
         self._stats: dict[Path, object] = {}
         self._known: dict[bytes, bytes] = {}
-        self._znodes: dict[tuple[str, int], int] = {}
+        self._znodes: dict[tuple[str, int], tuple[int, int]] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._pause = pause
@@ -103,9 +103,12 @@ class Sampler:
                 while not self._stop.wait(self._pause / 2):
                     for topic, partition in partitions_of(dict(self.cluster.assignments)):
                         found = asked.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
-                        if found is None or self._znodes.get((topic, partition)) == found.version:
+                        if found is None:
                             continue
-                        self._znodes[topic, partition] = found.version
+                        change = (found.version, found.modified_ms)
+                        if self._znodes.get((topic, partition)) == change:
+                            continue
+                        self._znodes[topic, partition] = change
                         state = found.json()
                         self.notes.leaders.append(
                             LeaderSample(
