@@ -31,6 +31,7 @@ def assemble(
         "losses": [x for a in ordered for x in a.losses],
         "divergences": [d for a in ordered for d in a.divergences],
         "findings": [f for a in ordered for f in a.findings],
+        "at_risk": [d for a in ordered for d in a.at_risk],
     }
 
 
