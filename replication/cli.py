@@ -215,7 +215,9 @@ def _folded(
     folded.sort(key=lambda f: f.identity)
     counts = _counts(imported, rows, misfits, folded)
     answers = [f.answer for f in folded]
-    answer = assemble(_clusters(imported, folded), counts, answers, imported.inventory)
+    answer = assemble(
+        _clusters(imported, folded), counts, answers, imported.inventory, imported.observations
+    )
     return Diagnosis(imported, kept, folded, answer, sources)
 
 
