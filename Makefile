@@ -68,7 +68,7 @@ test-fast: lint ## lint, and the quick tests that start no Java
 
 test: browser setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not kafka and not browser"
-	$(BIN)/python -m pytest -m "spark or kafka or browser"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "spark or kafka or browser"
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
