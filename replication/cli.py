@@ -206,6 +206,10 @@ def _folded(
         if keep_events:
             kept += events
     folded.sort(key=lambda f: f.identity)
+    for partition in folded:
+        if partition.defect is not None:
+            _, topic, _, number = partition.identity
+            print(f"{topic}-{number}: a defect of this tool: {partition.defect}", file=sys.stderr)
     counts = _counts(imported, rows, misfits, folded)
     answer = assemble(_clusters(imported, folded), counts, [f.answer for f in folded])
     return Diagnosis(imported, kept, folded, answer, sources)

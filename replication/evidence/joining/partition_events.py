@@ -24,7 +24,14 @@ from replication.evidence.joining.registrations import Recorded
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.evidence.tools.dumped_logs import DumpedDirectory
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import EpochEntry, Span, clipped, normalized, uncovered
+from replication.protocol.ground.model import (
+    LAST_MOMENT,
+    EpochEntry,
+    Span,
+    clipped,
+    normalized,
+    uncovered,
+)
 
 # Within one millisecond of one broker's clock: what must come before what.
 RANKS = {
@@ -121,11 +128,16 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
             partition=evidence.partition,
             sequence=sequence,
             fact=entry.fact,
-            observed_at=entry.shown_at,
+            observed_at=_date(entry.shown_at),
             grade=entry.grade,
             source=entry.source,
             trace_generation=generation,
         )
+
+
+def _date(at: int | None) -> int | None:
+    """The millisecond, None where it is no date: producers choose the times of their records."""
+    return at if at is not None and 0 <= at <= LAST_MOMENT else None
 
 
 def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+# The last millisecond of the year 9999, in Unix time: beyond it no calendar of ours has a date.
+LAST_MOMENT = 253_402_300_799_999
+
 
 class Span(NamedTuple):
     """A run of records of one leader epoch and one content, offsets [first_offset, end_offset).
