@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars lint test-fast test soak mutants reality small-worlds missing-evidence lab demo clean
+.PHONY: help setup kafka-jars lint test-fast test soak mutants reality small-worlds missing-evidence mutated-evidence lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -77,6 +77,9 @@ small-worlds: $(VENV) ## every schedule of small worlds: which invariant each ge
 
 missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict ever wrong
 	$(BIN)/python -m tests.protocol.missing_evidence
+
+mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
+	$(BIN)/python -m tests.mutated_evidence
 
 demo: setup ## a real incident through the Spark jobs into Delta tables, and the answer by SQL
 	$(BIN)/python -m replication.spark.demo

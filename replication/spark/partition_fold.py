@@ -16,8 +16,7 @@ from replication.protocol.folding.sequencing import HELD_LIMIT, Sequencer, gap_r
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.bounded import cannot_be_folded
-from replication.protocol.judgement.judge import answer_or_defect
+from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
 
 STATE_MAGIC = b"RPF2"
 HEAD = struct.Struct(">4sI")

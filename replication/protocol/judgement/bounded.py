@@ -7,7 +7,8 @@ from replication.protocol.folding import fold
 from replication.protocol.folding.sequencing import gap_reason, in_order, with_gap
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.judge import PartitionAnswer, answer_or_defect, words_of
+from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
+from replication.protocol.judgement.judge import PartitionAnswer
 
 Identity = tuple[str, str, str, int]
 
@@ -65,11 +66,3 @@ def fold_partition(identity: Identity, events: list[Event]) -> FoldedPartition:
     judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer))
     counts = ordered.sequencer.counts()
     return FoldedPartition(identity, state, judged, counts, refused, defect)
-
-
-def cannot_be_folded(event: Event, error: Exception) -> str:
-    """Words for an event on which the fold failed: the event is quarantined, the defect is ours."""
-    return (
-        f"event {event.event_id} (sequence {event.sequence}, {event.fact.kind}) cannot be folded: "
-        f"{words_of(error)}"
-    )

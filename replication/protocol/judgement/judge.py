@@ -3,13 +3,14 @@
 Pure: the same state gives the same answer, in every host.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from replication.protocol.ground.model import LAST_MOMENT
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.ground.verdict import UNKNOWN, VIOLATED, Finding, Verdict
+from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
+from replication.protocol.judgement.at_risk import Danger, dangers
 from replication.protocol.judgement.declared_gaps import with_gaps
 from replication.protocol.judgement.invariants import (
     acknowledged_records_survive,
@@ -51,6 +52,7 @@ class PartitionAnswer:
     losses: list[dict[str, Any]]
     divergences: list[dict[str, Any]]
     findings: list[dict[str, Any]]
+    at_risk: list[dict[str, Any]]
 
 
 def answer(state: State) -> PartitionAnswer:
@@ -75,40 +77,12 @@ def answer(state: State) -> PartitionAnswer:
             _finding(state, k, f)
             for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
         ],
+        [{**_identity(state), **_danger(d)} for d in dangers(state)],
     )
 
 
-def undecided(state: State, defect: str) -> PartitionAnswer:
-    """The answer where this tool failed: UNKNOWN for every invariant, nothing claimed besides.
-
-    state: of it only the identity counts. defect: what failed, in words.
-    """
-    blank = State(state.cluster_id, state.topic, state.topic_id, state.partition)
-    identity = (state.cluster_id, state.topic, state.topic_id, state.partition)
-    reason = f"a defect of this tool: {defect}"
-    settled = ["a release of this tool without that defect"]
-    view = view_of(blank)
-    verdicts = [Verdict(module.NAME, UNKNOWN, reason, [], settled) for module in INVARIANTS]
-    shown = [_verdict(blank, view, identity, v) for v in verdicts]
-    return PartitionAnswer(_partition(blank), shown, [], [], [])
-
-
-def answer_or_defect(state: State, defect: str | None) -> tuple[PartitionAnswer, str | None]:
-    """The answer, and what failed: where judging does too, or folding did before (defect).
-
-    Whatever fails here is a defect of ours; it must not cost the other partitions their answers.
-    """
-    if defect is None:
-        try:
-            return answer(state), None
-        except Exception as error:
-            defect = f"the partition cannot be judged: {words_of(error)}"
-    return undecided(state, defect), defect
-
-
-def words_of(error: Exception) -> str:
-    """An exception in one short line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+def _danger(danger: Danger) -> dict[str, Any]:
+    return {**asdict(danger), "holders": list(danger.holders)}
 
 
 def _identity(state: State) -> dict[str, Any]:

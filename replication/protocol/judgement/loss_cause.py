@@ -2,11 +2,9 @@
 
 from replication.protocol.ground.topic_partition import State, Term
 from replication.protocol.ground.versions import behaviour
-from replication.protocol.judgement.survival import (
-    Absence,
-    led_on_after,
-    truncates_to_high_watermark,
-)
+from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.lacking_terms import led_on_after
+from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
 
 UNCLEAN = ("unclean", "last_known_leader")
 
