@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from benchmarks.core import events_of, steady
 from replication.protocol.folding import fold
 from replication.protocol.folding.codec import CorruptState
 from replication.protocol.ground.events import Event, HighWatermarkAdvanced
@@ -83,6 +84,14 @@ def test_any_arrival_order_with_duplicates_gives_the_same(seed: int) -> None:
     assert sums["applied"] == len(events)
     assert sums["duplicates"] == len(events[::2])
     assert sums["held"] == 0
+
+
+def test_steady_traffic_changes_no_verdict() -> None:
+    """What holds goes on to hold in the same words, however many records more there are."""
+    _, _, out = fold_in_batches(events_of(steady(40, 10), 0), [60])
+    micro_batches = len([o for o in out if o.table == FIGURES])
+    assert sum(o.table == "replica_states" for o in out) == micro_batches > 5
+    assert len([o for o in out if o.table == "verdicts"]) == 1
 
 
 def test_a_gap_makes_what_holds_unknown_at_once_and_closes_again() -> None:

@@ -68,7 +68,7 @@ def _layout_of(hint: Any) -> str:
         return f"{_layout_of(_named(hint))}?"
     if is_dataclass(hint):
         hints = get_type_hints(hint)
-        named = ",".join(f"{f.name}:{_layout_of(hints[f.name])}" for f in fields(hint))
+        named = ",".join(f"{f.name}:{_layout_of(hints[f.name])}" for f in _kept(hint))
         return f"{{{named}}}"
     origin, args = get_origin(hint), get_args(hint)
     if origin is None:
@@ -112,9 +112,9 @@ def _writer(hint: Any) -> Converter:
 def _dataclass_writer(hint: Any) -> Converter:
     """Writes a dataclass as an array, cut after the last field that differs from its default."""
     hints = get_type_hints(hint)
-    names = [f.name for f in fields(hint)]
+    names = [f.name for f in _kept(hint)]
     writers = [_writer(hints[name]) for name in names]
-    defaults = [_default(f, w) for f, w in zip(fields(hint), writers, strict=True)]
+    defaults = [_default(f, w) for f, w in zip(_kept(hint), writers, strict=True)]
 
     def write(value: Any) -> list[Any]:
         result = [w(getattr(value, n)) for n, w in zip(names, writers, strict=True)]
@@ -124,6 +124,11 @@ def _dataclass_writer(hint: Any) -> Converter:
         return result[:length]
 
     return write
+
+
+def _kept(hint: Any) -> list[Any]:
+    """The fields that are written; those that follow from others come last and are not."""
+    return [f for f in fields(hint) if not f.metadata.get("derived")]
 
 
 _NO_DEFAULT = object()
@@ -146,7 +151,7 @@ def _reader(hint: Any) -> Converter:
         return lambda v: hint(*v)
     if is_dataclass(hint):
         hints = get_type_hints(hint)
-        readers = [_reader(hints[f.name]) for f in fields(hint)]
+        readers = [_reader(hints[f.name]) for f in _kept(hint)]
         # Fields that an older format had not, or that had their default, are left to the default.
         return lambda v: hint(*[r(x) for r, x in zip(readers, v, strict=False)])  # type: ignore[operator]
     origin, args = get_origin(hint), get_args(hint)
