@@ -120,11 +120,24 @@ def _evidence_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="VERSION", help="for evidence that does not name it")
     parser.add_argument("--topic", metavar="NAME", help="only this topic")
     parser.add_argument(
+        "--payload-id-in",
+        metavar="PLACE",
+        type=_place_of_ids,
+        help="where the payload ids of clients' logs stand in the records: key, value or "
+        "header:NAME; found out by itself where the records show it",
+    )
+    parser.add_argument(
         "--processes",
         type=int,
         metavar="N",
         help="how many read files at once; by default as many as help, at most 4",
     )
+
+
+def _place_of_ids(text: str) -> str:
+    if text in ("key", "value") or (text.startswith("header:") and len(text) > len("header:")):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is not key, value or header:NAME")
 
 
 def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
@@ -173,6 +186,7 @@ def _imported(arguments: argparse.Namespace) -> Import:
             topic=arguments.topic,
             generation=getattr(arguments, "generation", 0),
             spread=spread,
+            payload_id_in=arguments.payload_id_in,
         )
 
 
