@@ -6,12 +6,13 @@ only interleave what nothing else orders.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.joining.copies import (
     UNSEEN_CONTENT,
     Contents,
@@ -62,7 +63,7 @@ class PartitionEvidence:
     partition's; told_settings and told_replicas: what descriptions say of them. listed_replicas:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
     known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
-    naming: where they were found to.
+    naming: where they were found to. unpacked: how places in archives are named.
     """
 
     cluster_id: str
@@ -91,6 +92,11 @@ class PartitionEvidence:
     has_acknowledgement_log: bool = False
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
+    unpacked: Unpacked | None = None
+
+    def shown(self, text: str) -> str:
+        """The text with places in archives as the user knows them."""
+        return text if self.unpacked is None else self.unpacked.shown(text)
 
 
 @dataclass(slots=True)
@@ -129,7 +135,7 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
             fact=entry.fact,
             observed_at=entry.shown_at,
             grade=entry.grade,
-            source=entry.source,
+            source=entry.source and replace(entry.source, path=evidence.shown(entry.source.path)),
             trace_generation=generation,
         )
 

@@ -68,6 +68,11 @@ def compare(
             "the same content stands there under another leader epoch",
             "the segments' payloads",
         )
+    return _known_by_offset(state, promise, first, end)
+
+
+def _known_by_offset(state: State, promise: Promise, first: int, end: int) -> Doubt:
+    """Of a record that nothing names but its offset, which may have been written anew."""
     reason = "a truncation or epoch start at or below it may have followed"
     named, why = state.coverage.get(("payload_ids", None), (True, None))
     return Doubt(
