@@ -3,9 +3,10 @@
 Breadth first, so a counterexample is a shortest one. Clean worlds have no unclean election and lose
 no storage; lossy ones lose some on fewer than min.insync.replicas members, which only eligible
 leader replicas promise to survive; the rest is beyond any promise.
-`python -m tests.protocol.small_worlds [--write]` prints the outcome of both beside protocol.md 4.1,
-each difference explained, and the number of states behind every "cannot"; --write keeps the
-counterexamples as scenarios. A world too large to end says up to how many commands it is complete.
+`python -m tests.protocol.small_worlds [--write]` prints the outcome of both beside what
+docs/protocol.md 5 says, each difference explained, and the number of states behind every "cannot";
+--write keeps the counterexamples as scenarios. A world too large to end says up to how many
+commands it is complete.
 """
 
 import argparse
@@ -223,7 +224,7 @@ def main() -> int:
     options = parser.parse_args()
     versions = list(GENERATIONS) if options.version is None else [options.version]
     found = outcomes(versions, WORLDS, options.processes)
-    print("- not broken, ! not as protocol.md 4.1 says")
+    print("- not broken, ! not as docs/protocol.md 5 says")
     for sort in SORTS:
         print(f"\n{sort} worlds")
         table(found, versions, sort)
@@ -245,7 +246,7 @@ def _print_differences(found: Outcomes, versions: list[str]) -> int:
             what = f"is broken in {sort} worlds" if was_broken else "was not broken"
             title = f"{promise.row} {promise.name} {what}"
             reasons.setdefault((title, reason), []).append(version)
-    print("\nDifferences from protocol.md 4.1")
+    print("\nDifferences from docs/protocol.md 5")
     for (title, reason), where in reasons.items():
         print(f"{title} by {', '.join(where)}:\n    {reason}")
     return sum(reason == "NOT EXPLAINED" for _, reason in reasons)

@@ -1,6 +1,6 @@
-"""The promises of protocol.md 4.1, each as a question to a state of a small world or to one step.
+"""The promises of docs/protocol.md 5, each as a question to a small world or to one of its steps.
 
-SAID is what 4.1 says of each release in clean operation (no unclean election, storage lost on at
+SAID is what it says of each release in clean operation (no unclean election, storage lost on at
 most min.insync.replicas - 1 members); EXPLAINED is why exploring differs from it.
 """
 
@@ -259,7 +259,7 @@ class Difference:
     sort: str = "clean"
 
 
-# By protocol.md 1 a broker that leads on in a higher epoch keeps what it knew of its followers.
+# A broker that leads on in a higher epoch keeps what it knew of its followers (docs/protocol.md 2).
 _STALE_FOLLOWERS = (
     "a leader that never heard of another's epoch, and leads again, keeps the log ends it knew "
     "(section 1, same broker leads on); a follower may have been cut in between, and counts for "

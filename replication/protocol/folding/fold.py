@@ -400,6 +400,10 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
     replica.role = "follower"
     replica.just_started = False
     replica.leader = fact.leader
+    if fact.leader is not None:
+        # Its leader was elected, though no line of that leader or of the controller may say so.
+        term = _term(state, fact.leader_epoch, fact.leader)
+        term.event_id = term.event_id or _witness(state, event)
     if replica.leader_epoch != fact.leader_epoch:
         replica.led_in_epoch = False
     replica.leader_epoch = fact.leader_epoch

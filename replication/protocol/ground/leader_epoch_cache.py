@@ -1,7 +1,7 @@
 """A replica's leader epoch cache: which epoch starts where, and the questions asked of it.
 
 A cache is a tuple of EpochEntry in ascending order; each operation returns a new one. Source:
-LeaderEpochFileCache; protocol.md sections 1 and 2.10. An epoch without records is normal, and
+LeaderEpochFileCache; docs/protocol.md 2. An epoch without records is normal, and
 compaction moves start offsets, so caches of two replicas are never compared for equality.
 """
 
@@ -64,7 +64,7 @@ def end_offset_for_epoch(
 ) -> EpochEndOffset:
     """Where the requested epoch ends in this log, and the largest epoch up to it that is in it.
 
-    Both are None when undefined. protocol.md 2.10's columns differ in three cells: no epoch on
+    Both are None when undefined. The columns of docs/protocol.md 2 differ: no epoch on
     either side (KAFKA-6857: then the end offset alone is known), an epoch before the cache (2.0.1),
     and the epoch in the answer (KIP-279: `as_asked` takes it out for a request that has no place
     for it). An epoch above every cached one is undefined.

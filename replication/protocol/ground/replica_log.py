@@ -10,7 +10,7 @@ class ReplicaLog:
     """A replica's log: spans from log_start_offset to log_end_offset (exclusive), in offset order.
 
     Offsets inside may be uncovered: compacted away, or held but never seen by any evidence
-    (`log_end_offset` above the last span). Source: UnifiedLog; transitions of protocol.md 1.
+    (`log_end_offset` above the last span). Source: UnifiedLog; docs/protocol.md 2.
     """
 
     log_start_offset: int = 0

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.ground.verdict import HOLDS, VIOLATED, Verdict, unknown
-from replication.protocol.judgement.survival import Absence, Reference
+from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.reference import Reference
 
 BY_REGISTRATION = ("leader_epochs_monotonic", "isr_within_assignment", "leader_in_isr")
 BY_CLIENTS = {

@@ -15,7 +15,7 @@ from replication.protocol.ground.leader_epoch_cache import (
 from replication.protocol.ground.model import overlaps, same_record
 from replication.protocol.ground.topic_partition import Replica, State, declared_behaviour
 from replication.protocol.ground.versions import Behaviour, behaviour
-from replication.protocol.judgement.survival import (
+from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
     log_is_known,

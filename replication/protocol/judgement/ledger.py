@@ -11,7 +11,7 @@ from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, Term
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.loss_cause import borders, cause_of, contract_of
-from replication.protocol.judgement.survival import Absence, Reference, log_is_known
+from replication.protocol.judgement.reference import Reference, log_is_known
 
 TIERS = (
     "consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader",

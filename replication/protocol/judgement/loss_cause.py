@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, StorageLoss, Term, Truncation
 from replication.protocol.ground.versions import behaviour
-from replication.protocol.judgement.survival import (
-    Absence,
-    led_on_after,
-    log_is_known,
-    term_start,
-    truncates_to_high_watermark,
-)
+from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.lacking_terms import led_on_after
+from replication.protocol.judgement.reference import log_is_known
+from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
 
 UNCLEAN = ("unclean", "last_known_leader")
 # To its high watermark a follower cuts by rule, or for want of an answer (KAFKA-7415).

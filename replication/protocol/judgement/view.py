@@ -3,17 +3,12 @@
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.judgement.absence import Absence, Doubt
 from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, stands
 from replication.protocol.judgement.divergence import Divergence, divergences
 from replication.protocol.judgement.ledger import Loss, losses
-from replication.protocol.judgement.survival import (
-    Absence,
-    Doubt,
-    Reference,
-    fate,
-    log_is_known,
-    reference,
-)
+from replication.protocol.judgement.reference import Reference, log_is_known, reference
+from replication.protocol.judgement.survival import fate
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The rules of Kafka's replication: one file, one rule, one function, one name.
 
-A rule is a pure function from values to an answer; who asks acts on it (partition_machine, fold).
-RULES is the table of contents, in the order of protocol.md sections 2.1 to 2.15.
+A rule is a pure function from values to an answer; who asks acts on it (the machine, the fold).
+RULES is the table of contents, in the order of docs/protocol.md 3.
 """
 
 from collections.abc import Callable

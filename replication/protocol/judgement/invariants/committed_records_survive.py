@@ -1,11 +1,11 @@
-"""A committed record is in the log of every later valid leader (protocol.md I13, I14).
+"""A committed record is in the log of every later valid leader (docs/protocol.md I13, I14).
 
 Committed: below the high watermark of a valid leader, or acknowledged at acks=all by one.
 Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
-from replication.protocol.judgement.survival import unwitnessed_election
+from replication.protocol.judgement.unwitnessed_election import unwitnessed_election
 from replication.protocol.judgement.view import View
 
 NAME = "committed_records_survive"

@@ -1,0 +1,64 @@
+"""Which later leader began its term without the promised records."""
+
+from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.judgement.term_starts import term_start
+
+
+def first_lacking_terms(state: State, promise: Promise) -> list[tuple[int, int, Term | None]]:
+    """The promise cut into stretches by the first later term that began at or below them."""
+    first, end = promise.span.first_offset, promise.span.end_offset
+    if promise.by_term is None:
+        return [(first, end, None)]
+    result: list[tuple[int, int, Term | None]] = []
+    for term in state.history.terms:
+        if first >= end:
+            break
+        if term.order <= promise.by_term:
+            continue
+        start = term_start(state, term)
+        if start is not None and start < end:
+            cut = max(start, first)
+            if promise.how == "acks_all" and led_on_after(state, term, cut, end):
+                continue  # It may have been acknowledged after this term.
+            if cut < end:
+                result.append((cut, end, term))
+                end = cut
+    if first < end:
+        result.append((first, end, None))
+    return sorted(result, key=lambda r: r[0])
+
+
+def led_on_after(state: State, missed: Term, first: int, end: int) -> Term | None:
+    """The term in which a leader from before `missed` leads on, as if that had not been.
+
+    It held [first, end), which the missed term lacked, and still does: had it followed, it would
+    have cut it.
+    """
+    start = term_start(state, missed)
+    if start is None or start > first:
+        return None
+    terms = state.history.terms
+    led_before = {t.leader for t in terms if t.order < missed.order} - {missed.leader}
+    for term in terms:
+        if (
+            term.leads_on
+            and term.order > missed.order
+            and term.leader in led_before
+            and term.start_offset is not None
+            and term.start_offset >= end
+            and not _cut_before(state, term, first)
+        ):
+            return term
+    return None
+
+
+def _cut_before(state: State, term: Term, first: int) -> bool:
+    """Whether a leader's log had been cut to the offset, or lost it, before it led in the term."""
+    cuts = [(t.replica, t.to_offset, t.term_epoch) for t in state.history.truncations]
+    cuts += [(s.replica, s.left_end_offset, s.leader_epoch) for s in state.history.storage_losses]
+    return any(
+        replica == term.leader
+        and to_offset <= first
+        and (leader_epoch is None or leader_epoch < term.leader_epoch)
+        for replica, to_offset, leader_epoch in cuts
+    )

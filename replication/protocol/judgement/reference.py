@@ -1,0 +1,100 @@
+"""The log that counts now, and how far each replica's log is known."""
+
+from dataclasses import dataclass, field
+
+from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import Replica, State, Term
+
+
+@dataclass(slots=True)
+class Reference:
+    """The log that counts now: the current leader's, else that of the last valid leader.
+
+    candidates: where nothing names a leader, every replica that may be it, if all their logs are
+    known; then only what holds for each of them is decided.
+    """
+
+    leader: int | None
+    replica: Replica | None
+    term: Term | None
+    candidates: list[Replica] = field(default_factory=list)
+
+    @property
+    def spans(self) -> list[Span]:
+        """The known spans of that log; empty when it was not handed over."""
+        return self.replica.log.spans if self.replica else []
+
+
+def log_is_known(state: State, replica: Replica | None) -> bool:
+    """Whether the replica's log is known: a copy of it, or a complete trace of its steps."""
+    if replica is None:
+        return False
+    if replica.captured:
+        return True
+    return state.coverage.get(("replica_trace", replica.replica), (False, None))[0]
+
+
+def log_is_covered(state: State, replica: int) -> bool:
+    """Whether the lines of a broker were handed over from a start on, or its whole trace."""
+    return any(
+        state.coverage.get((subject, replica), (False, None))[0]
+        for subject in ("broker_log", "replica_trace")
+    )
+
+
+def reference(state: State) -> Reference:
+    """The current leader by the controller, else the leader of the last term."""
+    leader = state.registration.leader
+    terms = state.history.terms
+    term = None
+    newest = newest_leader_epoch(state)
+    if newest > state.registration.leader_epoch:
+        # The controller's history at hand ends before the brokers' does.
+        leader = None
+        if not terms or newest > terms[-1].leader_epoch:
+            return Reference(None, None, None, _candidates(state))
+    if leader is not None:
+        led = [t for t in terms if t.leader == leader]
+        term = led[-1] if led else None
+    elif terms:
+        term = terms[-1]
+        leader = term.leader
+    replica = state.replicas.get(leader) if leader is not None else None
+    if leader is None:
+        return Reference(None, None, term, _candidates(state))
+    return Reference(leader, replica if log_is_known(state, replica) else None, term)
+
+
+def newest_leader_epoch(state: State) -> int:
+    """The highest leader epoch that anything names: a line, a log, an epoch cache; -1 if none."""
+    named = [t.leader_epoch for t in state.history.terms]
+    for replica in state.replicas.values():
+        named += [e.leader_epoch for e in replica.epoch_entries]
+        named += [s.leader_epoch for s in replica.log.spans if s.leader_epoch is not None]
+        if replica.leader_epoch is not None:
+            named.append(replica.leader_epoch)
+    return max(named, default=-1)
+
+
+def _candidates(state: State) -> list[Replica]:
+    """Every assigned replica, if the assignment and all their logs are known; else none."""
+    assigned = [state.replicas.get(r) for r in state.settings.assigned_replicas or ()]
+    return [r for r in assigned if r is not None] if _all_logs_known(state, assigned) else []
+
+
+def _all_logs_known(state: State, replicas: list[Replica | None]) -> bool:
+    return all(log_is_known(state, r) for r in replicas)
+
+
+def tail_is_known(state: State, replica: Replica) -> bool:
+    """Whether the log still ends where it was last seen to: a broker that runs on may have grown
+    it, unless its whole trace is here."""
+    traced = state.coverage.get(("replica_trace", replica.replica), (False, None))[0]
+    return replica.tail_known and (traced or replica.stopped is not False)
+
+
+def lived_on_unseen(state: State, replica: Replica | None) -> bool:
+    """Whether the log that a copy shows may have been cut since, where no line would tell."""
+    if replica is None or not replica.stale:
+        return False
+    return ("broker_log", replica.replica) not in state.coverage

@@ -1,0 +1,177 @@
+"""Whether the record that stands at an offset of the log that counts is the promised one."""
+
+from replication.protocol.ground.model import Span, clipped, is_seen, same_record, uncovered
+from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.judgement.absence import Absence, Doubt, absence
+from replication.protocol.judgement.reference import Reference, lived_on_unseen, log_is_known
+from replication.protocol.judgement.term_starts import term_start
+
+
+def compare(
+    state: State,
+    ref: Reference,
+    promise: Promise,
+    first: int,
+    end: int,
+    held: Span,
+    term: Term | None,
+) -> Absence | Doubt | None:
+    if lived_on_unseen(state, ref.replica):
+        return Doubt(
+            first,
+            end,
+            promise,
+            f"leader {ref.leader} lived on after the copy of its log, and nothing tells how",
+            f"the broker log of broker {ref.leader}",
+        )
+    same = same_record(promise.span, held)
+    if same is None and promise.span.content is None:
+        same = _by_position(state, promise, held, first, end, term)
+        if same is True and not is_seen(held) and _has_unplaced_term(state, ref, promise):
+            same = None
+    if same is True:
+        if term is None:
+            return None
+        return absence(state, ref, promise, first, end, term, back=True, final=False)
+    if same is False and _is_mismatched(state, promise, held, first, end):
+        return Doubt(
+            first,
+            end,
+            promise,
+            "copies hold the same content there under different leader epochs",
+            "the segments read again: the epoch is outside the CRC",
+        )
+    if same is False and not _may_be_of_an_unseen_term(state, promise, end):
+        return absence(state, ref, promise, first, end, term, back=False, final=True, held=held)
+    if same is False:
+        return Doubt(
+            first,
+            end,
+            promise,
+            f"replica {promise.replica} had committed up to {promise.span.end_offset}, "
+            "perhaps in an epoch of which its lines are missing",
+            f"the whole state-change.log of broker {promise.replica}",
+        )
+    if promise.span.content is not None:
+        if held.content is None:
+            return Doubt(
+                first,
+                end,
+                promise,
+                "nobody saw the content of the record that stands there",
+                f"the log directory of broker {ref.leader} as it is now",
+            )
+        return Doubt(
+            first,
+            end,
+            promise,
+            "the same content stands there under another leader epoch",
+            "the segments' payloads",
+        )
+    return Doubt(
+        first,
+        end,
+        promise,
+        "known by offset alone, and a truncation or epoch start at or below it may have followed",
+        "an acknowledgement log with payload ids",
+    )
+
+
+def _is_mismatched(state: State, promise: Promise, held: Span, first: int, end: int) -> bool:
+    """Whether only a leader epoch makes another record of it, on which copies do not agree."""
+    if held.content is None or promise.span.content is not None:
+        return False
+    return any(
+        other.content == held.content and other.leader_epoch != held.leader_epoch
+        for other in all_known(state, first, end)
+    )
+
+
+def _may_be_of_an_unseen_term(state: State, promise: Promise, end: int) -> bool:
+    """Whether a high watermark that a line tells may be of a later epoch than the replica's lines.
+
+    A line more would make it so. That the replica lost what lay below it is seen where its log was
+    cut, or came back shorter.
+    """
+    if promise.how not in ("load", "start_line"):
+        return False
+    replica = promise.replica
+    cut = any(t.replica == replica and t.to_offset < end for t in state.history.truncations)
+    short = any(
+        s.replica == replica and s.left_end_offset < end for s in state.history.storage_losses
+    )
+    return not cut and not short
+
+
+def _has_unplaced_term(state: State, ref: Reference, promise: Promise) -> bool:
+    """Whether a later leader may have begun below the promise where only a part of the log was
+    seen: its epoch may begin among the rest."""
+    if ref.replica is None or not ref.replica.partial or promise.by_term is None:
+        return False
+    later = [t for t in state.history.terms if t.order > promise.by_term]
+    return any(term_start(state, t) is None for t in later)
+
+
+def _by_position(
+    state: State, promise: Promise, held: Span, first: int, end: int, term: Term | None
+) -> bool | None:
+    """For a record known by offset alone: whether the record that stands there is the same one."""
+    if promise.by_term is not None:
+        if term is None:
+            return True
+        if held.leader_epoch is None:
+            return None
+        return held.leader_epoch <= promise.by_term[0]
+    if not _first_to_stand_there(state, end - 1) and not _never_cut(state, first, end):
+        return None
+    if any(same_record(held, other) is False for other in all_known(state, first, end)):
+        return None
+    return True
+
+
+def _first_to_stand_there(state: State, last: int) -> bool:
+    """Whether nobody led from, and nobody cut to, that offset or below it after the first term."""
+    for later in state.history.terms[1:]:
+        start = term_start(state, later)
+        if start is None or start <= last:
+            return False
+    return all(t.to_offset > last for t in state.history.truncations)
+
+
+def _never_cut(state: State, first: int, end: int) -> bool:
+    """Whether every broker that ever led still holds what it appended to [first, end) as leader.
+
+    Then an acknowledged record can only be the one that stands there. It takes the lines of all
+    replicas, since a truncation is seen in nothing else, and of each leader a copy of the range
+    and the line of its first term, since stops count from there.
+    """
+    if not state.ever_assigned:
+        return False
+    for number in state.ever_assigned | state.replicas.keys():
+        if not any(
+            state.coverage.get((subject, number), (False, None))[0]
+            for subject in ("broker_log", "replica_trace")
+        ):
+            return False
+    history = state.history
+    first_terms = {t.leader: t for t in reversed(history.terms)}
+    leaders = first_terms.keys()
+    cuts = [t.to_offset for t in history.truncations if t.replica in leaders]
+    cuts += [s.left_end_offset for s in history.storage_losses if s.replica in leaders]
+    for leader in leaders:
+        replica = state.replicas.get(leader)
+        if replica is None or not log_is_known(state, replica):
+            return False
+        if uncovered(first, end, [s for s in replica.log.spans if is_seen(s)]):
+            return False
+        if replica.may_have_lost_from is not None:
+            cuts.append(replica.may_have_lost_from)
+    seen = all(t.start_event_id for t in first_terms.values())
+    return seen and all(cut >= end for cut in cuts)
+
+
+def all_known(state: State, first: int, end: int) -> list[Span]:
+    """What any replica holds or held in [first, end), as far as copies and traces show."""
+    logs = [r.log.spans for r in state.replicas.values()]
+    logs += [c.spans for c in state.history.copies]
+    return [span for spans in logs for span in clipped(spans, first, end)]

@@ -1,0 +1,114 @@
+"""Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
+
+from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.ground.versions import behaviour
+from replication.protocol.judgement.absence import Doubt
+from replication.protocol.judgement.reference import Reference, log_is_covered
+from replication.protocol.judgement.term_starts import term_start
+
+UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
+
+
+def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]:
+    """That the log which counts holds the records, but a leader between may have lacked them."""
+    first, end = promise.span.first_offset, promise.span.end_offset
+    if ref.replica is not None:
+        first = max(first, ref.replica.log.log_start_offset)
+    if promise.by_term is None or first >= end:
+        return []
+    for term in state.history.terms:
+        if (
+            term.order > promise.by_term
+            and term_start(state, term) is None
+            and not must_have_held(state, promise, term)
+        ):
+            return [
+                Doubt(
+                    first,
+                    end,
+                    promise,
+                    f"nothing tells whether broker {term.leader} held it when it took epoch "
+                    f"{term.leader_epoch}",
+                    f"the broker log of broker {term.leader}",
+                )
+            ]
+    missed = unnamed_leader_epoch(state, promise.by_term[0])
+    if missed is None:
+        return []
+    return [
+        Doubt(
+            first,
+            end,
+            promise,
+            f"nothing tells who led in epoch {missed}, and whether it held them",
+            "the controller's history (metadata log or state-change.log)",
+        )
+    ]
+
+
+def unnamed_leader_epoch(state: State, after: int) -> int | None:
+    """A leader epoch above `after` in which a broker may have led of which nothing tells.
+
+    Between epochs that only brokers' lines name; where all their logs are here, nobody did.
+    """
+    assigned = state.ever_assigned | state.replicas.keys()
+    if all(log_is_covered(state, r) for r in assigned):
+        return None
+    last = after
+    for term in state.history.terms:
+        if term.leader_epoch > last + 1 and not term.recorded:
+            return last + 1
+        last = max(last, term.leader_epoch)
+    return None
+
+
+def must_have_held(state: State, promise: Promise, term: Term) -> bool:
+    """Whether a later leader held the records at the start of its term, though no line tells.
+
+    It never led in that term, by its whole log; or it wrote them itself and was never cut; or they
+    were committed, it was elected from the ISR, and has neither lost storage nor, where followers
+    cut to their high watermark, been cut since.
+    """
+    x = term.leader
+    told = log_is_covered(state, x)
+    if told and not term.start_event_id:
+        return True
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == promise.span.leader_epoch}
+    end = promise.span.end_offset
+    if lost_storage_in_isr(state, term, end):
+        return False
+    cut = any(t.replica == x and t.to_offset < end for t in state.history.truncations)
+    if wrote == {x} and told and not cut:
+        return True
+    if promise.how == "acks_1" or term.election_kind in UNSURE_KINDS:
+        return False
+    return not truncates_to_high_watermark(state) or (told and not cut)
+
+
+def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:
+    """Whether a leader lost storage below that end and has not joined the ISR anew since."""
+    for loss in state.history.storage_losses:
+        if loss.replica != term.leader or loss.left_end_offset >= end:
+            continue
+        since = -1 if loss.leader_epoch is None else loss.leader_epoch
+        joined_anew = any(
+            since < t.leader_epoch < term.leader_epoch
+            and t.isr is not None
+            and term.leader not in t.isr
+            for t in state.history.terms
+        )
+        if since <= term.leader_epoch and not joined_anew:
+            return True
+    return False
+
+
+def truncates_to_high_watermark(state: State) -> bool:
+    """Whether the release is known to be one in which followers cut to their high watermark."""
+    settings = state.settings
+    if settings.kafka_version is None:
+        return False
+    try:
+        flags = behaviour(settings.kafka_version, settings.inter_broker_version)
+    except ValueError:
+        return False
+    return flags.truncation == "truncate_to_high_watermark"

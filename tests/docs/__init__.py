@@ -1,0 +1,1 @@
+"""What docs/ says, held against the code."""

@@ -1,0 +1,42 @@
+"""The pages of docs/: tables as in the code, links that lead somewhere, files that exist."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs.tables import PAGE, with_tables
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+# A cited page is a word that ends so, in code, comment or page.
+CITED = re.compile(r"(?<![\w/*-])(?:docs/)?([a-z][a-z0-9_/]*\.md)\b")
+
+
+def test_the_tables_are_those_of_the_code() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert with_tables(text) == text, "run: python -m tests.docs.tables --write"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    dead = [x for x in links if "://" not in x and not (page.parent / x).exists()]
+    assert dead == []
+
+
+def test_every_cited_page_is_in_the_repository() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py", "*.toml"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    pages = {page.name for page in PAGES}
+    missing = {
+        f"{name}: {cited}"
+        for name in listed
+        if (ROOT / name).is_file() and not name.startswith("tests/docs/")
+        for cited in CITED.findall((ROOT / name).read_text(encoding="utf-8"))
+        if cited.rsplit("/", 1)[-1] not in pages
+    }
+    assert missing == set()
