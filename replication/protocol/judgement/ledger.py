@@ -10,6 +10,7 @@ from itertools import pairwise
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, Term
 from replication.protocol.ground.verdict import Finding, Step
+from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.loss_cause import borders, cause_of, contract_of
 from replication.protocol.judgement.reference import Reference, log_is_known
 
