@@ -161,6 +161,7 @@ def _imported(arguments: argparse.Namespace) -> Import:
             generation=getattr(arguments, "generation", 0),
             spread=progress.spread(spread),
             told=told,
+            payload_id_in=arguments.payload_id_in,
         )
 
 
@@ -219,7 +220,9 @@ def _folded(
             print(f"{topic}-{number}: a defect of this tool: {partition.defect}", file=sys.stderr)
     counts = _counts(imported, rows, misfits, folded)
     answers = [f.answer for f in folded]
-    answer = assemble(_clusters(imported, folded), counts, answers, imported.inventory)
+    answer = assemble(
+        _clusters(imported, folded), counts, answers, imported.inventory, imported.observations
+    )
     return Diagnosis(imported, kept, folded, answer, sources)
 
 

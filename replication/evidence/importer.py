@@ -10,6 +10,7 @@ from typing import Any
 from replication.evidence.collecting.attribution import collect
 from replication.evidence.collecting.collection import NOTHING_TOLD, Collection, Spread, Told
 from replication.evidence.collecting.inventory import inventory
+from replication.evidence.collecting.observations import observations
 from replication.evidence.joining.joiner import ClusterFacts, Joiner
 from replication.evidence.joining.partition_events import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
@@ -53,6 +54,11 @@ class Import:
         """What was recognised and what was left aside, as the answer has it."""
         return inventory(self.collection)
 
+    @property
+    def observations(self) -> list[dict[str, Any]]:
+        """What single lines tell of losses, as the answer has it."""
+        return observations(self.collection)
+
     def nothing(self, topic: str | None) -> str | None:
         """Why no partition came out, None where one did. topic: the only one asked for."""
         if self.partitions:
@@ -62,8 +68,9 @@ class Import:
         if self.collection.event_dumps:
             return "event dumps hold events already: diagnose, stream.py and replay.py read them"
         return (
-            "no topic partition found in this evidence (only __cluster_metadata, or logs that "
-            "name none)"
+            "no topic partition found in this evidence: it is Kafka's, but names none (only "
+            "__cluster_metadata, or logs without a line about one). Hand over server.log and "
+            "state-change.log of all brokers, whole, and their log directories"
         )
 
     def events(self) -> Iterator[ev.Event]:
@@ -87,12 +94,15 @@ def import_evidence(
     generation: int = 0,
     spread: Spread = map,
     facts_folder: Path | None = None,
+    payload_id_in: str | None = None,
     told: Told = NOTHING_TOLD,
 ) -> Import:
     """Reads the evidence at or below paths and joins it.
 
     Raises collection.NoEvidence when there is none. kafka_version: for evidence that does not name
-    it. topic: only this one. spread, facts_folder, told: as `collect` takes them.
+    it. topic: only this one. spread, facts_folder, told: as `collect` takes them. payload_id_in:
+    where in the records the payload ids of clients' logs stand ("key", "value", "header:NAME"), if
+    told.
     """
     collection = collect(paths, spread, facts_folder, told)
     clusters: list[ClusterFacts] = []
@@ -110,6 +120,8 @@ def import_evidence(
         joiner = Joiner(collection, cluster_id, kafka_version, nameless.get(cluster_id, set()))
         clusters.append(joiner.cluster)
         partitions += joiner.join(topic)
+    for partition in partitions:
+        partition.payload_id_in = payload_id_in
     return Import(collection, clusters, partitions, _trace_id(collection), generation)
 
 

@@ -15,15 +15,17 @@ def assemble(
     counts: dict[str, Any],
     answers: Iterable[PartitionAnswer],
     inventory: dict[str, Any] | None = None,
+    observations: Iterable[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """clusters, counts and inventory as the contract's `clusters`, `input` and `inventory`; answers
-    in identity order."""
+    """clusters, counts, inventory and observations as the contract's keys; answers in identity
+    order."""
     ordered = list(answers)
     return {
         "format_version": FORMAT_VERSION,
         "clusters": clusters,
         "input": counts,
         "inventory": inventory or {},
+        "observations": list(observations),
         "partitions": [a.partition for a in ordered],
         "verdicts": [v for a in ordered for v in a.verdicts],
         "losses": [x for a in ordered for x in a.losses],

@@ -5,6 +5,7 @@ from typing import Any
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.inventory_words import counted, inventory_text
+from replication.reports.line_words import line_text
 
 INVARIANT_WORDS = {
     "committed_records_survive": "committed records",
@@ -74,6 +75,7 @@ def short_text(answer: dict[str, Any]) -> str:
                 "",
             ]
     lines += _other_violations(answer)
+    lines += line_text(answer)
     lines += _table(answer)
     lines += _unknowns(answer)
     lines += inventory_text(answer.get("inventory", {}))

@@ -592,6 +592,17 @@ class LineReader:
         return [LogLine(number, self._clock.at(header), name, text)]
 
 
+def split_line(text: str) -> tuple[int | None, str, str | None, bool]:
+    """One line by itself: its time (UTC where it names no zone), message, logger, and whether it
+    begins as log lines do."""
+    line = text.encode("utf-8", "replace")
+    header = _HEADER.match(line)
+    begin = header.end() if header else 0
+    message, logger = _without_logger(line, begin)
+    at = Clock(UTC).at(header) if header else None
+    return at, message.decode("utf-8", "replace").strip(), logger, header is not None
+
+
 def _places_of(wording: bytes, block: bytes) -> Iterator[int]:
     place = block.find(wording)
     while place >= 0:

@@ -51,7 +51,7 @@ def collect(
     _attribute(result, roots, spread, told)
     if not (
         result.directories
-        or result.logs
+        or result.found_logs
         or result.dumps
         or result.event_dumps
         or result.descriptions

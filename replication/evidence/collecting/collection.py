@@ -1,7 +1,7 @@
 """Reads every artefact below the folders a user hands over, known by content, not by name."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -9,7 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
+from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
+from replication.evidence.broker_logs.telling_lines import Telling
 from replication.evidence.clients.client_logs import (
     AS_THEY_ARE,
     AckFields,
@@ -104,6 +106,7 @@ class BrokerLog:
     by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
     those of them that stand in lines about partitions. homes: (writer, log directory on its
     machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
+    telling: lines that say something of losses by themselves.
     """
 
     path: str
@@ -119,6 +122,12 @@ class BrokerLog:
     homes: set[tuple[int | None, str]] = field(default_factory=set)
     first_at: int | None = None
     last_at: int | None = None
+    telling: list[LogLineFact] = field(default_factory=list)
+
+    @property
+    def speaks_for_one(self) -> bool:
+        """Whether a line that names no broker can only be of this log's."""
+        return len({writer for writer in self.writers if writer is not None}) < 2
 
 
 @dataclass(slots=True)
@@ -262,15 +271,28 @@ def read_file(
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)
     ):
         if is_broker_log(path):
-            result.found_logs.append(_read_log(path, facts_folder, result.unreadable))
+            facts = _with_excerpts(path)
+            result.found_logs.append(_read_log(path, facts, facts_folder, result.unreadable))
         elif is_topic_description(path):
             _sort(read_topic_descriptions(path), result.descriptions, result)
             result.recognised[str(path)] = "output of kafka-topics"
         elif ack_fields is not None and (near := near_miss(path, ack_fields)):
             result.near_misses.append(f"{path}: {near}")
+        elif excerpt := _excerpt(path, headed=True):
+            result.found_logs.append(_read_log(path, excerpt, facts_folder, result.unreadable))
         else:
             result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     return result
+
+
+def _with_excerpts(path: Path) -> Iterator[LogLineFact | Unreadable]:
+    """A broker log's facts, and those of lines without a header in a file that may be pasted."""
+    yield from read_broker_log(path)
+    yield from _excerpt(path, headed=False)
+
+
+def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
+    return list(read_excerpt(path, headed=headed)) if path.stat().st_size <= LARGEST else []
 
 
 def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
@@ -317,17 +339,24 @@ def _sort(read: Iterable[Any], kept: list[Any], result: Collection) -> None:
         (result.unreadable if isinstance(item, Unreadable) else kept).append(item)
 
 
-def _read_log(path: Path, facts_folder: Path | None, unreadable: list[Unreadable]) -> BrokerLog:
+def _read_log(
+    path: Path,
+    facts: Iterable[LogLineFact | Unreadable],
+    facts_folder: Path | None,
+    unreadable: list[Unreadable],
+) -> BrokerLog:
     """One broker log, its facts sorted by what joining needs of them."""
     log = BrokerLog(str(path))
     packer = Packer(str(path), facts_folder)
     votes: Counter[int] = Counter()
     writers: dict[int | None, None] = {}
-    for fact in read_broker_log(path):
+    telling = Telling()
+    for fact in facts:
         if isinstance(fact, Unreadable):
             unreadable.append(fact)
             continue
         log.count += 1
+        telling.take(fact)
         if fact.at is not None:
             log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
             log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
@@ -352,6 +381,7 @@ def _read_log(path: Path, facts_folder: Path | None, unreadable: list[Unreadable
         if fact.kind == "log_created":
             log.homes.add((fact.broker, _home(fact)))
     log.lines = packer.done()
+    log.telling = telling.lines
     log.writers = list(writers)
     log.broker = votes.most_common(1)[0][0] if votes else None
     return log

@@ -408,6 +408,12 @@ class Joiner:
             if copies:
                 lives = lives_of(lines.processes, lines.by_partition())
                 place(copies, lives, _registrations(self.history, broker))
+        for log in self.logs:
+            for nobodys in log.lines if log.broker is None else ():
+                # What they say is told, and their partition is looked at.
+                topic, number = nobodys.about[1], nobodys.about[2]
+                if topic not in INTERNAL:
+                    self._partition(topic, self._incarnation(topic, None), number)
         for evidence in self.partitions.values():
             unplaced = {c.broker for c in evidence.copies} - set(self.brokers)
             for broker in unplaced:
