@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
@@ -106,7 +107,8 @@ class BrokerLog:
     by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
     those of them that stand in lines about partitions. homes: (writer, log directory on its
     machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
-    telling: lines that say something of losses by themselves.
+    telling: lines that say something of losses by themselves. births: signs of topics that were
+    created anew.
     """
 
     path: str
@@ -123,6 +125,7 @@ class BrokerLog:
     first_at: int | None = None
     last_at: int | None = None
     telling: list[LogLineFact] = field(default_factory=list)
+    births: Births = field(default_factory=Births)
 
     @property
     def speaks_for_one(self) -> bool:
@@ -378,6 +381,7 @@ def _read_log(
                 log.in_lines.add(key)
         if fact.partition is not None:
             packer.add(fact)
+            log.births.take(fact)
         if fact.kind == "log_created":
             log.homes.add((fact.broker, _home(fact)))
     log.lines = packer.done()
