@@ -7,6 +7,7 @@ import bz2
 import json
 import lzma
 import os
+import re
 import shutil
 import tarfile
 import zipfile
@@ -21,8 +22,17 @@ import zstandard
 from replication.cli import main
 from replication.evidence.importer import import_evidence
 from replication.protocol.judgement.bounded import fold_all
-from tests.changed_evidence import EXPECTED, INCIDENTS, broker_logs, changed_copy, living
-from tests.test_layouts import QUICK, conclusions, intact
+from tests.changed_evidence import (
+    EXPECTED,
+    INCIDENTS,
+    broker_logs,
+    changed_copy,
+    folded_with,
+    living,
+    verdicts_of,
+    wrong_verdicts,
+)
+from tests.test_layouts import QUICK, conclusions, intact, one_file_of_all
 
 LOST = "unclean_election__2.8.2"
 
@@ -105,6 +115,38 @@ def test_other_clothes_give_the_same_answer(incident: str, clothes: str, tmp_pat
         expected = conclusions(living(intact(incident), topic_partition))
         found = conclusions(living(folded, topic_partition))
         assert known(found, str(evidence)) == known(expected, str(evidence))
+
+
+def one_directory_path_for_all(evidence: Path) -> None:
+    """As on three machines of one make, where every broker's disk has the same path."""
+    for path in broker_logs(evidence):
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        text = re.sub(r"(/[\w./-]*)?broker-\d+/disk[\w-]*", "/var/kafka", text)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    one_file_of_all(evidence)
+
+
+MERGED = {"one installation": one_file_of_all, "many machines": one_directory_path_for_all}
+
+
+@pytest.mark.parametrize("change", MERGED)
+@pytest.mark.parametrize(
+    "incident",
+    [i if i in QUICK else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
+)
+def test_no_line_of_a_merged_file_is_given_to_the_wrong_broker(incident: str, change: str) -> None:
+    """Less may be known; but each cut that is told is one that its own broker's log tells."""
+
+    def cuts(folded: Any) -> set[tuple[int, int]]:
+        found = folded.answer.partition["truncations"] if folded else []
+        return {(t["replica"], t["to_offset"]) for t in found}
+
+    merged = folded_with(incident, MERGED[change])
+    for topic_partition in EXPECTED[incident]:
+        found = living(merged, topic_partition)
+        assert cuts(found) <= cuts(living(intact(incident), topic_partition))
+        if found is not None:
+            assert wrong_verdicts(incident, topic_partition, verdicts_of(found)) == []
 
 
 def test_places_in_archives_are_named_and_can_be_read_again(

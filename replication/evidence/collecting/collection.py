@@ -12,6 +12,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_l
 from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.telling_lines import Telling
+from replication.evidence.broker_logs.writers import Writers
 from replication.evidence.clients.client_logs import (
     AS_THEY_ARE,
     AckFields,
@@ -106,7 +107,8 @@ class BrokerLog:
     by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
     those of them that stand in lines about partitions. homes: (writer, log directory on its
     machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
-    telling: lines that say something of losses by themselves.
+    telling: lines that say something of losses by themselves. several: several brokers wrote it;
+    nobodys: how many of its lines may be of any of them.
     """
 
     path: str
@@ -123,11 +125,13 @@ class BrokerLog:
     first_at: int | None = None
     last_at: int | None = None
     telling: list[LogLineFact] = field(default_factory=list)
+    several: bool = False
+    nobodys: int = 0
 
     @property
     def speaks_for_one(self) -> bool:
         """Whether a line that names no broker can only be of this log's."""
-        return len({writer for writer in self.writers if writer is not None}) < 2
+        return not self.several and len({w for w in self.writers if w is not None}) < 2
 
 
 @dataclass(slots=True)
@@ -271,8 +275,10 @@ def read_file(
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)
     ):
         if is_broker_log(path):
-            facts = _with_excerpts(path)
-            result.found_logs.append(_read_log(path, facts, facts_folder, result.unreadable))
+            found = _read_log(path, _with_excerpts(path), facts_folder, result.unreadable)
+            if not found.speaks_for_one:
+                found = _read_log_of_several(path, facts_folder)
+            result.found_logs.append(found)
         elif is_topic_description(path):
             _sort(read_topic_descriptions(path), result.descriptions, result)
             result.recognised[str(path)] = "output of kafka-topics"
@@ -361,6 +367,7 @@ def _read_log(
             log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
             log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
         writers[fact.broker] = None
+        log.nobodys += fact.broker is None
         if fact.broker is not None:
             votes[fact.broker] += 1
         if fact.topic is None:
@@ -384,6 +391,19 @@ def _read_log(
     log.telling = telling.lines
     log.writers = list(writers)
     log.broker = votes.most_common(1)[0][0] if votes else None
+    return log
+
+
+def _read_log_of_several(path: Path, facts_folder: Path | None) -> BrokerLog:
+    """A broker log once more in which lines name several brokers: each line with its writer."""
+    writers = Writers()
+    for fact in _with_excerpts(path):
+        if isinstance(fact, LogLineFact):
+            writers.learn(fact)
+    log = _read_log(path, writers.resolved(_with_excerpts(path)), facts_folder, [])
+    # No line is of a broker because most others are.
+    log.broker = None
+    log.several = True
     return log
 
 

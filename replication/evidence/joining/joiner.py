@@ -213,6 +213,9 @@ class Joiner:
             if evidence.topic in INTERNAL or (only_topic and evidence.topic != only_topic):
                 continue
             self._describe(evidence)
+            evidence.unsure_lines = {
+                writer for log in self.logs if log.nobodys and log.several for writer in log.writers
+            }
             evidence.later_history = self.later_history
             result.append(evidence)
         return result
