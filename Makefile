@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missing-evidence mutated-evidence lab demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch missing-evidence mutated-evidence lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -85,6 +85,9 @@ reality: $(VENV) ## how much of what real brokers did the rules predict
 
 small-worlds: $(VENV) ## every schedule of small worlds: which invariant each generation can break
 	$(BIN)/python -m tests.protocol.small_worlds
+
+missed-epoch: $(VENV) ## a leader that missed an epoch, and its two remedies, in every KRaft release
+	$(BIN)/python -m tests.protocol.remedies
 
 missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict ever wrong
 	$(BIN)/python -m tests.protocol.missing_evidence

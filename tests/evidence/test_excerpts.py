@@ -85,8 +85,8 @@ def test_text_without_a_line_of_kafkas_is_none(
 
 
 THREE = "".join(
-    f"[2022-05-05 10:00:0{n},100] INFO [Partition t-0 broker={n}] Log loaded for partition t-0 with "
-    f"initial high watermark 0 (kafka.cluster.Partition)\n"
+    f"[2022-05-05 10:00:0{n},100] INFO [Partition t-0 broker={n}] Log loaded for partition t-0 "
+    f"with initial high watermark 0 (kafka.cluster.Partition)\n"
     for n in (1, 2, 3)
 )
 ANNOUNCED = (

@@ -11,6 +11,9 @@ from replication.protocol.ground.model import EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.versions import Behaviour, behaviour
 
+# Fields that follow from others: no part of the state that is encoded or compared.
+DERIVED = {"derived": True}
+
 
 @dataclass(slots=True)
 class Replica:
@@ -56,7 +59,7 @@ class Replica:
 
 @dataclass(slots=True)
 class Registration:
-    """What the controller last recorded of the partition."""
+    """What the controller last recorded of the partition. last_members: the last ISR with any."""
 
     leader: int | None = None
     leader_epoch: int = -1
@@ -67,6 +70,7 @@ class Registration:
     recovering: bool = False
     election_kind: str | None = None
     event_id: str = ""
+    last_members: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +80,8 @@ class Term:
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
     same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
     led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
+    isr_before: the last ISR with members before the election. unclean_permitted: whether unclean
+    election was allowed then. started_at: the step of the fold that told of its start.
     """
 
     leader_epoch: int
@@ -91,6 +97,8 @@ class Term:
     event_id: str = ""
     start_event_id: str = ""
     leads_on: bool = False
+    unclean_permitted: bool | None = None
+    started_at: int = 0
 
     @property
     def order(self) -> tuple[int, int]:
@@ -116,7 +124,7 @@ class Promise:
 
 @dataclass(slots=True)
 class Truncation:
-    """One cut of a replica's log, as observed or as the rule gives."""
+    """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold."""
 
     replica: int
     from_offset: int | None
@@ -127,6 +135,7 @@ class Truncation:
     dropped: list[Span]
     term_epoch: int | None
     inferred: bool = False
+    at: int = 0
 
 
 @dataclass(slots=True)
@@ -145,7 +154,11 @@ class Copy:
 
 @dataclass(slots=True)
 class StorageLoss:
-    """A replica came back with less than it had been known to hold."""
+    """A replica came back with less than it had been known to hold.
+
+    isr: the last ISR with members by then. leader_epoch: the last that the replica knew. spans: of
+    what it lost, as far as that was seen. at: the step of the fold.
+    """
 
     replica: int
     had_end_offset: int
@@ -153,6 +166,8 @@ class StorageLoss:
     event_id: str
     isr: tuple[int, ...] | None
     leader_epoch: int | None
+    spans: list[Span] = field(default_factory=list)
+    at: int = 0
 
 
 @dataclass(slots=True)
@@ -176,6 +191,24 @@ class History:
     copies: list[Copy] = field(default_factory=list)
     storage_losses: list[StorageLoss] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
+    # commitments by leader epoch and content: made again when needed, never written down.
+    _committed: dict[tuple[int | None, int | None], list[Promise]] = field(
+        default_factory=dict, compare=False, repr=False, metadata=DERIVED
+    )
+    _noted: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
+
+    def committed_of(self, leader_epoch: int | None, content: int | None) -> list[Promise]:
+        """The commitments of records of that leader epoch and content."""
+        if self._noted != len(self.commitments):
+            self._committed, self._noted = {}, 0
+            for promise in self.commitments:
+                self.note_commitment(promise)
+        return self._committed.get((leader_epoch, content), [])
+
+    def note_commitment(self, promise: Promise) -> None:
+        """Keeps count of what was just added to commitments."""
+        self._committed.setdefault(promise.span[2:], []).append(promise)
+        self._noted += 1
 
 
 @dataclass(slots=True)
