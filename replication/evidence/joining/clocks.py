@@ -24,7 +24,7 @@ _TOLERANCE = 3 * _MINUTE
 _MOST_BATCHES = 50_000
 _ROLE_KINDS = frozenset(("became_leader", "became_follower", "leader_and_isr_received"))
 
-_Epoch = tuple[str, int, int]
+_Term = tuple[str, int, int]
 
 
 class Clocks:
@@ -37,8 +37,8 @@ class Clocks:
         history: MetadataHistory | None,
         acknowledgements: Iterable[Acknowledgement],
     ) -> None:
-        self._known: dict[_Epoch, tuple[int, int]] = {}
-        self._exact: dict[_Epoch, int] = {}
+        self._known: dict[_Term, tuple[int, int]] = {}
+        self._exact: dict[_Term, int] = {}
         epochs: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         left = _MOST_BATCHES
         for found in directories:
@@ -71,7 +71,7 @@ class Clocks:
                 key = (partition.topic, partition.partition, batch.leader_epoch)
                 self._widen(key, batch.max_timestamp)
 
-    def _widen(self, key: _Epoch, at: int) -> None:
+    def _widen(self, key: _Term, at: int) -> None:
         first, last = self._known.get(key, (at, at))
         self._known[key] = (min(first, at), max(last, at))
 
