@@ -193,11 +193,34 @@ def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> 
     return term
 
 
+def _end_term(state: State, replica: Replica, how: str, high_watermark: int | None = None) -> None:
+    """Notes how the term in which a replica leads ends by its own lines; the first one counts."""
+    if replica.role != "leader":
+        return
+    term = _last_led(state, replica)
+    if term is not None and term.ended is None:
+        term.ended = how
+        term.end_high_watermark = high_watermark
+
+
+def _last_led(state: State, replica: Replica) -> Term | None:
+    """The term in which a replica led in the last epoch that it knows of."""
+    for term in state.history.terms:
+        if (term.leader, term.leader_epoch, term.occurrence) == (
+            replica.replica,
+            replica.leader_epoch,
+            replica.term_occurrence,
+        ):
+            return term
+    return None
+
+
 def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     replica = _replica(state, fact.replica)
     replica.stopped = False
     if replica.known_log_end_offset is not None and not replica.just_started:
         # The log was loaded before and something happened since: this is another process.
+        _end_term(state, replica, "stopped")
         replica.role = None
     replica.just_started = True
     _lives_on(state, replica)
@@ -283,6 +306,7 @@ def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
 def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> None:
     replica = _replica(state, fact.replica)
     replica.stopped = fact.reason == "clean"
+    _end_term(state, replica, "stopped")
     replica.role = None
     if fact.log_end_offset is not None:
         if fact.reason in ("power_loss", "disk_loss"):
@@ -296,6 +320,8 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     leads = replica.role == "leader"
     again = leads and replica.leader_epoch == fact.leader_epoch
     _refute_second_leader(state, event, fact)
+    if not again:
+        _end_term(state, replica, "led_on", fact.high_watermark)
     occurrence = replica.term_occurrence if replica.leader_epoch == fact.leader_epoch else 0
     if not again and replica.leader_epoch == fact.leader_epoch and replica.led_in_epoch:
         occurrence += 1
@@ -389,6 +415,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
             by_term=(before, ANY_OCCURRENCE),
         )
     _lives_on(state, replica)
+    _end_term(state, replica, "followed", fact.high_watermark)
     replica.role = "follower"
     replica.just_started = False
     replica.leader = fact.leader
@@ -731,6 +758,9 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
                 max(epochs, default=None),
             )
         )
+    led = _last_led(state, replica) if fact.stopped and replica.led_in_epoch else None
+    if led is not None and led.end_high_watermark is None and led.ended != "followed":
+        led.end_high_watermark = fact.high_watermark
     replica.checkpointed = (max(epochs, default=None), fact.high_watermark)
     replica.high_watermark = min(fact.high_watermark, fact.log_end_offset)
     by_term = (max(epochs), ANY_OCCURRENCE) if epochs else None

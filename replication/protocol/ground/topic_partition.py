@@ -76,6 +76,9 @@ class Term:
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
     same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
     led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
+    ended: how its leader's own lines end it: stopped, followed or led_on (in a later epoch); None
+    where no line does. end_high_watermark: the leader's at the end of the term, by the line that
+    ends it or by what it wrote when it was stopped cleanly.
     """
 
     leader_epoch: int
@@ -91,6 +94,8 @@ class Term:
     event_id: str = ""
     start_event_id: str = ""
     leads_on: bool = False
+    ended: str | None = None
+    end_high_watermark: int | None = None
 
     @property
     def order(self) -> tuple[int, int]:

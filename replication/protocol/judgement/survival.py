@@ -13,6 +13,7 @@ from replication.protocol.ground.model import Span, overlaps, uncovered
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
+from replication.protocol.judgement.objections import objection
 from replication.protocol.judgement.reference import Reference, tail_is_known
 from replication.protocol.judgement.same_record import compare
 from replication.protocol.judgement.unseen_terms import lacked_unseen
@@ -27,7 +28,11 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
     for first, end, term in first_lacking_terms(state, promise):
         for part in _against_reference(state, ref, promise, first, end, term):
             if isinstance(part, Absence):
-                absences.append(part)
+                doubt = objection(state, part)
+                if doubt is None:
+                    absences.append(part)
+                else:
+                    doubts.append(doubt)
             elif isinstance(part, Doubt):
                 doubts.append(part)
     if not absences and not doubts:
@@ -71,6 +76,10 @@ def _against_reference(
 ) -> list[Absence | Doubt | None]:
     replica = ref.replica
     if replica is None:
+        known = state.replicas.get(ref.leader) if ref.leader is not None else None
+        first = max(first, known.log.log_start_offset if known is not None else 0)
+        if first >= end:
+            return []
         if term is not None:
             return [absence(state, ref, promise, first, end, term, back=False, final=None)]
         who = "the current leader" if ref.leader is None else f"leader {ref.leader}"

@@ -3,7 +3,7 @@
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Doubt
-from replication.protocol.judgement.reference import Reference, log_is_covered
+from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import term_start
 
 UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
@@ -51,8 +51,7 @@ def unnamed_leader_epoch(state: State, after: int) -> int | None:
 
     Between epochs that only brokers' lines name; where all their logs are here, nobody did.
     """
-    assigned = state.ever_assigned | state.replicas.keys()
-    if all(log_is_covered(state, r) for r in assigned):
+    if all_logs_are_covered(state):
         return None
     last = after
     for term in state.history.terms:
@@ -60,6 +59,11 @@ def unnamed_leader_epoch(state: State, after: int) -> int | None:
             return last + 1
         last = max(last, term.leader_epoch)
     return None
+
+
+def never_began(state: State, term: Term) -> bool:
+    """Whether a broker was elected and never led: all its lines are here, and none tells of it."""
+    return log_is_covered(state, term.leader) and not term.start_event_id
 
 
 def must_have_held(state: State, promise: Promise, term: Term) -> bool:
@@ -71,7 +75,7 @@ def must_have_held(state: State, promise: Promise, term: Term) -> bool:
     """
     x = term.leader
     told = log_is_covered(state, x)
-    if told and not term.start_event_id:
+    if never_began(state, term):
         return True
     wrote = {t.leader for t in state.history.terms if t.leader_epoch == promise.span.leader_epoch}
     end = promise.span.end_offset
@@ -80,9 +84,24 @@ def must_have_held(state: State, promise: Promise, term: Term) -> bool:
     cut = any(t.replica == x and t.to_offset < end for t in state.history.truncations)
     if wrote == {x} and told and not cut:
         return True
+    earlier = [t for t in state.history.terms if t.order < term.order]
+    before = max(earlier, key=lambda t: t.order, default=None)
+    if before is not None and before.leader == x and _held_in(state, promise, before):
+        return True
     if promise.how == "acks_1" or term.election_kind in UNSURE_KINDS:
         return False
     return not truncates_to_high_watermark(state) or (told and not cut)
+
+
+def _held_in(state: State, promise: Promise, term: Term) -> bool:
+    """Whether the leader of a term held the records by its end: it promised them or began so."""
+    assert promise.by_term is not None
+    if term.order <= promise.by_term:
+        return True
+    start = term_start(state, term)
+    if start is None:
+        return must_have_held(state, promise, term)
+    return start >= promise.span.end_offset
 
 
 def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:

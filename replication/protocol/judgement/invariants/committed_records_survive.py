@@ -5,7 +5,10 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
-from replication.protocol.judgement.unwitnessed_election import unwitnessed_election
+from replication.protocol.judgement.unwitnessed_election import (
+    lost_by_its_leader,
+    unwitnessed_election,
+)
 from replication.protocol.judgement.view import View
 
 NAME = "committed_records_survive"
@@ -65,6 +68,15 @@ def judge(view: View) -> Verdict:
             f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
             "had committed before it",
             [f"the log directory or broker log of broker {before.leader}"],
+        )
+    lost = lost_by_its_leader(view.state, view.ref)
+    if lost is not None:
+        broker, low, high = lost
+        return unknown(
+            NAME,
+            f"broker {broker} led without offsets {low}..{high - 1}, which it had before, and "
+            "nothing tells whether they were committed",
+            ["an acknowledgement log", "consumption logs"],
         )
     count = sum(1 for p in history.acknowledgements if p.how == "acks_all")
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
