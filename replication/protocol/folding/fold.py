@@ -758,7 +758,8 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
                 max(epochs, default=None),
             )
         )
-    led = _last_led(state, replica) if fact.stopped and replica.led_in_epoch else None
+    led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
+    led = _last_led(state, replica) if led_until_then else None
     if led is not None and led.end_high_watermark is None and led.ended != "followed":
         led.end_high_watermark = fact.high_watermark
     replica.checkpointed = (max(epochs, default=None), fact.high_watermark)

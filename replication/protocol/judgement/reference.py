@@ -57,7 +57,7 @@ def reference(state: State) -> Reference:
     if newest > state.registration.leader_epoch:
         # The controller's history at hand ends before the brokers' does.
         leader = None
-        if not terms or (newest > terms[-1].leader_epoch and not all_logs_are_covered(state)):
+        if not terms or not all_logs_are_covered(state):
             return Reference(None, None, None, _candidates(state))
     if leader is not None:
         led = [t for t in terms if t.leader == leader]

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 from replication.protocol.ground.topic_partition import Replica, State, StorageLoss, Term
+from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.reference import Reference
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import term_start
@@ -39,7 +40,7 @@ def unwitnessed_election(state: State) -> tuple[Term, Term] | None:
 def _is_known_what_was_committed(state: State, terms: list[Term]) -> bool:
     """Whether the high watermark that was reached by the end of the last of these terms is known.
 
-    A leader that reached its own start has committed all that those before it had.
+    A leader from the ISR that reached its own start has committed all that those before it had.
     """
     for term in reversed(terms):
         if state.coverage.get(("replica_trace", term.leader), (False, None))[0]:
@@ -49,9 +50,30 @@ def _is_known_what_was_committed(state: State, terms: list[Term]) -> bool:
         if term.end_high_watermark is None:
             return False
         start = term_start(state, term)
-        if start is not None and term.end_high_watermark >= start:
+        short = any(s.replica == term.leader for s in state.history.storage_losses)
+        sure = term.election_kind not in UNSURE_KINDS and not short
+        if sure and start is not None and term.end_high_watermark >= start:
             return True
     return True
+
+
+def lost_by_who_answered(state: State, absences: list[Absence]) -> Absence | None:
+    """Records that a producer was answered for by one leader, and that no other leader lacked
+    first: lost with storage, it seems, and nothing tells whether they had been committed."""
+    for absence in absences:
+        if absence.promise.how != "acks_1" or _is_by_election(state, absence.term):
+            continue
+        if not _is_known_what_was_committed(state, state.history.terms):
+            return absence
+    return None
+
+
+def _is_by_election(state: State, term: Term | None) -> bool:
+    """Whether a term began by an election of another leader than before."""
+    if term is None:
+        return False
+    before = [t for t in state.history.terms if t.order < term.order]
+    return bool(before) and before[-1].leader != term.leader
 
 
 def lost_by_its_leader(state: State, ref: Reference) -> tuple[int, int, int] | None:

@@ -7,6 +7,7 @@ Retention, compaction, record deletion and topic deletion are not loss.
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
 from replication.protocol.judgement.unwitnessed_election import (
     lost_by_its_leader,
+    lost_by_who_answered,
     unwitnessed_election,
 )
 from replication.protocol.judgement.view import View
@@ -77,6 +78,14 @@ def judge(view: View) -> Verdict:
             f"broker {broker} led without offsets {low}..{high - 1}, which it had before, and "
             "nothing tells whether they were committed",
             ["an acknowledgement log", "consumption logs"],
+        )
+    answered = lost_by_who_answered(view.state, view.absences)
+    if answered is not None:
+        return unknown(
+            NAME,
+            f"offsets {answered.first_offset}..{answered.end_offset - 1}: acknowledged with "
+            "acks=1 and gone, and nothing tells whether they were committed",
+            ["consumption logs", "broker logs with kafka.cluster.Partition at TRACE"],
         )
     count = sum(1 for p in history.acknowledgements if p.how == "acks_all")
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
