@@ -193,14 +193,25 @@ def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> 
     return term
 
 
-def _end_term(state: State, replica: Replica, how: str, high_watermark: int | None = None) -> None:
+def _end_term(
+    state: State, replica: Replica, how: str, line: ev.BecameLeader | ev.BecameFollower | None
+) -> None:
     """Notes how the term in which a replica leads ends by its own lines; the first one counts."""
     if replica.role != "leader":
         return
     term = _last_led(state, replica)
     if term is not None and term.ended is None:
         term.ended = how
-        term.end_high_watermark = high_watermark
+        if line is not None:
+            term.end_high_watermark = line.high_watermark
+            term.end_log_end_offset = line.log_end_offset
+
+
+def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) -> None:
+    """What a stopped leader still holds when it is next seen."""
+    term = _last_led(state, replica) if replica.led_in_epoch else None
+    if term is not None and term.end_log_end_offset is None and term.ended in (None, "stopped"):
+        term.end_log_end_offset = log_end_offset
 
 
 def _last_led(state: State, replica: Replica) -> Term | None:
@@ -220,7 +231,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
     replica.stopped = False
     if replica.known_log_end_offset is not None and not replica.just_started:
         # The log was loaded before and something happened since: this is another process.
-        _end_term(state, replica, "stopped")
+        _end_term(state, replica, "stopped", None)
         replica.role = None
     replica.just_started = True
     _lives_on(state, replica)
@@ -229,6 +240,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         end = fact.log_end_offset or 0
         lowest = replica.may_have_lost_from
         replica.may_have_lost_from = end if lowest is None else min(lowest, end)
+    _note_log_end(state, replica, fact.log_end_offset)
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
@@ -306,7 +318,7 @@ def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
 def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> None:
     replica = _replica(state, fact.replica)
     replica.stopped = fact.reason == "clean"
-    _end_term(state, replica, "stopped")
+    _end_term(state, replica, "stopped", None)
     replica.role = None
     if fact.log_end_offset is not None:
         if fact.reason in ("power_loss", "disk_loss"):
@@ -321,7 +333,7 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     again = leads and replica.leader_epoch == fact.leader_epoch
     _refute_second_leader(state, event, fact)
     if not again:
-        _end_term(state, replica, "led_on", fact.high_watermark)
+        _end_term(state, replica, "led_on", fact)
     occurrence = replica.term_occurrence if replica.leader_epoch == fact.leader_epoch else 0
     if not again and replica.leader_epoch == fact.leader_epoch and replica.led_in_epoch:
         occurrence += 1
@@ -415,7 +427,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
             by_term=(before, ANY_OCCURRENCE),
         )
     _lives_on(state, replica)
-    _end_term(state, replica, "followed", fact.high_watermark)
+    _end_term(state, replica, "followed", fact)
     replica.role = "follower"
     replica.just_started = False
     replica.leader = fact.leader
@@ -580,18 +592,20 @@ def _promise_committed(
         occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
         by_term = (replica.leader_epoch, occurrence)
     start = replica.log.log_start_offset
-    if replica.promised_below is not None and replica.promised_below[0] == by_term:
+    nameless = how in ("load", "start_line")
+    if not nameless and replica.promised_below is not None and replica.promised_below[0] == by_term:
         start = max(start, replica.promised_below[1])
     if high_watermark <= start:
         return
-    replica.promised_below = (by_term, high_watermark)
+    if not nameless:
+        replica.promised_below = (by_term, high_watermark)
     # Before KIP-320 a follower fetches on from a leader whose newer epoch it has not heard of: the
     # epoch it knows does not bound when its high watermark was reached. For records that the
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
     bounded = by_term is not None and (led or _fences(state))
-    if how in ("load", "start_line"):
+    if nameless:
         if not bounded:
             return
         # A line tells the offset alone: which records lay below it, the known log may have missed.
@@ -745,6 +759,8 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     epochs += [s.leader_epoch for s in fact.spans if s.leader_epoch is not None]
     if replica.leader_epoch is not None:
         epochs.append(replica.leader_epoch)
+    if not is_part:
+        _note_log_end(state, replica, fact.log_end_offset)
     if fact.high_watermark is None:
         return
     if fact.high_watermark > fact.log_end_offset:

@@ -31,10 +31,18 @@ def promised_by_zombie(state: State, absence: Absence) -> Doubt | None:
     for stopped, as it has to be for such an election.
     """
     promise = absence.promise
-    if promise.how not in BY_LEADER or promise.by_term is None:
+    if promise.how not in BY_LEADER:
         return None
-    led = _term_of(state, promise)
-    if led is None or _is_traced(state, led.leader):
+    for led in _terms_of(state, promise):
+        doubt = _by_this_zombie(state, absence, led)
+        if doubt is not None:
+            return doubt
+    return None
+
+
+def _by_this_zombie(state: State, absence: Absence, led: Term) -> Doubt | None:
+    promise = absence.promise
+    if _is_traced(state, led.leader):
         return None
     after = [t for t in state.history.terms if t.order > led.order and t.leader != led.leader]
     if not after or after[0].election_kind not in UNSURE_KINDS:
@@ -50,11 +58,12 @@ def promised_by_zombie(state: State, absence: Absence) -> Doubt | None:
     )
 
 
-def _term_of(state: State, promise: Promise) -> Term | None:
-    """The last term by whose end the promise had been made."""
-    assert promise.by_term is not None
+def _terms_of(state: State, promise: Promise) -> list[Term]:
+    """The last term by whose end the promise had been made; any, where nothing bounds that."""
+    if promise.by_term is None:
+        return state.history.terms
     terms = [t for t in state.history.terms if t.order <= promise.by_term]
-    return terms[-1] if terms and terms[-1].leader_epoch == promise.by_term[0] else None
+    return terms[-1:] if terms and terms[-1].leader_epoch == promise.by_term[0] else []
 
 
 def _is_traced(state: State, replica: int) -> bool:

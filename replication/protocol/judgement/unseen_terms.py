@@ -1,8 +1,5 @@
 """Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
 
-from dataclasses import replace
-
-from replication.protocol.ground.model import clipped
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Doubt
@@ -17,11 +14,6 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
     first, end = promise.span.first_offset, promise.span.end_offset
     if ref.replica is not None:
         first = max(first, ref.replica.log.log_start_offset)
-    if promise.by_term is None and ref.replica is not None:
-        # Known by offset alone: what stands there was taken for it, so that tells its epoch.
-        epochs = [s.leader_epoch for s in clipped(ref.spans, first, end)]
-        known = [e for e in epochs if e is not None]
-        promise = replace(promise, by_term=(min(known), 0) if known else None)
     if promise.by_term is None or first >= end:
         return []
     for term in state.history.terms:

@@ -30,11 +30,18 @@ def unwitnessed_election(state: State) -> tuple[Term, Term] | None:
             continue
         start = term_start(state, term)
         earlier = [t for t in terms if t.order <= before.order]
-        if start is not None and all(term_start(state, t) == start for t in earlier):
+        if start is not None and all(_held_no_more(state, t, start) for t in earlier):
             continue
         if not _is_known_what_was_committed(state, earlier):
             return before, term
     return None
+
+
+def _held_no_more(state: State, term: Term, offset: int) -> bool:
+    """Whether a leader is known to have held nothing at or above an offset in its term."""
+    if never_began(state, term) or term_start(state, term) == offset:
+        return True
+    return term.end_log_end_offset is not None and term.end_log_end_offset <= offset
 
 
 def _is_known_what_was_committed(state: State, terms: list[Term]) -> bool:
@@ -57,23 +64,19 @@ def _is_known_what_was_committed(state: State, terms: list[Term]) -> bool:
     return True
 
 
-def lost_by_who_answered(state: State, absences: list[Absence]) -> Absence | None:
-    """Records that a producer was answered for by one leader, and that no other leader lacked
-    first: lost with storage, it seems, and nothing tells whether they had been committed."""
+def lost_by_who_answered(state: State, ref: Reference, absences: list[Absence]) -> Absence | None:
+    """Records that a leader was answering for at acks=1 and came back without from a stop that was
+    not clean: lost with its storage, it may be, and nothing tells whether they were committed."""
+    if ref.replica is None or _is_known_what_was_committed(state, state.history.terms):
+        return None
+    lost_from = ref.replica.may_have_lost_from
+    if lost_from is None:
+        return None
     for absence in absences:
-        if absence.promise.how != "acks_1" or _is_by_election(state, absence.term):
-            continue
-        if not _is_known_what_was_committed(state, state.history.terms):
+        at_the_end = absence.term is None and lost_from <= absence.first_offset
+        if absence.promise.how == "acks_1" and at_the_end:
             return absence
     return None
-
-
-def _is_by_election(state: State, term: Term | None) -> bool:
-    """Whether a term began by an election of another leader than before."""
-    if term is None:
-        return False
-    before = [t for t in state.history.terms if t.order < term.order]
-    return bool(before) and before[-1].leader != term.leader
 
 
 def lost_by_its_leader(state: State, ref: Reference) -> tuple[int, int, int] | None:

@@ -79,7 +79,7 @@ def judge(view: View) -> Verdict:
             "nothing tells whether they were committed",
             ["an acknowledgement log", "consumption logs"],
         )
-    answered = lost_by_who_answered(view.state, view.absences)
+    answered = lost_by_who_answered(view.state, view.ref, view.absences)
     if answered is not None:
         return unknown(
             NAME,
