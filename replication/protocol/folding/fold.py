@@ -303,6 +303,7 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
     if end < replica.log.log_end_offset:
         _set_aside(state, replica, clipped(replica.log.spans, end, replica.log.log_end_offset))
         replica.log.truncate_to(end)
+        replica.epoch_entries = [e for e in replica.epoch_entries if e.start_offset < end]
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
 
@@ -375,7 +376,8 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known
-    if known is not None:
+    flags = declared_behaviour(state)
+    if known is not None and (flags is None or flags.has("epoch_cached_at_election")):
         _cache_epoch(replica, fact.leader_epoch, known)
 
 
