@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars lint test-fast test soak mutants reality small-worlds missing-evidence lab demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch missing-evidence mutated-evidence lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -46,6 +46,17 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/kafka-$*'
 	@touch $@
 
+# The incident page is tested in a real browser: the distribution's package, as root or through sudo.
+browser: ## Chromium and its driver, which the tests of the incident page drive; installed where missing
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi; \
+	say="make browser: install chromium and chromedriver (Debian: apt-get install chromium chromium-driver)"; \
+	command -v apt-get >/dev/null || { echo "$$say" >&2; exit 1; }; \
+	as_root=; if [ "$$(id -u)" -ne 0 ]; then as_root="sudo -n"; fi; \
+	echo "browser: installing chromium and chromium-driver from the distribution"; \
+	$$as_root apt-get update -qq && $$as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null \
+		|| { echo "$$say" >&2; exit 1; }
+
 lint: $(VENV) ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check --output-format=concise
 	$(BIN)/ruff check --output-format=concise
@@ -55,9 +66,9 @@ lint: $(VENV) ## formatter, linter, types, import contracts
 test-fast: lint ## lint, and the quick tests that start no Java
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not kafka and not browser and not slow"
 
-test: setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker
+test: browser setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not kafka and not browser"
-	$(BIN)/python -m pytest -m "spark or kafka or browser"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "spark or kafka or browser"
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
@@ -75,8 +86,14 @@ reality: $(VENV) ## how much of what real brokers did the rules predict
 small-worlds: $(VENV) ## every schedule of small worlds: which invariant each generation can break
 	$(BIN)/python -m tests.protocol.small_worlds
 
+missed-epoch: $(VENV) ## a leader that missed an epoch, and its two remedies, in every KRaft release
+	$(BIN)/python -m tests.protocol.remedies
+
 missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict ever wrong
 	$(BIN)/python -m tests.protocol.missing_evidence
+
+mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
+	$(BIN)/python -m tests.mutated_evidence
 
 demo: setup ## a real incident through the Spark jobs into Delta tables, and the answer by SQL
 	$(BIN)/python -m replication.spark.demo

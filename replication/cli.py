@@ -1,18 +1,22 @@
 """`replication-analyzer`: everything a laptop can do without Spark or Java."""
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from replication import doctor, scenario_command
-from replication.evidence.collecting.collection import NoEvidence
+from replication import command_line, doctor, progress, scenario_command
+from replication.evidence.clients.client_logs import AckFields
+from replication.evidence.collecting.collection import NoEvidence, Told
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import Import, import_evidence
+from replication.evidence.opening import lines_of
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour, default_table, flag_table
@@ -24,6 +28,7 @@ from replication.reports.page import write_page
 
 UNUSABLE = 2
 DEFECT = 4
+INTERRUPTED = 130
 
 
 class Unusable(ValueError):
@@ -46,7 +51,7 @@ class Diagnosis:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status is that of the outward contract."""
-    arguments = _parser().parse_args(argv)
+    arguments = command_line.parse(_parser(), argv)
     try:
         status: int = arguments.run(arguments)
         return status
@@ -54,7 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"replication-analyzer {arguments.command}: {error}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
+        # Whoever read the answer has had enough; Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:
+        print("replication-analyzer: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except Exception:
         traceback.print_exc()
         print(
@@ -65,71 +75,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="replication-analyzer",
-        description="Which records each Kafka replica holds, which acknowledged records are gone, "
-        "where replicas differ, why, and what can be recovered.",
-        epilog="Exit status of diagnose: 0 nothing violated, 1 something is, 3 not decided, "
-        "2 unusable call or input, 4 a defect of the tool.",
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser, commands = command_line.parser()
     diagnose = commands.add_parser("diagnose", help="evidence folders or event dumps to an answer")
-    _evidence_arguments(diagnose)
-    diagnose.add_argument("--format", choices=("text", "json"), default="text")
-    diagnose.add_argument("--report", metavar="FILE.html", type=Path)
-    diagnose.add_argument("--strict", action="store_true", help="exit 3 on any UNKNOWN")
+    command_line.evidence_arguments(diagnose)
+    command_line.answer_arguments(diagnose)
     diagnose.set_defaults(run=_diagnose)
     importing = commands.add_parser("import", help="evidence to an event dump")
-    _evidence_arguments(importing)
-    importing.add_argument(
-        "--out",
-        required=True,
-        type=Path,
-        metavar="EVENTS",
-        help="JSON Lines, gzipped by .gz, Parquet by .parquet",
-    )
-    importing.add_argument(
-        "--generation",
-        type=int,
-        default=0,
-        help="higher wins when the same partitions are imported again",
-    )
+    command_line.evidence_arguments(importing)
+    command_line.import_arguments(importing)
     importing.set_defaults(run=_import)
     show = commands.add_parser("show", help="draw the replicas' logs at a moment")
-    _evidence_arguments(show)
-    show.add_argument("--topic-partition", required=True, metavar="t-0")
-    show.add_argument("--at", type=int, metavar="SEQUENCE")
+    command_line.evidence_arguments(show)
+    command_line.show_arguments(show)
     show.set_defaults(run=_show)
     explain = commands.add_parser("explain", help="the proof of one finding, step by step")
-    explain.add_argument("finding_id")
-    _evidence_arguments(explain)
+    explain.add_argument("finding_id", help="as `diagnose` names it; its beginning is enough")
+    command_line.evidence_arguments(explain)
     explain.set_defaults(run=_explain)
-    scenario = commands.add_parser("scenario", help="run scenario files", add_help=False)
-    scenario.add_argument("rest", nargs=argparse.REMAINDER)
-    scenario.set_defaults(run=lambda a: scenario_command.main(a.rest))
+    scenario = commands.add_parser(
+        "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
+    )
+    scenario_command.add_arguments(scenario)
+    scenario.set_defaults(run=scenario_command.run)
     versions = commands.add_parser("versions", help="the flag table by Kafka version")
-    versions.add_argument("kafka", nargs="?", metavar="VERSION")
+    versions.add_argument("kafka", nargs="?", metavar="VERSION", help="only this version's rules")
     versions.set_defaults(run=_versions)
     check = commands.add_parser("doctor", help="is everything here that the jobs need")
     check.set_defaults(run=lambda _: doctor.main())
+    completion = commands.add_parser("completion", help="completion for bash and zsh")
+    completion.set_defaults(run=lambda _: print(command_line.completion(parser)) or 0)
     return parser
-
-
-def _evidence_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
-    parser.add_argument("--kafka", metavar="VERSION", help="for evidence that does not name it")
-    parser.add_argument("--topic", metavar="NAME", help="only this topic")
-    parser.add_argument(
-        "--processes",
-        type=int,
-        metavar="N",
-        help="how many read files at once; by default as many as help, at most 4",
-    )
 
 
 def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
     imported = _imported(arguments)
-    for note in imported.collection.notes:
+    for note in imported.notes:
         print(f"note: {note}", file=sys.stderr)
     if imported.collection.event_dumps:
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
@@ -137,7 +117,10 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
         groups: Iterable[list[Event]] = [[*imported.events(), *dumped]]
     else:
         misfits = []
-        groups = (list(imported.events_of(i)) for i in range(len(imported.partitions)))
+        groups = (
+            list(imported.events_of(i))
+            for i in progress.steps(range(len(imported.partitions)), "partitions judged")
+        )
     diagnosis = _folded(imported, groups, misfits, keep_events)
     _print_late_notes(imported)
     if not diagnosis.answer["input"]["events"] - len(misfits):
@@ -166,14 +149,38 @@ def _imported(arguments: argparse.Namespace) -> Import:
             behaviour(arguments.kafka)
         except ValueError as error:
             raise Unusable(f"--kafka: {error}") from None
-    with spread_over(arguments.paths, arguments.processes) as spread:
+    told = _told(arguments)
+    paths = [*arguments.paths, *(p for p in told.brokers if not _is_below(p, arguments.paths))]
+    if not paths:
+        raise Unusable("no PATH given: which evidence?")
+    with spread_over(paths, arguments.processes) as spread:
         return import_evidence(
-            arguments.paths,
+            paths,
             kafka_version=arguments.kafka,
             topic=arguments.topic,
             generation=getattr(arguments, "generation", 0),
-            spread=spread,
+            spread=progress.spread(spread),
+            told=told,
         )
+
+
+def _is_below(path: Path, roots: list[Path]) -> bool:
+    around = {path.resolve(), *path.resolve().parents}
+    return any(root.resolve() in around for root in roots)
+
+
+def _told(arguments: argparse.Namespace) -> Told:
+    """What the user says where the files do not."""
+    try:
+        names = None if arguments.ack_fields == "none" else AckFields.of(arguments.ack_fields or "")
+    except ValueError as error:
+        raise Unusable(f"--ack-fields: {error}") from None
+    brokers: dict[Path, int] = {}
+    for number, path in arguments.broker or ():
+        if not number.isdecimal():
+            raise Unusable(f"--broker {number}: expected a broker id and a file or folder")
+        brokers[Path(path)] = int(number)
+    return Told(names, brokers)
 
 
 def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unreadable]]:
@@ -207,7 +214,10 @@ def _folded(
             kept += events
     folded.sort(key=lambda f: f.identity)
     counts = _counts(imported, rows, misfits, folded)
-    answer = assemble(_clusters(imported, folded), counts, [f.answer for f in folded])
+    answers = [f.answer for f in folded]
+    answer = assemble(
+        _clusters(imported, folded), counts, answers, imported.inventory, imported.observations
+    )
     return Diagnosis(imported, kept, folded, answer, sources)
 
 
@@ -257,12 +267,14 @@ def _diagnose(arguments: argparse.Namespace) -> int:
     diagnosis = _read(arguments, keep_events=bool(arguments.report))
     if not diagnosis.folded:
         raise Unusable(diagnosis.imported.nothing(None))
-    if arguments.report:
-        _write_report(arguments.report, diagnosis)
     if arguments.format == "json":
         print(to_json(diagnosis.answer))
     else:
         print(words.short_text(diagnosis.answer), end="")
+    sys.stdout.flush()
+    if arguments.report:
+        # Last: a place that cannot be written to does not cost the answer.
+        _write_report(arguments.report, diagnosis)
     return exit_status(diagnosis.answer, arguments.strict)
 
 
@@ -271,7 +283,9 @@ def _write_report(path: Path, diagnosis: Diagnosis) -> None:
     for event in diagnosis.events:
         by_partition.setdefault(identity_of(event), []).append(event)
     try:
-        write_page(path, diagnosis.answer, by_partition, read_lines)
+        real = diagnosis.imported.collection.unpacked.real
+        quotes = partial(read_lines, lines_of=lambda place: lines_of(real(place)))
+        write_page(path, diagnosis.answer, by_partition, quotes)
     except OSError as error:
         raise Unusable(f"--report {path}: {error.strerror}") from None
     print(f"report: {path}", file=sys.stderr)
@@ -288,7 +302,7 @@ def _import(arguments: argparse.Namespace) -> int:
         count = write_events(arguments.out, imported.events())
     except OSError as error:
         raise Unusable(f"{arguments.out}: {error.strerror}") from None
-    for note in imported.collection.notes:
+    for note in imported.notes:
         print(f"note: {note}", file=sys.stderr)
     _print_late_notes(imported)
     for place in imported.unreadable:

@@ -273,6 +273,15 @@ def check_silent_exit(version: str | None, probe: Callable[[str], str | None]) -
     return Check(name, True, f"{version}, and importing our modules does not end the process")
 
 
+def check_browser(absent: Sequence[str]) -> Check:
+    """What drives the incident page in the tests: no job needs it, its absence is no fault."""
+    name = "Chromium, for the tests"
+    if not absent:
+        return Check(name, True, "chromium and chromedriver are here")
+    found = f"no {' and no '.join(absent)}; only `make test` needs it: `make browser` installs it"
+    return Check(name, True, found)
+
+
 def _run(command: Sequence[str]) -> str | None:
     """What the command prints on both streams; None where it cannot be started or fails."""
     try:
@@ -331,6 +340,7 @@ def check() -> list[Check]:
         check_spark_home(os.environ.get("SPARK_HOME"), _pyspark_folder()),
         check_settings(root / "conf" / "spark-defaults.conf"),
         check_silent_exit(installed["great-expectations"], import_fault),
+        check_browser([n for n in ("chromium", "chromedriver") if shutil.which(n) is None]),
     ]
 
 

@@ -9,22 +9,30 @@ from pathlib import Path
 from replication.machine.scenario import run_scenario
 from replication.machine.scenario_text import ScenarioError
 
+DESCRIPTION = "Run scenario files and compare what comes out with what they say."
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 every file's outcome is as written in it, 1 some differ, 2 unusable input.
 
-    The difference goes to stdout. argv: the arguments after `scenario`.
-    """
-    parser = argparse.ArgumentParser(
-        prog="replication-analyzer scenario",
-        description="Run scenario files and compare what comes out with what they say.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments behind `scenario`."""
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="scenario file, or a folder of them (*.txt)"
     )
     parser.add_argument("--kafka", metavar="VERSION", help="instead of the version each file gives")
     parser.add_argument("--rewrite", action="store_true", help="write what came out to the file")
-    options = parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command by itself. argv: the arguments after `scenario`."""
+    parser = argparse.ArgumentParser(prog="replication-analyzer scenario", description=DESCRIPTION)
+    add_arguments(parser)
+    return run(parser.parse_args(argv))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit status: 0 every file's outcome is as written in it, 1 some differ, 2 unusable input.
+
+    The difference goes to stdout.
+    """
     return max(_run(Path(name), options.kafka, options.rewrite) for name in options.files)
 
 

@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # A shared two-core machine stalls for seconds: deadlines would fail at random, so there are none.
@@ -10,3 +11,11 @@ from hypothesis import settings
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a costly fixture run in one process, where several run: by file, and those
+    of one folder that look at the same tables together."""
+    for item in items:
+        together = item.path.parent if item.path.parent.name == "quality" else item.path
+        item.add_marker(pytest.mark.xdist_group(together.name))

@@ -187,6 +187,14 @@ def test_python_and_virtual_environment(tmp_path: Path) -> None:
     assert "replication-analyzer" in doctor.check_environment(tmp_path, "/a", "/a").remedy
 
 
+def test_a_missing_browser_is_said_and_is_no_fault() -> None:
+    assert doctor.check_browser([]).found == "chromium and chromedriver are here"
+    missing = doctor.check_browser(["chromium", "chromedriver"])
+    assert missing.ok
+    assert "no chromium and no chromedriver" in missing.found
+    assert "make browser" in missing.found
+
+
 @pytest.mark.spark
 def test_no_jar_that_pyspark_ships_already() -> None:
     """Two versions of one class make errors that depend on the order of the class path."""
@@ -208,10 +216,10 @@ def test_this_set_up_passes_and_one_without_java_does_not(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "replication", "doctor"]
     here = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (here.returncode, here.stderr) == (0, ""), here.stdout
-    assert here.stdout.count("ok  ") == 12
+    assert here.stdout.count("ok  ") == 13
     bare = subprocess.run(
         command, capture_output=True, text=True, check=False, env={"PATH": str(tmp_path)}
     )
     assert bare.returncode == 2
     assert "MISSING  Java: no java in JAVA_HOME or PATH" in bare.stdout
-    assert "1 of 12 missing" in bare.stdout
+    assert "1 of 13 missing" in bare.stdout

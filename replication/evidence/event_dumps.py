@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from replication.evidence.opening import READ_ERRORS, open_unpacked
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
@@ -48,14 +49,13 @@ def read_events(path: Path) -> Iterator[Event | Unreadable]:
         if head == PARQUET_MAGIC:
             yield from _read_parquet(path)
         else:
-            yield from _read_lines(path, head[:2] == b"\x1f\x8b")
-    except (OSError, EOFError, pa.ArrowException) as error:
+            yield from _read_lines(path)
+    except (*READ_ERRORS, pa.ArrowException) as error:
         yield Unreadable(str(path), "file", f"cannot be read: {error}")
 
 
-def _read_lines(path: Path, packed: bool) -> Iterator[Event | Unreadable]:
-    opener = gzip.open if packed else open
-    with opener(path, "rb") as stream:
+def _read_lines(path: Path) -> Iterator[Event | Unreadable]:
+    with open_unpacked(path) as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
                 continue
@@ -122,9 +122,8 @@ def is_event_dump(path: Path) -> bool:
             head = stream.read(4)
         if head == PARQUET_MAGIC:
             return "format_version" in pq.read_schema(path).names
-        opener = gzip.open if head[:2] == b"\x1f\x8b" else open
-        with opener(path, "rb") as stream:
+        with open_unpacked(path) as stream:
             row = json.loads(stream.readline(1 << 20))
-    except (OSError, EOFError, ValueError, RecursionError, pa.ArrowException):
+    except (*READ_ERRORS, ValueError, RecursionError, pa.ArrowException):
         return False
     return isinstance(row, dict) and "format_version" in row and "kind" in row

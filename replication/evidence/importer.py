@@ -2,10 +2,15 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from replication.evidence.collecting.collection import Collection, Spread, collect
+from replication.evidence.collecting.attribution import collect
+from replication.evidence.collecting.collection import NOTHING_TOLD, Collection, Spread, Told
+from replication.evidence.collecting.inventory import inventory
+from replication.evidence.collecting.observations import observations
 from replication.evidence.joining.joiner import ClusterFacts, Joiner
 from replication.evidence.joining.partition_events import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
@@ -35,7 +40,24 @@ class Import:
             if index not in self.seen:
                 self.seen[index] = finished(partition).contents.unreadable
             found.update(dict.fromkeys(self.seen[index]))
-        return sorted(found, key=lambda u: (u.path, u.where, u.reason))
+        shown = self.collection.unpacked.shown
+        named = {replace(u, path=shown(u.path), reason=shown(u.reason)) for u in found}
+        return sorted(named, key=lambda u: (u.path, u.where, u.reason))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was decided about the evidence as a whole, for the user."""
+        return [self.collection.unpacked.shown(note) for note in self.collection.notes]
+
+    @property
+    def inventory(self) -> dict[str, Any]:
+        """What was recognised and what was left aside, as the answer has it."""
+        return inventory(self.collection)
+
+    @property
+    def observations(self) -> list[dict[str, Any]]:
+        """What single lines tell of losses, as the answer has it."""
+        return observations(self.collection)
 
     def nothing(self, topic: str | None) -> str | None:
         """Why no partition came out, None where one did. topic: the only one asked for."""
@@ -46,8 +68,9 @@ class Import:
         if self.collection.event_dumps:
             return "event dumps hold events already: diagnose, stream.py and replay.py read them"
         return (
-            "no topic partition found in this evidence (only __cluster_metadata, or logs that "
-            "name none)"
+            "no topic partition found in this evidence: it is Kafka's, but names none (only "
+            "__cluster_metadata, or logs without a line about one). Hand over server.log and "
+            "state-change.log of all brokers, whole, and their log directories"
         )
 
     def events(self) -> Iterator[ev.Event]:
@@ -60,7 +83,7 @@ class Import:
         partition = finished(self.partitions[index])
         self.seen[index] = partition.contents.unreadable
         yield from identified(partition, self.trace_id, self.generation)
-        self.late_notes[index] = partition.notes
+        self.late_notes[index] = [partition.shown(note) for note in partition.notes]
 
 
 def import_evidence(
@@ -71,13 +94,14 @@ def import_evidence(
     generation: int = 0,
     spread: Spread = map,
     facts_folder: Path | None = None,
+    told: Told = NOTHING_TOLD,
 ) -> Import:
     """Reads the evidence at or below paths and joins it.
 
     Raises collection.NoEvidence when there is none. kafka_version: for evidence that does not name
-    it. topic: only this one. spread, facts_folder: as `collect` takes them.
+    it. topic: only this one. spread, facts_folder, told: as `collect` takes them.
     """
-    collection = collect(paths, spread, facts_folder)
+    collection = collect(paths, spread, facts_folder, told)
     clusters: list[ClusterFacts] = []
     partitions: list[PartitionEvidence] = []
     ids = sorted(
@@ -107,13 +131,14 @@ def _clusters_of_nameless(collection: Collection, ids: list[str]) -> dict[str, s
     if len(ids) == 1:
         return {ids[0]: paths}
     places: dict[str, list[tuple[str, ...]]] = {}
+    shown = collection.unpacked.place
     for d in collection.directories:
-        places.setdefault(d.cluster_id, []).append(d.directory.path.parts)
+        places.setdefault(d.cluster_id, []).append(shown(d.directory.path).parts)
     for log in collection.logs:
-        places.setdefault(log.cluster_id, []).append(Path(log.path).parts)
+        places.setdefault(log.cluster_id, []).append(shown(Path(log.path)).parts)
     result: dict[str, set[str]] = {}
     for path in sorted(paths):
-        parts = Path(path).parts
+        parts = shown(Path(path)).parts
         near = {i: max(_shared(parts, p) for p in found) for i, found in places.items()}
         best = [i for i, depth in near.items() if depth == max(near.values())]
         if len(best) == 1:
@@ -164,5 +189,16 @@ def _trace_id(collection: Collection) -> str:
         (d.broker, d.cluster_id, s.fingerprint) for d in collection.dumps for s in d.segments
     ):
         digest.update(repr(dump).encode())
-    digest.update(repr((len(collection.acknowledgements), len(collection.consumptions))).encode())
+    said: Iterable[Any] = chain(
+        collection.acknowledgements,
+        collection.consumptions,
+        collection.descriptions,
+        collection.log_dirs,
+        collection.quorum,
+    )
+    for each in said:
+        digest.update(repr(replace(each, path="")).encode())
+    for cluster_id, history in sorted(collection.histories.items()):
+        known = (cluster_id, history.first_offset, history.end_offset, history.epoch_starts)
+        digest.update(repr(known).encode())
     return "import-" + digest.hexdigest()[:16]

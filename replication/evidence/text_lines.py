@@ -1,14 +1,13 @@
-"""Lines of a text file, plain or gzipped, with what cannot be read in its place."""
+"""Lines of a text file, packed or not, with what cannot be read in its place."""
 
 import gzip
-import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from replication.evidence.opening import DAMAGED, open_unpacked
 from replication.evidence.unreadable import Unreadable
 
-GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 1 << 20
 _UNIX_START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -21,10 +20,7 @@ def text_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, s
     """
     number = 0
     try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == GZIP_MAGIC
-            raw.seek(0)
-            file = gzip.GzipFile(fileobj=raw) if zipped else raw
+        with open_unpacked(path) as file:
             while line := file.readline(longest):
                 number += 1
                 if len(line) == longest and not line.endswith(b"\n"):
@@ -37,7 +33,7 @@ def text_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, s
                     yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
                 except UnicodeDecodeError:
                     yield number, Unreadable(str(path), f"line {number}", "this line is no UTF-8")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (*DAMAGED, gzip.BadGzipFile) as error:
         reason = f"the compressed file breaks off: {error}"
         yield number + 1, Unreadable(str(path), f"line {number + 1}", reason)
     except OSError as error:

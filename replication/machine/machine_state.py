@@ -35,7 +35,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A fetch response on its way, with what its request said."""
+    """A fetch response on its way, with what its request said. outdated: as in Request."""
 
     leader: int
     fetch_offset: int
@@ -45,15 +45,20 @@ class Response:
     spans: tuple[Span, ...] = ()
     high_watermark: int = 0
     log_start_offset: int = 0
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A fetch on its way. life: the broker epoch of the follower that sent it."""
+    """A fetch on its way. life: the broker epoch of the follower that sent it.
+
+    outdated: since then the follower was put before a truncation, which throws the answer away.
+    """
 
     leader: int
     fetch: FollowerFetch
     life: int
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

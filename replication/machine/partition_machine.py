@@ -28,7 +28,7 @@ from replication.machine.producer_state import (
     transactions_of,
 )
 from replication.machine.replica_machine import (
-    advance_high_watermark,
+    after_isr_commit,
     arrive,
     ask,
     cached_epochs,
@@ -70,14 +70,19 @@ from replication.protocol.rules.election_zookeeper import (
     isr_without_dead_broker,
 )
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
-from replication.protocol.rules.isr_commit import IsrProposal, isr_commit, keeps_pending
+from replication.protocol.rules.isr_commit import (
+    IsrProposal,
+    isr_commit,
+    keeps_pending,
+    request_version,
+)
 from replication.protocol.rules.isr_shrink import Progress, isr_shrink
 from replication.protocol.rules.last_caught_up import FetchMemory
 from replication.protocol.rules.last_stable_offset import last_stable_offset
 from replication.protocol.rules.preferred_leader_imbalance import preferred_leader_imbalance
 from replication.protocol.rules.produce_admission import effective_min_insync_replicas
 from replication.protocol.rules.producer_sequence import producer_sequence
-from replication.protocol.rules.reassignment import reassignment
+from replication.protocol.rules.reassignment import Assignment, reassignment
 from replication.protocol.rules.topic_identity import topic_identity
 
 COVERED = ("controller_history", "broker_log", "acknowledgements", "consumptions", "payloads")
@@ -491,6 +496,11 @@ class PartitionMachine:
         """A broker starts, registers, and learns the registration (unless deliver is False)."""
         world = self.world
         broker = world.broker(replica)
+        if broker.running:
+            raise Impossible(f"{world.name(replica)} runs already")
+        if world.behaviour.controller == "kraft" and replica in world.controller.active:
+            # A new life is not registered before the session of the last one has run out.
+            self.fence(replica)
         last = broker.broker_epoch
         start(world, broker)
         unclean = broker_registration(last, last if broker.clean else None)
@@ -509,6 +519,10 @@ class PartitionMachine:
     def isolate(self, replica: int, isolated: bool = True) -> None:
         """Cuts a broker off from the others and the controller, or joins it again."""
         self.world.broker(replica).isolated = isolated
+
+    def upgrade_controller(self, behaviour: Behaviour) -> None:
+        """The controller gets another release, or the cluster another metadata version."""
+        self.world.behaviour = behaviour
 
     def upgrade(self, replica: int, behaviour: Behaviour) -> None:
         """A stopped broker gets another release."""
@@ -551,7 +565,11 @@ class PartitionMachine:
         members = [r for r in c.isr if r in c.active] if isr is None else list(isr)
         chosen = tuple(r for r in world.assigned_replicas if r in {*members, leader})
         c.active.add(leader)
-        self._register(Election(leader, chosen, kind), new_epoch, deliver)
+        recovers = kind == "unclean" and world.behaviour.has("unclean_leader_is_recovering")
+        self._remember_eligible(frozenset(c.isr), frozenset(chosen), new_leader=leader)
+        if kind == "unclean":
+            c.eligible = frozenset()
+        self._register(Election(leader, chosen, kind, recovers), new_epoch, deliver)
 
     def elect_by_rule(self, cause: str = "offline") -> None:
         """The controller elects by its own rule. cause: offline, preferred or unclean."""
@@ -684,22 +702,48 @@ class PartitionMachine:
         self.world.reassigned_to = tuple(target)
         self._go_on_reassigning(deliver)
 
-    def _go_on_reassigning(self, deliver: Iterable[int] | None = None) -> None:
-        """Old and new replicas together, until all new ones are in the ISR."""
+    def _go_on_reassigning(
+        self, deliver: Iterable[int] | None = None, isr: frozenset[int] | None = None
+    ) -> bool:
+        """Old and new replicas together, until the reassignment is complete.
+
+        isr: as it is to be, by default as it is. Returns whether anything was registered.
+        """
         world, c = self.world, self.world.controller
-        if world.reassigned_to is None or c.leader is None:
-            return
+        kraft = world.behaviour.controller == "kraft"
+        if world.reassigned_to is None or (c.leader is None and not kraft):
+            return False
+        members = frozenset(c.isr) if isr is None else isr
         then = reassignment(
-            world.assigned_replicas, world.reassigned_to, frozenset(c.isr), c.leader
+            world.assigned_replicas, world.reassigned_to, members, c.leader, world.behaviour
         )
-        if not then.complete:
-            if then.replicas != world.assigned_replicas:
-                world.assigned_replicas = then.replicas
-                self._register(Election(c.leader, c.isr, None), c.leader_epoch, deliver)
-            return
-        isr = tuple(r for r in then.replicas if r in c.isr)
-        election: Election | None = Election(c.leader, isr, "same_leader")
-        if then.needs_election:
+        if not then.complete and then.replicas == world.assigned_replicas:
+            return False
+        left = frozenset(world.assigned_replicas) - frozenset(then.replicas)
+        if then.complete:
+            world.reassigned_to = None
+        if kraft:
+            before, world.assigned_replicas = world.assigned_replicas, then.replicas
+            members -= left
+            self._kraft_change(
+                members, self._eligible(members), "online", deliver=deliver, replicas_before=before
+            )
+        elif then.complete:
+            self._complete_with_zookeeper(then, left, deliver)
+        else:
+            world.assigned_replicas = then.replicas
+            self._register(Election(c.leader, c.isr, "same_leader"), c.leader_epoch + 1, deliver)
+        for replica in sorted(left):
+            stop_replica(world, world.broker(replica))
+        return True
+
+    def _complete_with_zookeeper(
+        self, then: Assignment, left: frozenset[int], deliver: Iterable[int] | None
+    ) -> None:
+        """The leader epoch rises for the new replicas, and again for each that leaves the ISR."""
+        world, c = self.world, self.world.controller
+        election: Election | None = Election(c.leader, c.isr, "same_leader")
+        if then.needs_election or c.leader not in c.active:
             election = election_zookeeper(
                 "reassignment",
                 world.assigned_replicas,
@@ -709,14 +753,16 @@ class PartitionMachine:
                 leader=c.leader,
                 target_replicas=then.replicas,
             )
-        if election is None:
-            return
-        removed = set(world.assigned_replicas) - set(then.replicas)
-        world.reassigned_to, world.assigned_replicas = None, then.replicas
-        raised = c.leader_epoch + int(bool(removed) or election.leader != c.leader)
-        self._register(election, raised, deliver)
-        for replica in sorted(removed):
-            stop_replica(world, world.broker(replica))
+        leaving = sorted(left & frozenset(c.isr))
+        if not leaving:
+            world.assigned_replicas = then.replicas
+        if election is not None:
+            chosen = Election(election.leader, c.isr, election.kind)
+            self._register(chosen, c.leader_epoch + 1, deliver)
+        world.assigned_replicas = then.replicas
+        for replica in leaving:
+            isr = tuple(r for r in c.isr if r != replica)
+            self._register(Election(c.leader, isr, "same_leader"), c.leader_epoch + 1, deliver)
 
     def unfence(self, replica: int) -> None:
         """The controller counts a broker as alive; a partition without a leader gets one."""
@@ -804,9 +850,6 @@ class PartitionMachine:
             raise Impossible("no ISR change is in flight")
         for leader in leaders:
             self._decide(leader, error)
-        for leader in leaders:
-            if leader.role == "leader":
-                advance_high_watermark(world, leader)
 
     def _decide(self, leader: Broker, error: str | None) -> None:
         world = self.world
@@ -814,7 +857,7 @@ class PartitionMachine:
         if proposed is None:
             return
         answer = error or isr_commit(
-            proposal_of(leader, proposed), registered(world, leader), leader.behaviour
+            proposal_of(leader, proposed), registered(world, leader), world.behaviour
         )
         if answer is not None:
             world.note(f"the controller refuses the ISR of {world.name(leader.replica)}: {answer}")
@@ -822,6 +865,8 @@ class PartitionMachine:
                 leader.proposed = None
             return
         self._commit_isr(leader, proposed)
+        if leader.role == "leader":
+            after_isr_commit(world, leader)
 
     def ask_for_isr(
         self,
@@ -845,14 +890,16 @@ class PartitionMachine:
             (broker.partition_epoch or 0) if partition_epoch is None else partition_epoch,
             frozenset(isr),
             recovering,
+            request_version(broker.behaviour),
         )
-        answer = isr_commit(proposal, registered(world, broker), world.behaviour)
+        decides = world.behaviour if broker.behaviour.has("maximal_isr") else broker.behaviour
+        answer = isr_commit(proposal, registered(world, broker), decides)
         if answer is not None:
             world.note(f"the controller refuses the ISR of {world.name(replica)}: {answer}")
             return
         self._commit_isr(broker, proposal.isr, recovering)
         if broker.role == "leader":
-            advance_high_watermark(world, broker)
+            after_isr_commit(world, broker)
 
     def _commit_isr(
         self, leader: Broker, proposed: frozenset[int], recovering: bool = False
@@ -860,15 +907,20 @@ class PartitionMachine:
         world, c = self.world, self.world.controller
         shrank = not proposed >= leader.isr
         if world.behaviour.controller == "kraft":
+            if self._go_on_reassigning(isr=proposed):
+                c.recovering = recovering
+                return
             self._remember_eligible(frozenset(c.isr), proposed)
             if raises_leader_epoch(
                 leader_changed=False, isr_shrank=shrank, behaviour=world.behaviour
             ):
                 isr = tuple(r for r in world.assigned_replicas if r in proposed)
+                c.recovering = recovering
                 self._register(Election(c.leader, isr, "same_leader"), c.leader_epoch + 1, None)
                 return
         record_isr(world, leader, proposed, recovering=recovering)
-        self._go_on_reassigning()
+        if world.behaviour.controller != "kraft":
+            self._go_on_reassigning()
 
     def _settle(self) -> None:
         """Unless told to wait, the controller answers ISR proposals as they come."""
@@ -881,7 +933,6 @@ class PartitionMachine:
             if leader.replica != world.controller.leader:
                 continue
             self._decide(leader, None)
-            advance_high_watermark(world, leader)
 
     def _min_insync(self) -> int:
         world = self.world
@@ -939,8 +990,13 @@ class PartitionMachine:
         cause: str,
         *,
         unclean: frozenset[int] = frozenset(),
+        deliver: Iterable[int] | None = None,
+        replicas_before: tuple[int, ...] = (),
     ) -> None:
-        """One registration change in KRaft: elects, remembers the ELR, raises what must rise."""
+        """One registration change in KRaft: elects, remembers the ELR, raises what must rise.
+
+        replicas_before: the replica set, where this change alters it.
+        """
         world, c = self.world, self.world.controller
         election = election_kraft(
             cause,
@@ -952,36 +1008,40 @@ class PartitionMachine:
             eligible=eligible,
             last_known_leader=c.last_known_leader,
         )
-        old = frozenset(c.isr)
-        new = frozenset(election.isr)
+        old, new = frozenset(c.isr), frozenset(election.isr)
         changed = election.kind is not None or election.leader != c.leader
         unclean_election = election.kind in ("unclean", "last_known_leader")
         raised = raises_leader_epoch(
             leader_changed=changed,
             isr_shrank=not new >= old,
             behaviour=world.behaviour,
+            replica_removed=not set(replicas_before) <= set(world.assigned_replicas),
             unclean=unclean_election,
         )
         before = (c.isr, c.eligible, c.last_known_leader)
         self._remember_eligible(old, new, new_leader=election.leader, unclean=unclean)
         if unclean_election:
             c.eligible, c.last_known_leader = frozenset(), None
-        if not raised and before == (election.isr, c.eligible, c.last_known_leader):
+        same_replicas = replicas_before in ((), world.assigned_replicas)
+        after = (election.isr, c.eligible, c.last_known_leader)
+        if not raised and same_replicas and before == after:
             return
         if not changed and raised:
             kind: str | None = "same_leader"
         else:
             kind = election.kind if raised else None
         final = Election(election.leader, election.isr, kind, election.recovering)
-        self._register(final, c.leader_epoch + int(raised), None)
+        self._register(final, c.leader_epoch + int(raised), deliver)
 
     def _register(
         self, election: Election, leader_epoch: int, deliver: Iterable[int] | None
     ) -> None:
         world, c = self.world, self.world.controller
         changed = election.leader != c.leader
-        c.leader, c.isr, c.leader_epoch = election.leader, election.isr, leader_epoch
-        c.recovering = election.recovering
+        order = world.assigned_replicas
+        isr = sorted(election.isr, key=lambda r: order.index(r) if r in order else len(order))
+        c.leader, c.isr, c.leader_epoch = election.leader, tuple(isr), leader_epoch
+        c.recovering = c.recovering or election.recovering
         c.partition_epoch += 1
         world.emit(leadership_fact(world, election.kind))
         remember_registration(world)

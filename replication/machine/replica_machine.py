@@ -33,6 +33,7 @@ from replication.protocol.rules.fetch_admission import (
     FetchTarget,
     FollowerFetch,
     fetch_admission,
+    leader_epoch_error,
 )
 from replication.protocol.rules.fetch_response_high_watermark import (
     answers_at_once,
@@ -43,7 +44,14 @@ from replication.protocol.rules.high_watermark_of_leader import (
     RemoteReplica,
     high_watermark_of_leader,
 )
-from replication.protocol.rules.isr_commit import IsrProposal, Registered, isr_commit, maximal_isr
+from replication.protocol.rules.isr_commit import (
+    IsrProposal,
+    Registered,
+    commit_raises_high_watermark,
+    isr_commit,
+    maximal_isr,
+    request_version,
+)
 from replication.protocol.rules.isr_expand import isr_expand
 from replication.protocol.rules.last_caught_up import FetchMemory, is_caught_up, last_caught_up
 from replication.protocol.rules.log_start import log_start, log_start_of_follower
@@ -172,7 +180,7 @@ def answer_producers(world: World, leader: Broker) -> None:
     waiting = []
     for pending in leader.pending:
         end = pending.span.end_offset
-        known = [f.log_end_offset for f in leader.followers.values()]
+        known = [f.log_end_offset for r, f in leader.followers.items() if r in leader.isr]
         answer = acknowledge(
             pending.acks,
             end,
@@ -259,7 +267,7 @@ def arrive(world: World, follower: Broker) -> Response | None:
         return None
     response = _admit(world, request, follower, None, False)
     same_life = follower.running and follower.broker_epoch == request.life
-    return response if same_life else None
+    return replace(response, outdated=request.outdated) if same_life else None
 
 
 def _admit(
@@ -375,13 +383,19 @@ def propose_isr(world: World, leader: Broker, isr: frozenset[int]) -> None:
     error = isr_commit(proposal_of(leader, isr), registered(world, leader), leader.behaviour)
     if error is None:
         record_isr(world, leader, isr)
+        after_isr_commit(world, leader)
+
+
+def after_isr_commit(world: World, leader: Broker) -> None:
+    """A leader learns that its ISR change is committed."""
+    if commit_raises_high_watermark(leader.behaviour):
         advance_high_watermark(world, leader)
 
 
 def proposal_of(leader: Broker, isr: frozenset[int]) -> IsrProposal:
     """A leader's proposal as the controller receives it."""
     epochs = (leader.leader_epoch or 0, leader.partition_epoch or 0)
-    return IsrProposal(leader.replica, *epochs, isr)
+    return IsrProposal(leader.replica, *epochs, isr, version=request_version(leader.behaviour))
 
 
 def registered(world: World, leader: Broker) -> Registered:
@@ -391,7 +405,7 @@ def registered(world: World, leader: Broker) -> Registered:
     registered anew since may have lost what it had then.
     """
     c = world.controller
-    earlier = {
+    restarted = {
         r
         for r, f in leader.followers.items()
         if f.broker_epoch not in (None, world.broker(r).broker_epoch)
@@ -402,7 +416,8 @@ def registered(world: World, leader: Broker) -> Registered:
         c.partition_epoch,
         frozenset(world.assigned_replicas),
         c.recovering,
-        frozenset(world.assigned_replicas) - frozenset(c.active) | earlier,
+        frozenset(world.assigned_replicas) - frozenset(c.active),
+        frozenset(restarted),
     )
 
 
@@ -445,16 +460,22 @@ def leadership_fact(world: World, kind: str | None) -> ev.LeadershipRecorded:
 
 
 def receive(world: World, follower: Broker, response: Response) -> None:
-    """A follower takes a fetch response: dropped when it answers a question of another state."""
+    """A follower takes a fetch response: dropped when it answers a question of another state.
+
+    It compares where it stands, and from KAFKA-18991 also the leader epoch that it asked in. A
+    follower that was put before a truncation since has another state; one that truncates on fetch
+    has not.
+    """
     name = world.name(follower.replica)
-    same_epoch = response.request_leader_epoch in (None, follower.leader_epoch)
+    late = response.request_leader_epoch not in (None, follower.leader_epoch)
     if (
         follower.role != "follower"
         or not follower.running
         or follower.leader != response.leader
         or follower.truncating
+        or response.outdated
         or follower.log.log_end_offset != response.fetch_offset
-        or not same_epoch
+        or (late and follower.behaviour.has("late_fetch_response_dropped"))
     ):
         world.note(f"{name} drops a late response")
         return
@@ -470,7 +491,7 @@ def receive(world: World, follower: Broker, response: Response) -> None:
     )
     if response.error:
         world.emit(answered)
-        _receive_error(world, follower, response.error)
+        _receive_error(world, follower, response.error, late=late)
     elif response.diverging:
         world.emit(answered)
         _receive_divergence(world, follower, response, response.diverging)
@@ -478,9 +499,9 @@ def receive(world: World, follower: Broker, response: Response) -> None:
         _receive_records(world, follower, response, answered)
 
 
-def _receive_error(world: World, follower: Broker, error: str) -> None:
+def _receive_error(world: World, follower: Broker, error: str, *, late: bool) -> None:
     if error == "FENCED_LEADER_EPOCH":
-        follower.fetching = False
+        follower.fetching = follower.fetching and late
     elif error == "OFFSET_OUT_OF_RANGE":
         _out_of_range(world, follower)
 
@@ -544,6 +565,10 @@ def _out_of_range(world: World, follower: Broker) -> None:
     leader = _leader_to_ask(world, follower)
     if leader is None:
         return
+    error = _refusal(follower, leader)
+    if error:
+        world.note(f"{world.name(leader.replica)} does not tell {name} where it ends: {error}")
+        return
     reset = out_of_range_reset(
         follower.log.log_end_offset,
         leader.log.log_start_offset,
@@ -589,15 +614,7 @@ def _next_cut(world: World, follower: Broker) -> Cut | None:
     leader = _leader_to_ask(world, follower)
     if leader is None:
         return None
-    if follower.behaviour.has("fetch_carries_leader_epoch") and leader.behaviour.has(
-        "fetch_carries_leader_epoch"
-    ):
-        known = -1 if leader.leader_epoch is None else leader.leader_epoch
-        if (follower.leader_epoch or 0) < known:
-            follower.fetching = False
-        if (follower.leader_epoch or 0) != known:
-            return None
-    if leader.role != "leader":
+    if _refusal(follower, leader):
         return None
     answer = end_offset_for_epoch(
         leader.epoch_entries, latest, leader.log.log_end_offset, leader.behaviour
@@ -611,6 +628,20 @@ def _next_cut(world: World, follower: Broker) -> Cut | None:
     return truncate_by_common_epoch(
         answer, follower.epoch_entries, end, follower.high_watermark, follower.behaviour
     )
+
+
+def _refusal(follower: Broker, leader: Broker) -> str | None:
+    """The error that the asked broker answers to ListOffsets or OffsetsForLeaderEpoch, if any."""
+    speaks = follower.behaviour.has("fetch_carries_leader_epoch")
+    error = leader_epoch_error(
+        (follower.leader_epoch or 0) if speaks else None,
+        -1 if leader.leader_epoch is None else leader.leader_epoch,
+        leader.behaviour,
+        leads=leader.role == "leader",
+    )
+    if error == "FENCED_LEADER_EPOCH":
+        follower.fetching = False
+    return error
 
 
 def apply_cut(world: World, broker: Broker, cut: Cut) -> None:
@@ -668,12 +699,16 @@ def lead(world: World, broker: Broker, c: Controller) -> None:
         advance_high_watermark(world, broker)
         return
     taken = leadership_taken(
-        c.leader_epoch, broker.log.log_end_offset, broker.epoch_entries, led, broker.behaviour
+        c.leader_epoch,
+        broker.log.log_end_offset,
+        broker.epoch_entries,
+        broker.leader_epoch if led else None,
+        broker.behaviour,
     )
     broker.role = "leader"
     broker.leader, broker.leader_epoch = broker.replica, c.leader_epoch
     broker.partition_epoch = c.partition_epoch
-    broker.truncated_for, broker.truncating, broker.in_flight = None, False, None
+    broker.truncated_for, broker.truncating = None, False
     broker.epoch_entries = taken.epoch_entries
     broker.leader_epoch_start_offset = taken.leader_epoch_start_offset
     broker.isr, broker.proposed = frozenset(c.isr), None
@@ -737,6 +772,17 @@ def follow(world: World, broker: Broker, c: Controller) -> None:
     if due:
         latest = latest_epoch(broker.epoch_entries)
         broker.truncating = truncates_before_fetching(latest, broker.behaviour)
+        if broker.truncating and broker.behaviour.has("leader_epoch_in_record_batches"):
+            _outdate_fetches(world, broker)
+
+
+def _outdate_fetches(world: World, follower: Broker) -> None:
+    """A truncation phase is due: what was asked before it will be dropped."""
+    if follower.in_flight is not None:
+        follower.in_flight = replace(follower.in_flight, outdated=True)
+    request = world.requests.get(follower.replica)
+    if request is not None:
+        world.requests[follower.replica] = replace(request, outdated=True)
 
 
 def stop(

@@ -23,7 +23,7 @@ from replication.machine.scenario_text import (
     render,
 )
 from replication.protocol.ground.picture import PictureError, Row, draw, read_row
-from replication.protocol.ground.versions import Behaviour, behaviour
+from replication.protocol.ground.versions import Behaviour, behaviour, controllers_of, with_remedy
 
 CRASHES = {
     "clean": "clean",
@@ -72,26 +72,55 @@ class Story:
         self, given: Command, version: Word | None, override: Command | None
     ) -> Behaviour:
         source = override or given
-        kafka = source.settings.get("kafka") or version
-        if kafka is None:
-            raise source.error(f"{source.name} needs kafka=VERSION")
         if override is None and version is not None:
-            kafka = version
-        elr = source.switch("elr")
+            given.settings["kafka"] = version
         controller = given.text("controller")
+        if override is not None and controller is not None:
+            kept = self._release(source, None)
+            modes = controllers_of(kept.kafka_version)
+            controller = controller if controller in modes else None
+        return self._release(source, controller)
+
+    def _release(self, command: Command, controller: str | None) -> Behaviour:
+        """The behaviour that a command's kafka=, inter_broker=, elr= and with= name."""
+        kafka = command.settings.get("kafka")
+        if kafka is None:
+            raise command.error(f"{command.name} needs kafka=VERSION")
+        at = kafka
         try:
-            if controller == "zookeeper" and override is not None:
-                return behaviour(
-                    kafka.text, source.text("inter_broker"), eligible_leader_replicas=elr
-                )
-            return behaviour(
+            found = behaviour(
                 kafka.text,
-                source.text("inter_broker"),
+                command.text("inter_broker"),
                 controller=controller,
-                eligible_leader_replicas=elr,
+                eligible_leader_replicas=command.switch("elr"),
             )
+            remedy = command.settings.get("with")
+            if remedy is not None:
+                at = remedy
+                found = with_remedy(found, remedy.text)
         except ValueError as error:
-            raise source.error(str(error), kafka) from error
+            raise command.error(str(error), at) from error
+        return found
+
+    def upgraded(self, command: Command) -> None:
+        """A broker, or the controller, gets what the command names.
+
+        What a broker speaks is the cluster's inter-broker version unless said; the controller keeps
+        whether replicas are eligible.
+        """
+        world, name = self.world, command.arguments[0].text
+        controller = name == "controller" and name not in self.numbers
+        now = world.behaviour
+        if not controller and "elr" in command.settings:
+            word = command.settings["elr"]
+            raise command.error("elr is the controller's: upgrade controller", word)
+        if "inter_broker" not in command.settings and now.inter_broker_version is not None:
+            command.settings["inter_broker"] = Word(now.inter_broker_version, 1)
+        found = self._release(command, now.controller)
+        if controller:
+            self.machine.upgrade_controller(found)
+        else:
+            self.machine.upgrade(self.replica(command.arguments[0], command), found)
 
     def _build(self) -> PartitionMachine:
         given = self.given
@@ -135,7 +164,9 @@ class Story:
         for item in word.text.split(","):
             name, _, version = item.partition(":")
             try:
-                result[self.replica(Word(name, word.column), given)] = behaviour(version)
+                result[self.replica(Word(name, word.column), given)] = behaviour(
+                    version, self.default.inter_broker_version, controller=self.default.controller
+                )
             except ValueError as error:
                 if isinstance(error, ScenarioError):
                     raise
@@ -206,6 +237,9 @@ class Story:
         if name in ("recreate", "depose"):
             getattr(machine, name)()
             return []
+        if name == "upgrade":
+            self.upgraded(command)
+            return []
         broker = self.replica(command.arguments[0], command)
         if name in ("produce", "end"):
             self._producer_command(command, broker)
@@ -213,8 +247,6 @@ class Story:
             self._data_command(command, broker)
         elif name in ("stop", "crash", "restart", "start"):
             self._process_command(command, broker)
-        elif name == "upgrade":
-            machine.upgrade(broker, behaviour(command.settings["kafka"].text))
         elif name == "deliver":
             machine.deliver([broker], command.number("late") or 0)
         elif name == "propose":

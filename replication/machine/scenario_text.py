@@ -10,6 +10,8 @@ in the controller's place, `deliver late=N` tells a broker the registration as i
 `propose` sends the controller an AlterPartition (with ZooKeeper: writes the ISR) as it is written,
 `fetch request=delayed` is on its way until `arrive`, `latest` asks a leader for ListOffsets,
 `compact` takes away what a replica's log cleaner removed (in a topic given with cleanup=compact),
+`upgrade controller` gives the controller another release or the cluster another inter-broker
+version, `with=` tries a remedy that no release holds (replication/protocol/ground/versions.py),
 `recreate` deletes the topic and creates it again, with another topic id and empty logs.
 """
 
@@ -38,12 +40,12 @@ class Form:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-_PLACE = {"kafka": "version", "inter_broker": "version", "elr": "switch"}
+_PLACE = {"kafka": "version", "inter_broker": "version", "elr": "switch", "with": "word"}
 COMMANDS: dict[str, Form] = {
     "given": Form(
         "given isr=A,B kafka=VERSION [min_insync_replicas=N] [unclean=yes|no] [inter_broker=V] "
         "[controller=zookeeper|kraft] [elr=on|off] [isr_changes=wait] [versions=A:V,B:V] "
-        "[assigned=A,B] [cleanup=compact|delete]",
+        "[assigned=A,B] [cleanup=compact|delete] [with=REMEDY]",
         0,
         0,
         {
@@ -113,7 +115,13 @@ COMMANDS: dict[str, Form] = {
     "checkpoint": Form("checkpoint BROKER", 1, 1),
     "isolate": Form("isolate BROKER", 1, 1),
     "rejoin": Form("rejoin BROKER", 1, 1),
-    "upgrade": Form("upgrade BROKER kafka=VERSION", 1, 1, _PLACE),
+    "upgrade": Form(
+        "upgrade BROKER kafka=VERSION [inter_broker=V], "
+        "or upgrade controller kafka=VERSION [inter_broker=V] [elr=on|off]",
+        1,
+        1,
+        _PLACE,
+    ),
     "tick": Form("tick ms=N", 0, 0, {"ms": "number"}),
     "elect": Form(
         "elect BROKER [epoch=N] [isr=A,B] [deliver=A,B], or elect [cause=preferred|unclean]",
@@ -145,8 +153,12 @@ COMMANDS: dict[str, Form] = {
     "caches": Form("caches", 0, 0),
     "check": Form("check [all | INVARIANT]", 0, 1),
     "mark": Form("mark", 0, 0),
-    "rewind": Form("rewind kafka=VERSION [inter_broker=VERSION]", 0, 0, _PLACE),
-    "replay": Form("replay kafka=VERSION [inter_broker=VERSION]", 0, 0, _PLACE),
+    "rewind": Form(
+        "rewind kafka=VERSION [inter_broker=VERSION] [elr=on|off] [with=REMEDY]", 0, 0, _PLACE
+    ),
+    "replay": Form(
+        "replay kafka=VERSION [inter_broker=VERSION] [elr=on|off] [with=REMEDY]", 0, 0, _PLACE
+    ),
 }
 
 

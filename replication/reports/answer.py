@@ -11,19 +11,27 @@ DECIDING = ("committed_records_survive", "log_matching")
 
 
 def assemble(
-    clusters: list[dict[str, Any]], counts: dict[str, Any], answers: Iterable[PartitionAnswer]
+    clusters: list[dict[str, Any]],
+    counts: dict[str, Any],
+    answers: Iterable[PartitionAnswer],
+    inventory: dict[str, Any] | None = None,
+    observations: Iterable[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """clusters and counts as the contract's `clusters` and `input`; answers in identity order."""
+    """clusters, counts, inventory and observations as the contract's keys; answers in identity
+    order."""
     ordered = list(answers)
     return {
         "format_version": FORMAT_VERSION,
         "clusters": clusters,
         "input": counts,
+        "inventory": inventory or {},
+        "observations": list(observations),
         "partitions": [a.partition for a in ordered],
         "verdicts": [v for a in ordered for v in a.verdicts],
         "losses": [x for a in ordered for x in a.losses],
         "divergences": [d for a in ordered for d in a.divergences],
         "findings": [f for a in ordered for f in a.findings],
+        "at_risk": [d for a in ordered for d in a.at_risk],
     }
 
 

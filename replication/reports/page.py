@@ -14,6 +14,7 @@ from typing import Any
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import page_words, words
+from replication.reports.inventory_words import inventory_html
 from replication.reports.page_data import PageData, Quotes, build
 from replication.reports.safe_text import escaped
 
@@ -61,6 +62,7 @@ def page(
             _overview(data),
             _part("panel.html"),
             page_words.not_known(answer),
+            inventory_html(answer.get("inventory", {})),
             page_words.read_from(answer, data.left_out, data.root, data.span),
             "<footer>Offsets that are named as a range include both ends. Written by "
             "replication-analyzer; this page needs no network.</footer>",

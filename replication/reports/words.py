@@ -4,6 +4,8 @@ from typing import Any
 
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
+from replication.reports.inventory_words import counted, inventory_text
+from replication.reports.line_words import line_text
 
 INVARIANT_WORDS = {
     "committed_records_survive": "committed records",
@@ -73,8 +75,10 @@ def short_text(answer: dict[str, Any]) -> str:
                 "",
             ]
     lines += _other_violations(answer)
+    lines += line_text(answer)
     lines += _table(answer)
     lines += _unknowns(answer)
+    lines += inventory_text(answer.get("inventory", {}))
     lines += _input(answer)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -196,20 +200,21 @@ def _unknowns(answer: dict[str, Any]) -> list[str]:
         return []
     lines = ["Not decided. What would decide it:"]
     for artefact, count in sorted(wanted.items(), key=lambda kv: (-kv[1], kv[0]))[:8]:
-        lines.append(f"  {artefact} ({count} verdicts)")
+        lines.append(f"  {artefact} ({counted(count, 'verdict')})")
     return [*lines, ""]
 
 
 def _input(answer: dict[str, Any]) -> list[str]:
     counts = answer["input"]
     lines = [
-        f"Read {counts['files']} files; {counts['events']} events: {counts['applied']} "
+        f"Read {counted(counts['files'], 'file')}; {counted(counts['events'], 'event')}: "
+        f"{counts['applied']} "
         f"applied, {counts['duplicates']} duplicates, {counts['quarantined']} quarantined, "
         f"{counts['held']} held."
     ]
     unreadable = counts["unreadable"]
     if unreadable:
-        lines.append(f"{len(unreadable)} places could not be read:")
+        lines.append(f"{counted(len(unreadable), 'place')} could not be read:")
         for u in unreadable[:5]:
             lines.append(f"  {u['path']} ({u['where']}): {u['reason']}")
         if len(unreadable) > 5:
@@ -242,6 +247,14 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+LEGEND = (
+    "A line is a replica: its broker (* leads, ! stopped), the leader epoch it knows (e3), its",
+    "log as LEADER EPOCH:RECORD (*5: five of them) from the first offset on; | is its high",
+    "watermark. [7]: it begins at offset 7. r: what every copy holds; r_b: another record at the",
+    "same offset; a dot: records that are there and were not seen.",
+)
+
+
 def draw(state: State, at: int | None) -> str:
     """The replicas' logs of one partition's state, in the drawing that scenarios use too."""
     registration = state.registration
@@ -264,7 +277,7 @@ def draw(state: State, at: int | None) -> str:
         )
         for number, replica in sorted(state.replicas.items())
     ]
-    return "\n".join([head, *picture.draw(rows, _content_name)])
+    return "\n".join([head, *picture.draw(rows, _content_name), "", *LEGEND])
 
 
 def _content_name(content: int) -> str:

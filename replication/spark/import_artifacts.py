@@ -149,13 +149,14 @@ class ImportJob:
             f"{imported.collection.files} files read: {partitions} partitions ({read:.1f} s)"
         )
         written = self._write(imported, work, ENDINGS[flags.format])
-        for note in (*imported.collection.notes, *(n for w in written for n in w.notes)):
+        for note in (*imported.notes, *(n for w in written for n in w.notes)):
             self.progress.say(f"note: {note}")
         for path in imported.collection.event_dumps:
             self.progress.say(f"note: {path}: holds events already and was not imported")
         places = {*imported.collection.unreadable, *(u for w in written for u in w.unreadable)}
         for place in sorted(places, key=lambda u: (u.path, u.where, u.reason)):
-            self.progress.say(f"unreadable: {place.path} ({place.where}): {place.reason}")
+            shown = imported.collection.unpacked.shown(place.path)
+            self.progress.say(f"unreadable: {shown} ({place.where}): {place.reason}")
         for part in written:
             os.replace(part.path, out / part.path.name)
         count = sum(w.events for w in written)
@@ -224,9 +225,11 @@ def write_part(
     def events() -> Iterator[Event]:
         for partition in partitions:
             whole = finished(partition)
-            unreadable.extend(whole.contents.unreadable)
+            unreadable.extend(
+                replace(u, path=whole.shown(u.path)) for u in whole.contents.unreadable
+            )
             yield from identified(whole, trace_id, generation)
-            notes.extend(whole.notes)
+            notes.extend(whole.shown(note) for note in whole.notes)
 
     # A task that is run twice writes a file of its own before it takes the name.
     attempt = work / f"{uuid.uuid4().hex}.{ending}"

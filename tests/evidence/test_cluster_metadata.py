@@ -343,6 +343,19 @@ def test_elections_from_the_elr_and_of_the_last_known_leader() -> None:
     assert elections(found) == kinds
 
 
+def test_an_election_from_the_elr_in_the_record_that_takes_the_last_isr_member() -> None:
+    """The last ISR member is fenced and goes into the ELR, from which another one is elected."""
+    last = [topic(), partition(), change(isr=(1,), elr=(3,))]
+    found = history(*last, change(leader=3, isr=(3,), elr=(1,)))
+    assert elections(found)[-1] == "eligible_leader_replica"
+    # The last member crashed: it goes into no ELR.
+    found = history(*last, change(leader=3, isr=(3,), elr=()))
+    assert elections(found)[-1] == "eligible_leader_replica"
+    # Outside of the ELR the choice is unclean, and marked so.
+    found = history(*last, change(leader=2, isr=(2,), elr=(), recovery=1))
+    assert elections(found)[-1] == "unclean"
+
+
 def test_an_unclean_election_passes_over_the_elr_where_it_is_allowed() -> None:
     setting = config("unclean.leader.election.enable", "true")
     gone = change(leader=-1, isr=(), elr=(1,), last_known=(1,))

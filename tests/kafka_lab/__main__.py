@@ -17,15 +17,17 @@ from pathlib import Path
 from tests.kafka_lab.chaos import run_chaos
 from tests.kafka_lab.comparing import Comparison, compare
 from tests.kafka_lab.experiment import Experiment
+from tests.kafka_lab.notes import Notes
 from tests.kafka_lab.scenarios import SCENARIOS
-from tests.kafka_lab.truth import load_truths
+from tests.kafka_lab.site import Site
+from tests.kafka_lab.truth import Run, establish, load_truths, save_truths
 from tests.kafka_lab.versions import SUPPORTED, Version
 
 # Over three kinds of controller and three truncation rules; 24 runs.
 CHAOS_VERSIONS = ("1.1.1", "2.8.2", "4.1.1", "0.10.2.2", "3.9.1", "4.3.0")
 CHAOS_SEEDS = range(1, 5)
 
-Run = tuple[str, Callable[[Path], Experiment]]
+Named = tuple[str, Callable[[Path], Experiment]]
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
@@ -36,11 +38,12 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--kafka", choices=SUPPORTED, action="append", default=[])
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep every run under DIR")
     parser.add_argument("--again", type=Path, metavar="DIR", help="judge kept runs under DIR anew")
+    parser.add_argument("--truth", action="store_true", help="with --again: the truth anew, too")
     parser.add_argument("--list", action="store_true", help="the scenarios and their versions")
     return parser.parse_args(arguments)
 
 
-def runs(chosen: argparse.Namespace) -> Iterator[Run]:
+def runs(chosen: argparse.Namespace) -> Iterator[Named]:
     """Named runs: the chosen scenarios, or all, then chaos."""
     versions = chosen.kafka or list(SUPPORTED)
     names = chosen.scenario or ([] if chosen.chaos or chosen.seed else sorted(SCENARIOS))
@@ -71,7 +74,10 @@ def main(arguments: list[str]) -> int:
             print(f"{name:40} {' '.join(known.versions)}")
         return 0
     if chosen.again:
-        return report([judged_again(path.parent) for path in kept_truths(chosen.again)], [])
+        kept = [path.parent for path in kept_truths(chosen.again)]
+        for directory in kept if chosen.truth else ():
+            established_again(directory)
+        return report([judged_again(directory) for directory in kept], [])
     done: list[Comparison] = []
     spoilt: list[str] = []
     with tempfile.TemporaryDirectory(prefix="kafka-lab-") as scratch:
@@ -99,6 +105,14 @@ def kept_truths(directory: Path) -> list[Path]:
     return sorted(directory.glob("**/truth.json"))
 
 
+def established_again(directory: Path) -> None:
+    """The truth of a kept run worked out anew, by the laboratory as it is now."""
+    site = Site.kept(directory / "cluster")
+    notes = Notes.load(site.directory)
+    run = Run.read(site, notes, directory / "evidence", directory / "acknowledgements.jsonl")
+    save_truths(directory / "truth.json", establish(run))
+
+
 def judged_again(directory: Path) -> Comparison:
     """`diagnose` once more on a kept run, held against the truth that was found then."""
     truths = load_truths(directory / "truth.json")
@@ -112,13 +126,15 @@ def report(done: list[Comparison], spoilt: list[str]) -> int:
     verdicts = sum(one.verdicts for one in done)
     unknown = sum(len(one.unknown) for one in done)
     wrong = sum(len(one.wrong) for one in done)
+    causes = sum(len(one.wrong_causes) for one in done)
     alarms = sum(len(one.false_alarms) for one in done)
     share = unknown / verdicts if verdicts else 0.0
     print(
         f"{len(done)} runs, {verdicts} verdicts: {wrong} wrong, {alarms} false alarms, "
+        f"{causes} wrong causes or contracts, "
         f"{unknown} UNKNOWN ({share:.1%}); {len(spoilt)} experiments failed {spoilt or ''}"
     )
-    return 0 if not wrong and not alarms and not spoilt and done else 1
+    return 0 if done and not (wrong or alarms or causes or spoilt) else 1
 
 
 if __name__ == "__main__":

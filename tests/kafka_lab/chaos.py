@@ -1,4 +1,4 @@
-"""Random faults by a seed: kills, clean stops, freezes and power losses under a mixed load.
+"""Random faults by a seed: kills, freezes, zombies, power losses, elections, moves, new lives.
 
 The seed fixes the plan, not the timing of the brokers' threads: the same seed gives another
 history each time. What is worth keeping is the capture.
@@ -6,24 +6,27 @@ history each time. What is worth keeping is the capture.
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.kafka_lab import wire
+from tests.kafka_lab import tap, wire
 from tests.kafka_lab.capture import Capture
 from tests.kafka_lab.cluster import Cluster, Plan
 from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.logs_on_disk import checkpoint_entries, cut_suffix
 from tests.kafka_lab.processes import LabTimeout
-from tests.kafka_lab.producer import Load
+from tests.kafka_lab.producer import Batch, Load, Producer
+from tests.kafka_lab.transactions import TransactionalLoad, TransactionalProducer
 from tests.kafka_lab.versions import Version
 
 LABELS = ("before-restart", "copy", "2nd", "after-crash", "x")
+BROKERS = (1, 2, 3)
 
 
 @dataclass
 class ChaosPlan:
-    """What one seed decides in advance."""
+    """What one seed decides in advance; chances are per fault, lives are of the topic."""
 
     seed: int
     version: Version
@@ -39,6 +42,13 @@ class ChaosPlan:
     live_copy_chance: float
     empty_disk_chance: float
     reassign_chance: float
+    elect_chance: float
+    zombie_chance: float
+    hold_chance: float
+    outage_chance: float
+    lives: int
+    keys: int | None
+    transactional: bool
     idempotent: bool
     retries: int
     names: str
@@ -48,62 +58,112 @@ class ChaosPlan:
     @classmethod
     def from_seed(cls, seed: int, version: Version) -> "ChaosPlan":
         chance = random.Random(f"{version.name}-{seed}")
-        factor = chance.choice((2, 2, 3))
+        factor = chance.choice((2, 2, 3, 3))
         partitions = chance.choice((1, 2))
-        spread = {partition: chance.sample((1, 2, 3), factor) for partition in range(partitions)}
+        spread = {partition: chance.sample(BROKERS, factor) for partition in range(partitions)}
         idempotent = version.magic == 2 and chance.random() < 0.4
         names = chance.choice(("payload_id", "sequence" if idempotent else "payload_id") * 3)
+        keys = chance.choice((5, 12)) if chance.random() < 0.25 else None
         return cls(
             seed=seed,
             version=version,
-            seconds=chance.choice((25, 35, 45)),
+            seconds=chance.choice((20, 30, 40)),
             assignment=spread,
-            min_insync_replicas=chance.choice((1, 1, 2) if factor == 3 else (1, 1, 1, 1, 2)),
+            min_insync_replicas=chance.choice((1, 2, 3) if factor == 3 else (1, 1, 2)),
             unclean=chance.random() < 0.4,
             eligible_leader_replicas=chance.random() < 0.5,
             acks=chance.choice((["all"], ["all", "1"], ["all", "all", "1"], ["all", "1", "0"])),
-            grade="trace" if chance.random() < 0.2 else "default",
+            grade="trace" if chance.random() < 0.15 else "default",
             cut_chance=chance.choice((0.0, 0.3, 0.8)),
             copy_chance=chance.choice((0.5, 1.0)),
-            live_copy_chance=chance.choice((0.0, 0.15)),
+            live_copy_chance=chance.choice((0.0, 0.1)),
             empty_disk_chance=chance.choice((0.0, 0.0, 0.25)),
-            reassign_chance=0.15 if version.at_least(2, 8) and chance.random() < 0.3 else 0.0,
+            reassign_chance=chance.choice((0.0, 0.0, 0.15)),
+            elect_chance=chance.choice((0.0, 0.2, 0.35)),
+            zombie_chance=chance.choice((0.0, 0.15, 0.3)),
+            hold_chance=chance.choice((0.0, 0.0, 0.25)),
+            outage_chance=chance.choice((0.0, 0.0, 0.12)),
+            lives=chance.choice((1, 1, 1, 2)),
+            keys=keys,
+            transactional=version.magic == 2 and chance.random() < 0.25,
             idempotent=idempotent,
             retries=chance.choice((0, 0, 3)),
-            names="offset" if chance.random() < 0.1 else names,
-            small_segments=chance.random() < 0.3,
+            names="offset" if keys is None and chance.random() < 0.1 else names,
+            small_segments=keys is not None or chance.random() < 0.3,
+            settings={"delete.topic.enable": "true"} if not version.kraft else {},
         )
+
+    def topic_settings(self) -> dict[str, object]:
+        """Logs of several segments; by size where a size that small is allowed."""
+        found: dict[str, object] = {
+            "min_insync_replicas": self.min_insync_replicas,
+            "unclean_leader_election_enable": str(self.unclean).lower(),
+        }
+        if self.small_segments and self.version.at_least(4, 0):
+            found["segment_ms"] = 4000
+        elif self.small_segments:
+            found["segment_bytes"] = 2000
+        if self.keys is not None:
+            found |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
+        return found
+
+    def broker_settings(self) -> dict[str, str]:
+        if self.keys is None:
+            return self.settings
+        cleaner = {"log.cleaner.backoff.ms": "1000", "log.retention.check.interval.ms": "1000"}
+        if self.version.at_least(3, 9):
+            cleaner["log.initial.task.delay.ms"] = "500"
+        return {**self.settings, **cleaner}
+
+
+@dataclass
+class Zombie:
+    """A frozen leader and what waits in its socket to be served when it wakes up."""
+
+    producer: Producer
+    waiting: list[Batch]
 
 
 class Chaos:
     """One run of a plan on a cluster that is up."""
 
-    def __init__(self, plan: ChaosPlan, cluster: Cluster, capture: Capture) -> None:
+    def __init__(self, plan: ChaosPlan, experiment: Experiment) -> None:
         self.plan = plan
-        self.cluster = cluster
-        self.capture = capture
+        self.experiment = experiment
+        self.cluster: Cluster = experiment.cluster
+        self.capture: Capture = experiment.capture
         self.chance = random.Random(plan.seed)
         self.killed: set[int] = set()
         self.down_since: dict[int, float] = {}
         self.frozen: set[int] = set()
+        self.held: set[int] = set()
+        self.zombies: dict[int, Zombie] = {}
+        self.lives_left = plan.lives - 1
 
     def run(self) -> None:
-        end = time.monotonic() + self.plan.seconds
-        while time.monotonic() < end:
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) < self.plan.seconds:
             time.sleep(self.chance.choice((0.3, 0.6, 1.5, 3.0, 5.0)))
-            self._one_fault()
+            if self.lives_left and passed > self.plan.seconds / 2:
+                self._new_life()
+            else:
+                self._one_fault()
 
     def heal(self) -> None:
         """Everybody up and nobody frozen; those that were down are copied before their start."""
+        for broker in sorted(self.held):
+            self._let_go(broker)
         for broker in sorted(self.frozen):
             self._resume(broker)
         self._notice_the_dead()
         for broker in sorted(self.down_since):
             self._start(broker)
-        for broker in self.cluster.plan.brokers:
+        for broker in self.cluster.brokers:
             self._bring_up(broker)
-        for partition, replicas in self.plan.assignment.items():
+        for partition in self.plan.assignment:
             try:
+                state = self.cluster.state("t", partition)
+                replicas = self.plan.assignment[partition] if state is None else state.replicas
                 self.cluster.wait_for_isr("t", partition, *replicas, seconds=45)
             except LabTimeout:
                 # Lawful: with unclean elections off nobody may be allowed to lead.
@@ -121,10 +181,10 @@ class Chaos:
         self.cluster.wait_up(broker)
 
     def _notice_the_dead(self) -> None:
-        for broker in self.cluster.plan.brokers:
+        for broker in self.cluster.brokers:
             if broker not in self.down_since and not self.cluster.running(broker):
                 self.cluster.journal.write(action="ended_by_itself", broker=broker)
-                self.frozen.discard(broker)
+                self._wake(broker)
                 self.down_since[broker] = time.monotonic()
 
     def _one_fault(self) -> None:
@@ -132,24 +192,56 @@ class Chaos:
         out = sorted(self.frozen | self.down_since.keys())
         # Somebody should be up most of the time, else nothing is written that could be lost.
         rescue = len(out) > 1 and self.chance.random() < 0.7
-        broker = self.chance.choice(out if rescue else self.cluster.plan.brokers)
-        if self.chance.random() < self.plan.live_copy_chance:
-            self.capture.copy_disk(broker, "live")
-            return
-        if self.chance.random() < self.plan.reassign_chance:
-            self._reassign()
-        elif broker in self.frozen:
+        broker = self.chance.choice(out if rescue else self.cluster.brokers)
+        for chance, fault in (
+            (self.plan.live_copy_chance, lambda: self.capture.copy_disk(broker, "live")),
+            (self.plan.reassign_chance, self._reassign),
+            (self.plan.elect_chance, self._elect),
+            (self.plan.outage_chance, self._outage),
+        ):
+            if self.chance.random() < chance:
+                fault()
+                return
+        if broker in self.held:
+            self._let_go(broker)
+        if broker in self.frozen:
             self._resume(broker)
         elif broker in self.down_since:
             self._start(broker)
+        elif self.chance.random() < self.plan.zombie_chance:
+            self._zombie()
+        elif self.chance.random() < self.plan.hold_chance:
+            self._hold(broker)
         else:
-            fault = self.chance.choice((self._kill, self._kill, self._terminate, self._freeze))
-            fault(broker)
+            self._stop_somehow(broker)
+
+    def _stop_somehow(self, broker: int) -> None:
+        faults: tuple[Callable[[int], None], ...]
+        faults = (self._kill, self._kill, self._terminate, self._freeze)
+        self.chance.choice(faults)(broker)
 
     def _kill(self, broker: int) -> None:
         self.cluster.kill(broker)
+        self._wake(broker)
         self.killed.add(broker)
         self.down_since[broker] = time.monotonic()
+
+    def _outage(self) -> None:
+        """The power goes for several at once."""
+        up = [broker for broker in self.cluster.brokers if broker not in self.down_since]
+        if not up:
+            return
+        struck = self.chance.sample(up, self.chance.choice((len(up), max(1, len(up) - 1))))
+        self.cluster.kill(*struck)
+        for broker in struck:
+            self._wake(broker)
+            self.killed.add(broker)
+            self.down_since[broker] = time.monotonic()
+
+    def _wake(self, broker: int) -> None:
+        """It is no more: nor is what waited for it."""
+        self.frozen.discard(broker)
+        self._finish(self.zombies.pop(broker, None), broker)
 
     def _terminate(self, broker: int) -> None:
         if not self.cluster.terminate(broker, seconds=15):
@@ -163,12 +255,49 @@ class Chaos:
     def _resume(self, broker: int) -> None:
         self.frozen.discard(broker)
         self.cluster.resume(broker)
+        self._finish(self.zombies.pop(broker, None), broker)
+
+    def _zombie(self) -> None:
+        """A leader is frozen with requests in its socket, so that it serves them when deposed."""
+        partition = self.chance.choice(sorted(self.plan.assignment))
+        leader = self.cluster.leader("t", partition)
+        if leader not in self.cluster.answering() or leader is None:
+            return
+        producer = self.experiment.producer("zombie")
+        producer.keys = self.plan.keys
+        producer.timeout_ms = 3_000
+        acks = self.chance.choice(("1", "all", "0"))
+        if producer.send(1, acks=acks, partition=partition, broker=leader)[0].error is not None:
+            return
+        self._freeze(leader)
+        ids = [self.experiment.acks.new_ids("z", 1) for _ in range(self.chance.choice((1, 4)))]
+        waiting = [producer.start(leader, one, acks, partition) for one in ids]
+        self.zombies[leader] = Zombie(producer, waiting)
+
+    def _finish(self, zombie: Zombie | None, broker: int) -> None:
+        if zombie is None:
+            return
+        for batch in zombie.waiting:
+            zombie.producer.finish(broker, batch)
+        zombie.producer.close()
+
+    def _hold(self, broker: int) -> None:
+        """Its followers' fetches do not reach this broker any more."""
+        self.cluster.taps[broker].hold(tap.FETCH)
+        self.held.add(broker)
+        self.cluster.journal.write(action="hold_fetches", broker=broker)
+
+    def _let_go(self, broker: int) -> None:
+        self.held.discard(broker)
+        self.cluster.taps[broker].release()
+        self.cluster.journal.write(action="release_fetches", broker=broker)
 
     def _start(self, broker: int) -> None:
         if broker in self.killed and self.chance.random() < self.plan.cut_chance:
             self._cut(broker)
         if broker in self.killed and self.chance.random() < self.plan.empty_disk_chance:
             self.cluster.replace_disk(broker)
+        self.experiment.sampler.look()
         if self.chance.random() < self.plan.copy_chance:
             self.capture.copy_disk(broker, self.chance.choice(LABELS))
         self.killed.discard(broker)
@@ -179,19 +308,37 @@ class Chaos:
         """Moves a partition to other brokers, if the controller takes the order just now."""
         partition = self.chance.choice(sorted(self.plan.assignment))
         factor = len(self.plan.assignment[partition])
-        replicas = self.chance.sample(self.cluster.plan.brokers, factor)
-        request = wire.reassign_request("t", partition, replicas)
+        replicas = self.chance.sample(self.cluster.brokers, factor)
         try:
-            self.cluster.order(
-                "reassign",
-                request,
-                lambda told: told.error_code or told.responses[0].partitions[0].error_code,
-                seconds=1,
-            )
+            self.cluster.reassign("t", partition, replicas, seconds=1)
         except wire.Refused:
             return
-        self.plan.assignment[partition] = replicas
-        self.cluster.journal.write(action="reassign", partition=partition, replicas=replicas)
+
+    def _elect(self) -> None:
+        """Another replica becomes the preferred one, and the preferred one is to lead."""
+        partition = self.chance.choice(sorted(self.plan.assignment))
+        replicas = list(self.plan.assignment[partition])
+        self.chance.shuffle(replicas)
+        try:
+            if replicas != self.plan.assignment[partition]:
+                self.cluster.reassign("t", partition, replicas, seconds=1)
+            self.cluster.elect_preferred("t", partition, seconds=1)
+        except wire.Refused:
+            return
+
+    def _new_life(self) -> None:
+        """The topic is deleted and made again; where ZooKeeper rules only with everybody up."""
+        if not self.cluster.version.kraft and (self.frozen or self.down_since or self.held):
+            self.heal()
+        try:
+            self.cluster.delete_topic("t", seconds=10)
+        except wire.Refused:
+            # Nobody answers just now: asked anew at the next turn.
+            self._one_fault()
+            return
+        self.lives_left -= 1
+        time.sleep(self.chance.choice((0.5, 2.0)))
+        self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())
 
     def _cut(self, broker: int) -> None:
         data = self.cluster.data(broker)[0]
@@ -205,14 +352,9 @@ class Chaos:
             recovery_point = flushed.get(("t", partition), 0)
             cut = cut_suffix(place, self.chance.choice((1, 2, 4)), recovery_point)
             if cut is not None:
-                self.cluster.journal.write(action="cut_suffix", broker=broker, **vars(cut))
-
-
-def _segment_settings(plan: ChaosPlan) -> dict[str, object]:
-    """Logs of several segments; by size where a size that small is allowed."""
-    if not plan.small_segments:
-        return {}
-    return {"segment_ms": 4000} if plan.version.at_least(4, 0) else {"segment_bytes": 2000}
+                self.cluster.journal.write(
+                    action="cut_suffix", broker=broker, partition=partition, **vars(cut)
+                )
 
 
 def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
@@ -221,34 +363,42 @@ def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
     set_up = Plan(
         version,
         grade=plan.grade,
-        settings=plan.settings,
+        settings=plan.broker_settings(),
         eligible_leader_replicas=plan.eligible_leader_replicas,
+        tapped=BROKERS if plan.hold_chance else (),
     )
     with Experiment(set_up, directory, names=plan.names) as experiment:
         cluster = experiment.cluster
         cluster.journal.write(action="plan", **{**vars(plan), "version": version.name})
-        cluster.create_topic(
-            "t",
-            plan.assignment,
-            min_insync_replicas=plan.min_insync_replicas,
-            unclean_leader_election_enable=str(plan.unclean).lower(),
-            **_segment_settings(plan),
-        )
-        load = Load(
-            cluster,
-            experiment.acks,
-            plan.acks,
-            partitions=tuple(plan.assignment),
-            pause=0.25,
-            batch=random.Random(seed).choice((1, 1, 2)),
-            idempotent=plan.idempotent,
-            retries=plan.retries,
-        )
-        chaos = Chaos(plan, cluster, experiment.capture)
+        cluster.create_topic("t", plan.assignment, **plan.topic_settings())
+        loads = _loads(plan, experiment)
+        chaos = Chaos(plan, experiment)
         try:
             chaos.run()
             chaos.heal()
         finally:
-            load.stop()
+            for load in loads:
+                load.stop()
         experiment.finish()
     return experiment
+
+
+def _loads(plan: ChaosPlan, experiment: Experiment) -> list[Load | TransactionalLoad]:
+    partitions = tuple(plan.assignment)
+    load = Load(
+        experiment.cluster,
+        experiment.acks,
+        plan.acks,
+        partitions=partitions,
+        pause=0.25,
+        batch=random.Random(plan.seed).choice((1, 1, 2)),
+        idempotent=plan.idempotent,
+        retries=plan.retries,
+        keys=plan.keys,
+    )
+    if not plan.transactional:
+        return [load]
+    producer = TransactionalProducer(
+        experiment.cluster, experiment.acks, "transactions", timeout_ms=4000, keys=plan.keys
+    )
+    return [load, TransactionalLoad(producer, partitions, plan.seed, pause=0.4)]

@@ -9,14 +9,15 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.kafka_lab import node_settings, wire
-from tests.kafka_lab.journal import Journal
+from tests.kafka_lab.journal import Journal, utc_text
 from tests.kafka_lab.processes import JavaProcess, accepts, free_ports, run_tool, wait_for
+from tests.kafka_lab.site import Site
 from tests.kafka_lab.tap import Tap
 from tests.kafka_lab.versions import Version
 from tests.kafka_lab.zookeeper import ZooKeeperClient
@@ -27,12 +28,13 @@ NO_LEADER = -1
 
 @dataclass(frozen=True)
 class PartitionState:
-    """Who leads, by the controller's word; `leader` is None when nobody does."""
+    """Who leads, by the controller's word or a broker's; `leader` is None when nobody does."""
 
     leader: int | None
     leader_epoch: int | None
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
+    topic_id: str | None = None
 
 
 @dataclass
@@ -57,18 +59,16 @@ def random_uuid() -> str:
             return text
 
 
-class Cluster:
+class Cluster(Site):
     """Started by `start`, ended by `close`; use it as a context manager."""
 
     def __init__(self, plan: Plan, directory: Path) -> None:
+        super().__init__(directory, plan.version, plan.brokers, plan.log_dirs)
         self.plan = plan
-        self.version = plan.version
-        self.directory = directory
         self.journal = Journal(directory / "actions.jsonl")
         self.cluster_id = random_uuid() if plan.version.kraft else ""
         self.processes: dict[int, JavaProcess] = {}
         self.topic_ids: dict[str, str] = {}
-        self.assignments: dict[str, dict[int, list[int]]] = {}
         self.topic_settings: dict[str, dict[str, str]] = {}
         self.taps: dict[int, Tap] = {}
         self._keeper: JavaProcess | None = None
@@ -292,7 +292,11 @@ class Cluster:
             self.wait_for_leader(topic, partition)
         self._learn_topic_id(topic)
         self.journal.write(
-            action="create_topic", topic=topic, assignment=assignment, configs=configs
+            action="create_topic",
+            topic=topic,
+            topic_id=self.topic_ids.get(topic),
+            assignment=assignment,
+            configs=configs,
         )
 
     def order(self, what: str, request: Any, error_code: Any, seconds: float = 30) -> None:
@@ -312,37 +316,62 @@ class Cluster:
                 raise wire.Refused(what, -1 if code is None else code)
             time.sleep(0.3)
 
-    def reassign(self, topic: str, partition: int, replicas: list[int]) -> None:
-        self.order(
-            f"reassign to {replicas}",
-            wire.reassign_request(topic, partition, replicas),
-            lambda answer: answer.error_code or answer.responses[0].partitions[0].error_code,
-        )
+    def delete_topic(self, topic: str, seconds: float = 60) -> None:
+        """Returns when no broker that answers knows it any more. Raises Refused."""
+        asked_at = time.time()
+        request = wire.delete_topic_request(topic)
+
+        def code(answer: Any) -> int:
+            return int(answer.responses[0].error_code)
+
+        self.order(f"delete topic {topic}", request, code, seconds)
+        self.journal.write(action="delete_topic", topic=topic, ts=utc_text(asked_at))
+
+        def gone() -> bool:
+            if not self.version.kraft:
+                with self.zookeeper() as asked:
+                    marks = (f"/brokers/topics/{topic}", f"/admin/delete_topics/{topic}")
+                    if any(asked.exists(path) for path in marks):
+                        return False
+            return all(self.knows(broker, topic) is False for broker in self.answering())
+
+        wait_for(f"deletion of {topic}", gone, START_SECONDS)
+        self.topic_ids.pop(topic, None)
+        self.journal.write(action="deleted_topic", topic=topic)
+
+    def reassign(
+        self, topic: str, partition: int, replicas: list[int], seconds: float = 30
+    ) -> None:
+        """Orders it; the brokers move on their own time. Raises Refused."""
+        if self.version.at_least(2, 4):
+            self.order(
+                f"reassign to {replicas}",
+                wire.reassign_request(topic, partition, replicas),
+                lambda answer: answer.error_code or answer.responses[0].partitions[0].error_code,
+                seconds,
+            )
+        else:
+            moved = {"topic": topic, "partition": partition, "replicas": replicas}
+            self._order_by_znode("/admin/reassign_partitions", [moved], seconds)
         self.assignments[topic][partition] = replicas
+        self.journal.write(action="reassign", partition=partition, replicas=replicas)
+
+    def elect_preferred(self, topic: str, partition: int, seconds: float = 30) -> None:
+        """A clean election of the first replica. Raises Refused."""
+        if self.version.at_least(2, 4):
+            request = wire.preferred_election_request(topic, partition)
+            self.order("elect preferred", request, _code_of_election, seconds)
+        else:
+            named = {"topic": topic, "partition": partition}
+            self._order_by_znode("/admin/preferred_replica_election", [named], seconds)
+        self.journal.write(action="elect_preferred", partition=partition)
 
     def elect(self, topic: str, partition: int, leader: int) -> None:
         """A clean election: the broker becomes the preferred one, and the preferred one elected."""
         others = [r for r in self.assignments[topic][partition] if r != leader]
         self.reassign(topic, partition, [leader, *others])
-        request = wire.preferred_election_request(topic, partition)
-        self.order(f"elect {leader}", request, lambda answer: answer.error_code)
+        self.elect_preferred(topic, partition)
         wait_for(f"leader {leader}", lambda: self.leader(topic, partition) == leader, 20)
-
-    # Where things lie.
-
-    def home(self, node: int) -> Path:
-        kind = "controller" if node == node_settings.CONTROLLER_ID else "broker"
-        return self.directory / f"{kind}-{node}"
-
-    def data(self, node: int) -> list[Path]:
-        """The node's log directories."""
-        if node == node_settings.CONTROLLER_ID or self.plan.log_dirs == 1:
-            return [self.home(node) / "data"]
-        return [self.home(node) / f"data-{number}" for number in range(self.plan.log_dirs)]
-
-    def nodes(self) -> list[int]:
-        controllers = [node_settings.CONTROLLER_ID] if self.version.kraft else []
-        return [*self.plan.brokers, *controllers]
 
     # Inside.
 
@@ -442,15 +471,30 @@ class Cluster:
             return False
         return broker in {known.node_id for known in answer.brokers}
 
+    def _order_by_znode(
+        self, path: str, partitions: list[dict[str, object]], seconds: float
+    ) -> None:
+        """Before the requests: the controller watches a znode, and removes it when done."""
+        with self.zookeeper() as asked:
+            if not asked.create(path, {"version": 1, "partitions": partitions}):
+                raise wire.Refused(f"{path}: one is under way", wire.REASSIGNMENT_IN_PROGRESS)
+            end = time.monotonic() + seconds
+            while asked.exists(path) and time.monotonic() < end:
+                time.sleep(0.1)
+
     def _state_of_znode(self, topic: str, partition: int) -> PartitionState | None:
         with self.zookeeper() as asked:
             found = asked.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
-        if found is None:
+            assigned = asked.get(f"/brokers/topics/{topic}")
+        if found is None or assigned is None:
             return None
         state = found.json()
         leader = None if state["leader"] == NO_LEADER else state["leader"]
-        replicas = tuple(self.assignments.get(topic, {}).get(partition, ()))
-        return PartitionState(leader, state["leader_epoch"], tuple(state["isr"]), replicas)
+        told = assigned.json()
+        replicas = tuple(told["partitions"].get(str(partition), ()))
+        return PartitionState(
+            leader, state["leader_epoch"], tuple(state["isr"]), replicas, told.get("topic_id")
+        )
 
     def _state_by_broker(self, broker: int, topic: str, partition: int) -> PartitionState | None:
         try:
@@ -458,12 +502,16 @@ class Cluster:
                 answer = connection.call(wire.metadata_request(self.version, [topic]))
         except OSError:
             return None
+        newer = self.version.at_least(2, 8)
         for found in answer.topics[0].partitions:
             if found.partition_index == partition:
                 leader = None if found.leader_id == NO_LEADER else found.leader_id
-                told = getattr(found, "leader_epoch", None) if self.version.at_least(2, 8) else None
                 return PartitionState(
-                    leader, told, tuple(found.isr_nodes), tuple(found.replica_nodes)
+                    leader,
+                    found.leader_epoch if newer else None,
+                    tuple(found.isr_nodes),
+                    tuple(found.replica_nodes),
+                    _as_text(answer.topics[0].topic_id) if newer else None,
                 )
         return None
 
@@ -473,12 +521,18 @@ class Cluster:
         for broker in self.answering():
             with self.connection(broker, "lab-admin") as connection:
                 answer = connection.call(wire.metadata_request(self.version, [topic]))
-            told = answer.topics[0].topic_id
-            if told.int:
-                text = base64.urlsafe_b64encode(told.bytes).decode().rstrip("=")
-                self.topic_ids[topic] = text
+            told = _as_text(answer.topics[0].topic_id)
+            if told is not None:
+                self.topic_ids[topic] = told
                 return
 
 
-def partitions_of(assignments: Mapping[str, Mapping[int, Iterable[int]]]) -> list[tuple[str, int]]:
-    return [(topic, partition) for topic, spread in assignments.items() for partition in spread]
+def _as_text(topic_id: uuid.UUID) -> str | None:
+    """As Kafka writes it; None for the one that stands for none."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id.int else None
+
+
+def _code_of_election(answer: Any) -> int:
+    told = answer.replica_election_results
+    code = int(answer.error_code or (told[0].partition_result[0].error_code if told else 0))
+    return 0 if code == wire.ELECTION_NOT_NEEDED else code

@@ -29,21 +29,25 @@ class Comparison:
     verdicts: int = 0
     wrong: list[str] = field(default_factory=list)
     false_alarms: list[str] = field(default_factory=list)
+    wrong_causes: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     beyond_evidence: list[str] = field(default_factory=list)
+    unknown_details: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
 
     @property
     def right(self) -> bool:
-        return not self.wrong and not self.false_alarms
+        return not self.wrong and not self.false_alarms and not self.wrong_causes
 
     def text(self) -> str:
         share = len(self.unknown) / self.verdicts if self.verdicts else 0.0
         lines = [
             f"{self.name}: {self.verdicts} verdicts, {len(self.wrong)} wrong, "
-            f"{len(self.false_alarms)} false alarms, UNKNOWN {share:.0%}"
+            f"{len(self.false_alarms)} false alarms, {len(self.wrong_causes)} wrong causes, "
+            f"UNKNOWN {share:.0%}"
         ]
-        for title in ("wrong", "false_alarms", "unknown", "beyond_evidence", "details"):
+        titles = ("wrong", "false_alarms", "wrong_causes", "unknown", "unknown_details")
+        for title in (*titles, "beyond_evidence", "details"):
             lines += [f"  {title}: {line}" for line in getattr(self, title)]
         return "\n".join(lines)
 
@@ -142,14 +146,15 @@ def _compare_offsets(
     ]
     for acks, tiers in TIERS.items():
         told = _offsets(loss for loss in losses if loss["tier"] in tiers)
-        expected = {offset for one in acks for offset in truth.lost.get(one, [])}
-        if told != expected:
+        expected = truth.lost(*acks)
+        allowed = {one.offset for one in truth.losses if one.acks in acks}
+        if expected - told or told - allowed:
             found.details.append(
                 f"{name} lost at acks={'/'.join(acks)}: not told {sorted(expected - told)}, "
-                f"told besides {sorted(told - expected)}"
+                f"told besides {sorted(told - allowed)}"
             )
     told = _offsets(losses)
-    if truth.gone_offsets is not None and told - set(truth.gone_offsets):
+    if told - set(truth.gone_offsets):
         never = sorted(told - set(truth.gone_offsets))
         found.false_alarms.append(f"{name}: told as lost, but nothing there ever was: {never}")
     told_divergent = _offsets(
@@ -164,6 +169,33 @@ def _compare_offsets(
             f"{name} divergent: expected {sorted(divergent)}, came {sorted(told_divergent)}"
         )
     _compare_elections(found, answer, partition, truth)
+    _compare_causes(found, answer, partition, truth)
+
+
+def _compare_causes(
+    found: Comparison, answer: dict[str, Any], partition: TopicPartition, truth: PartitionTruth
+) -> None:
+    """Cause, contract and status of every loss that both know of; one line for each kind."""
+    differing: dict[str, set[int]] = {}
+    for told in answer["losses"]:
+        if (told["topic"], told["partition"]) != partition or told["status"] == "at_risk":
+            continue
+        for offset in range(told["first_offset"], told["end_offset"]):
+            known = [one for one in truth.losses if one.offset == offset]
+            if not known:
+                continue
+            for word, right in (
+                ("cause", {cause for one in known for cause in one.causes}),
+                ("contract", {contract for one in known for contract in one.contracts}),
+                ("status", {status for one in known for status in one.statuses}),
+            ):
+                if told[word] not in right:
+                    line = f"{word} {told[word]}, not {'/'.join(sorted(right))}"
+                    differing.setdefault(line, set()).add(offset)
+    for line, offsets in sorted(differing.items()):
+        told_at = f"{partition[0]}-{partition[1]} {sorted(offsets)}: {line}"
+        undecided = line.split()[1].rstrip(",") in ("unknown", "undetermined")
+        (found.unknown_details if undecided else found.wrong_causes).append(told_at)
 
 
 def _offsets(spans: Iterable[dict[str, Any]]) -> set[int]:
@@ -173,18 +205,18 @@ def _offsets(spans: Iterable[dict[str, Any]]) -> set[int]:
 def _compare_elections(
     found: Comparison, answer: dict[str, Any], partition: TopicPartition, truth: PartitionTruth
 ) -> None:
-    expected = {
-        election.leader_epoch: election.leader
-        for election in truth.elections
-        if election.leader is not None
-    }
+    # Of all lives of the topic: which of them an incarnation of the answer is, is not asked.
+    expected: dict[int, set[int]] = {}
+    for election in truth.elections:
+        if election.leader is not None:
+            expected.setdefault(election.leader_epoch, set()).add(election.leader)
     for one in answer["partitions"]:
         if (one["topic"], one["partition"]) != partition:
             continue
         for election in one["elections"]:
             leader_epoch, leader = election["leader_epoch"], election["leader"]
-            if leader_epoch in expected and leader not in (None, expected[leader_epoch]):
+            led_by = expected.get(leader_epoch)
+            if led_by is not None and leader not in (None, *led_by):
                 found.wrong.append(
-                    f"{partition}: epoch {leader_epoch} was led by {expected[leader_epoch]}, "
-                    f"not {leader}"
+                    f"{partition}: epoch {leader_epoch} was led by {led_by}, not {leader}"
                 )

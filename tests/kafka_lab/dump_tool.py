@@ -23,7 +23,7 @@ class Dumped:
     offset: int
     leader_epoch: int | None
     payload_id: str
-    payload: str
+    key: str
 
 
 def dump_segments(version: Version, files: list[Path]) -> dict[Path, list[Dumped]]:
@@ -41,7 +41,7 @@ def dump_segments(version: Version, files: list[Path]) -> dict[Path, list[Dumped
         elif (match := RECORD.match(line)) and match[2] is not None:
             offset = int(match[1])
             told = epochs[current].get(offset) if current in epochs else leader_epoch
-            found[current].append(Dumped(offset, told, match[2], match[3] or ""))
+            found[current].append(Dumped(offset, told, (match[3] or "").rstrip("."), match[2]))
     return found
 
 

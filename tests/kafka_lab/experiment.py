@@ -1,6 +1,7 @@
 """One experiment: a cluster, what watches it, the evidence taken from it, and the truth."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.kafka_lab.logs_on_disk import Cut, checkpoint_entries, cut_suffix
 from tests.kafka_lab.processes import wait_for
 from tests.kafka_lab.producer import AcknowledgementLog, Producer
 from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE, Sampler
-from tests.kafka_lab.truth import Excused, PartitionTruth, establish, save_truths
+from tests.kafka_lab.truth import PartitionTruth, Run, establish, read_lines, save_truths
 
 
 class Experiment:
@@ -27,7 +28,7 @@ class Experiment:
         )
         self.capture = Capture(self.cluster, self.evidence)
         self.truths: dict[TopicPartition, PartitionTruth] = {}
-        self.excused: Excused = lambda payload_id: False
+        self.excused: Callable[[str], bool] = lambda payload_id: False
         self._sampler: Sampler | None = None
         self._producers: list[Producer] = []
 
@@ -95,9 +96,16 @@ class Experiment:
         for node in self.cluster.nodes():
             self.capture.copy_disk(node, "final")
         self.capture.copy_logs()
-        self.truths = establish(
-            self.cluster, self.sampler, self.evidence, self.acks.journal.path, self.excused
-        )
+        excused = [
+            line["payload_id"]
+            for line in read_lines(self.acks.journal.path)
+            if self.excused(line["payload_id"])
+        ]
+        self.cluster.journal.write(action="excused", payload_ids=excused)
+        self.cluster.save()
+        self.sampler.notes.save(self.cluster.directory)
+        run = Run.read(self.cluster, self.sampler.notes, self.evidence, self.acks.journal.path)
+        self.truths = establish(run)
         save_truths(self.directory / "truth.json", self.truths)
 
     def compare(self, name: str) -> tuple[Comparison, dict[str, Any]]:

@@ -4,10 +4,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tests.kafka_lab import dump_tool, node_settings
-from tests.kafka_lab.cluster import NO_LEADER, Cluster
-from tests.kafka_lab.sampler import HighWatermarkSample, Sampler
+from tests.kafka_lab.cluster import NO_LEADER
+from tests.kafka_lab.notes import HighWatermarkSample, Notes
+from tests.kafka_lab.site import Site
 
 TIME = r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] "
 LEADER_STARTS = (
@@ -20,13 +22,18 @@ BECAME_LEADER = re.compile(
     r"\[?([^\s,\]]+)[-,](\d+)"
 )
 
-# Of leaders, at DEBUG; the offset is followed by its place in the log.
+# Of leaders, at DEBUG, where the offset is followed by its place in the log; and at INFO when one
+# takes up leadership.
 HIGH_WATERMARK = (
     re.compile(
         TIME + r".*\[Partition (\S+)-(\d+) broker=\d+\] High watermark updated "
         r"(?:from \(.*?\) )?to \(?(?:offset=)?(\d+)[ ,]"
     ),
     re.compile(TIME + r".* High watermark for partition \[(\S+),(\d+)\] updated to (\d+) "),
+    re.compile(
+        TIME + r".*\bLeader (\S+)-(\d+) .*?starts at leader epoch \d+ from offset \d+ "
+        r".*?high watermark (\d+)[ ,]"
+    ),
 )
 
 TopicPartition = tuple[str, int]
@@ -40,7 +47,7 @@ class Election:
     leader_epoch: int
     leader: int | None
     isr: tuple[int, ...]
-    unclean: bool | None = None
+    elr: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,12 +60,87 @@ class LeaderStart:
     first_offset: int | None
 
 
-def elections(cluster: Cluster, sampler: Sampler) -> dict[TopicPartition, list[Election]]:
-    """Every change of leader or leader epoch in order; of a topic's last incarnation."""
-    if cluster.version.kraft:
-        return _elections_of_metadata_log(cluster)
+@dataclass(frozen=True)
+class Life:
+    """One topic under its name: from its creation to the order to delete it, both in seconds."""
+
+    begins: float
+    ends: float
+    topic_id: str | None = None
+
+    def holds(self, at: float) -> bool:
+        return self.begins <= at < self.ends
+
+
+@dataclass(frozen=True)
+class Term:
+    """One leader in one leader epoch; `before` is the decision that it follows."""
+
+    at: float
+    until: float
+    leader_epoch: int
+    leader: int
+    changes: tuple[Election, ...]
+    before: Election | None
+
+    @property
+    def unclean(self) -> bool:
+        """Whether the leader was neither in the ISR that it followed nor eligible beside it."""
+        return self.before is not None and self.leader not in self.before.isr + self.before.elr
+
+    def isr_at(self, at: float) -> tuple[int, ...]:
+        told = [change.isr for change in self.changes if change.at <= at]
+        return told[-1] if told else self.changes[0].isr
+
+
+def lives(actions: list[dict[str, Any]], topic: str) -> list[Life]:
+    """By the laboratory's own orders; the last one ends at the quiet point."""
+    found: list[Life] = []
+    begins, topic_id = 0.0, None
+    for action in actions:
+        at = seconds_of(action["ts"])
+        if action["action"] == "create_topic" and action["topic"] == topic:
+            topic_id = action.get("topic_id")
+        elif action["action"] == "delete_topic" and action["topic"] == topic:
+            found.append(Life(begins, at, topic_id))
+        elif action["action"] == "deleted_topic" and action["topic"] == topic:
+            begins = at
+        elif action["action"] == "quiet_point":
+            found.append(Life(begins, at, topic_id))
+    return found
+
+
+def terms(known: list[Election], ends: float) -> list[Term]:
+    """The reigns of valid leaders in order; without leader there is none."""
+    found: list[Term] = []
+    group: list[Election] = []
+    before: Election | None = None
+
+    def close(until: float) -> None:
+        if group and group[0].leader is not None:
+            first = group[0]
+            found.append(
+                Term(first.at, until, first.leader_epoch, group[0].leader, tuple(group), before)
+            )
+
+    for election in known:
+        if group and (group[0].leader_epoch, group[0].leader) != (
+            election.leader_epoch,
+            election.leader,
+        ):
+            close(election.at)
+            before, group = group[-1], []
+        group.append(election)
+    close(ends)
+    return found
+
+
+def elections(site: Site, notes: Notes) -> dict[TopicPartition, list[Election]]:
+    """Every change of leader, leader epoch or ISR in order, of all lives of each topic."""
+    if site.version.kraft:
+        return _elections_of_metadata_log(site)
     found: dict[TopicPartition, list[Election]] = {}
-    for sample in sampler.leaders:
+    for sample in notes.leaders:
         known = found.setdefault((sample.topic, sample.partition), [])
         leader = None if sample.leader == NO_LEADER else sample.leader
         known.append(Election(sample.at, sample.leader_epoch, leader, sample.isr))
@@ -71,28 +153,34 @@ def leader_at(known: list[Election], at: float) -> Election | None:
     return before[-1] if before else None
 
 
-def leader_starts(cluster: Cluster) -> dict[TopicPartition, list[LeaderStart]]:
+def leader_starts(site: Site) -> dict[TopicPartition, list[LeaderStart]]:
     """By time, from every broker's log files."""
     found: dict[TopicPartition, set[LeaderStart]] = {}
-    for broker in cluster.plan.brokers:
-        for path in sorted((cluster.home(broker) / "logs").glob("*.log*")):
-            for line in path.read_text(errors="replace").splitlines():
-                partition, start = leader_start_of(line, broker)
-                if start is not None:
-                    found.setdefault(partition, set()).add(start)
+    for broker in site.brokers:
+        for line in log_lines(site, broker):
+            partition, start = leader_start_of(line, broker)
+            if start is not None:
+                found.setdefault(partition, set()).add(start)
     return {
         partition: sorted(starts, key=lambda start: start.at) for partition, starts in found.items()
     }
 
 
-def traced_high_watermarks(cluster: Cluster) -> list[HighWatermarkSample]:
-    """What leaders said of their high watermarks, where the loggers are loud enough."""
+def told_high_watermarks(site: Site) -> list[HighWatermarkSample]:
+    """What leaders said of their high watermarks: at their start, and all where it is traced."""
     return [
         found
-        for broker in cluster.plan.brokers
-        for path in sorted((cluster.home(broker) / "logs").glob("*.log*"))
-        for line in path.read_text(errors="replace").splitlines()
+        for broker in site.brokers
+        for line in log_lines(site, broker)
         if (found := high_watermark_of(line, broker)) is not None
+    ]
+
+
+def log_lines(site: Site, broker: int) -> list[str]:
+    return [
+        line
+        for path in sorted((site.home(broker) / "logs").glob("*.log*"))
+        for line in path.read_text(errors="replace").splitlines()
     ]
 
 
@@ -115,35 +203,41 @@ def leader_start_of(line: str, broker: int) -> tuple[TopicPartition, LeaderStart
     return ("", 0), None
 
 
+def seconds_of(text: str) -> float:
+    """Of the laboratory's own notes."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp()
+
+
 def _seconds(text: str) -> float:
     return datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC).timestamp()
 
 
-def _elections_of_metadata_log(cluster: Cluster) -> dict[TopicPartition, list[Election]]:
-    data = cluster.data(node_settings.CONTROLLER_ID)[0] / "__cluster_metadata-0"
+def _elections_of_metadata_log(site: Site) -> dict[TopicPartition, list[Election]]:
+    data = site.data(node_settings.CONTROLLER_ID)[0] / "__cluster_metadata-0"
     segments: list[Path] = sorted(data.glob("*.log"))
     names: dict[str, str] = {}
+    last_of: dict[tuple[str, int], Election] = {}
     found: dict[TopicPartition, list[Election]] = {}
-    for created_ms, record in dump_tool.metadata_records(cluster.version, segments):
+    for created_ms, record in dump_tool.metadata_records(site.version, segments):
         fields = record["data"]
         if record["type"] == "TOPIC_RECORD":
             names[fields["topicId"]] = fields["name"]
             continue
         if record["type"] not in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
             continue
-        partition = (names[fields["topicId"]], fields["partitionId"])
-        if record["type"] == "PARTITION_RECORD":
-            found[partition] = []
-        known = found.setdefault(partition, [])
-        last = known[-1] if known else None
+        number = (fields["topicId"], fields["partitionId"])
+        last = last_of.get(number)
         isr = fields.get("isr")
         in_sync = tuple(isr) if isr is not None else (last.isr if last else ())
+        elr = fields.get("eligibleLeaderReplicas")
+        eligible = tuple(elr) if elr is not None else (last.elr if last else ())
         leader = fields.get("leader")
         if last is not None and leader is None:
-            known.append(Election(created_ms / 1000, last.leader_epoch, last.leader, in_sync))
-            continue
-        leader_epoch = fields["leaderEpoch"] if last is None else last.leader_epoch + 1
-        chosen = None if leader == NO_LEADER else leader
-        unclean = last is not None and fields.get("leaderRecoveryState") == 1
-        known.append(Election(created_ms / 1000, leader_epoch, chosen, in_sync, unclean))
+            change = Election(created_ms / 1000, last.leader_epoch, last.leader, in_sync, eligible)
+        else:
+            leader_epoch = fields["leaderEpoch"] if last is None else last.leader_epoch + 1
+            chosen = None if leader == NO_LEADER else leader
+            change = Election(created_ms / 1000, leader_epoch, chosen, in_sync, eligible)
+        last_of[number] = change
+        found.setdefault((names[number[0]], number[1]), []).append(change)
     return found

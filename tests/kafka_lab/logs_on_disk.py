@@ -8,6 +8,8 @@ from pathlib import Path
 
 from kafka.record import MemoryRecords
 
+# What follows the payload id in a value.
+FILLER = b"."
 # int64 offset, int32 length: the start of a batch, or of an old message, in every format.
 PREFIX = struct.Struct(">qi")
 EPOCH_AT, MAGIC_AT = 12, 16
@@ -20,7 +22,7 @@ class Held:
     offset: int
     leader_epoch: int | None
     payload_id: str
-    value: bytes
+    key: str
 
 
 def batches(segment: bytes) -> Iterator[tuple[int, bytes]]:
@@ -49,7 +51,8 @@ def records(batch: bytes) -> tuple[Held, ...]:
     for record in parsed:
         key = b"" if record.key is None else bytes(record.key)
         value = b"" if record.value is None else bytes(record.value)
-        found.append(Held(record.offset, leader_epoch, key.decode("utf-8", "replace"), value))
+        named = value.rstrip(FILLER).decode("utf-8", "replace")
+        found.append(Held(record.offset, leader_epoch, named, key.decode("utf-8", "replace")))
     return tuple(found)
 
 

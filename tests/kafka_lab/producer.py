@@ -1,7 +1,7 @@
 """Producers whose every record has one known outcome, and the acknowledgement log they keep.
 
-One request carries one batch; what is retried has one line for each attempt. The key of a record
-is its payload id, unique over the whole run.
+One request carries one batch; what is retried has one line for each attempt. A record's value
+begins with its payload id, unique over the whole run; its key is the same, or one of a few.
 """
 
 import itertools
@@ -16,6 +16,7 @@ from kafka.record import MemoryRecordsBuilder
 from tests.kafka_lab import wire
 from tests.kafka_lab.cluster import Cluster
 from tests.kafka_lab.journal import Journal, utc_text
+from tests.kafka_lab.logs_on_disk import FILLER
 from tests.kafka_lab.processes import JavaProcess
 
 # Answers that are given before anything is appended. Others, also "not leader", may come after.
@@ -65,6 +66,7 @@ class Batch:
     partition: int
     records: bytes
     identity: Identity | None = None
+    topic_id: str | None = None
 
 
 class AcknowledgementLog:
@@ -105,7 +107,7 @@ class AcknowledgementLog:
 class Producer:
     """Sends to whoever leads, over one connection that it keeps; not for several threads.
 
-    With `keys` so many keys are used in turn, and the acknowledgements carry no payload id.
+    With `keys` so many keys are used in turn, and payload ids are found in values alone.
     """
 
     cluster: Cluster
@@ -117,6 +119,7 @@ class Producer:
     keys: int | None = None
     idempotent: bool = False
     retries: int = 0
+    transactional_id: str | None = None
     _connections: dict[int, wire.Connection] = field(default_factory=dict)
     _of_process: dict[int, JavaProcess] = field(default_factory=dict)
     _producer: tuple[int, int] | None = None
@@ -140,7 +143,11 @@ class Producer:
 
     def _attempt(self, batch: Batch, broker: int | None) -> list[Outcome]:
         sent_at = time.time()
-        to = broker if broker is not None else self.cluster.leader(self.topic, batch.partition)
+        state = self.cluster.state(self.topic, batch.partition)
+        if state is not None:
+            # Of the life of the topic that is written to; whose metadata lags names the former.
+            batch.topic_id = state.topic_id
+        to = broker if broker is not None else (None if state is None else state.leader)
         if to is None:
             outcomes = self._outcomes(batch, "failed", None, "no leader known")
         else:
@@ -171,7 +178,11 @@ class Producer:
 
     def finish(self, broker: int, batch: Batch) -> None:
         sent_at = time.time()
-        outcomes = self._answer(self._connection(broker), broker, batch)
+        connection = self._connections.get(broker)
+        if connection is None:
+            outcomes = self._outcomes(batch, "unknown", None, "no answer: connection lost")
+        else:
+            outcomes = self._answer(connection, broker, batch)
         self._record(outcomes, batch, sent_at, broker)
 
     def close(self) -> None:
@@ -238,14 +249,18 @@ class Producer:
         records = MemoryRecordsBuilder(self.cluster.version.magic, 0, 1_000_000)
         now = int(time.time() * 1000)
         for payload_id in payload_ids:
-            value = payload_id.encode().ljust(self.value_bytes, b".")
+            value = payload_id.encode().ljust(self.value_bytes, FILLER)
             records.append(timestamp=now, key=self._key(payload_id), value=value)
         if identity is not None:
             records.set_producer_state(
-                identity.producer_id, identity.producer_epoch, identity.sequence, False
+                identity.producer_id,
+                identity.producer_epoch,
+                identity.sequence,
+                self.transactional_id is not None,
             )
         records.close()
-        return Batch(payload_ids, acks, partition, bytes(records.buffer()), identity)
+        topic_id = self.cluster.topic_ids.get(self.topic)
+        return Batch(payload_ids, acks, partition, bytes(records.buffer()), identity, topic_id)
 
     def _identity(self, partition: int, count: int) -> Identity | None:
         """The next sequence; None while no broker gives out a producer id."""
@@ -277,6 +292,7 @@ class Producer:
             batch.acks,
             batch.records,
             self.timeout_ms,
+            self.transactional_id,
         )
 
     def _key(self, payload_id: str) -> bytes:
@@ -303,11 +319,8 @@ class Producer:
                 fields["producer_id"] = batch.identity.producer_id
                 fields["producer_epoch"] = batch.identity.producer_epoch
                 fields["sequence"] = batch.identity.sequence + index
-            if self.keys is not None:
-                del fields["payload_id"]
-            topic_id = self.cluster.topic_ids.get(self.topic)
-            if topic_id:
-                fields["topic_id"] = topic_id
+            if batch.topic_id:
+                fields["topic_id"] = batch.topic_id
             if outcome.error:
                 fields["error"] = outcome.error
             self.log.write(**fields)
@@ -329,6 +342,7 @@ class Load:
         value_bytes: int = 20,
         idempotent: bool = False,
         retries: int = 0,
+        keys: int | None = None,
     ) -> None:
         self._stop = threading.Event()
         self._threads = []
@@ -343,6 +357,7 @@ class Load:
                 value_bytes=value_bytes,
                 idempotent=idempotent and how == "all",
                 retries=retries,
+                keys=keys,
             )
             thread = threading.Thread(
                 target=self._run, args=(producer, how, partitions, pause, batch), daemon=True

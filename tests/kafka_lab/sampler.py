@@ -6,49 +6,14 @@ the laboratory's privilege; the product sees only what is copied into the eviden
 
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kafka_lab.cluster import Cluster, partitions_of
+from tests.kafka_lab.cluster import Cluster
 from tests.kafka_lab.logs_on_disk import checkpoint_entries, read_batches, segment_files
+from tests.kafka_lab.notes import HighWatermarkSample, LeaderSample, LogSample, Notes
+from tests.kafka_lab.site import partitions_of
 
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
-
-
-@dataclass(frozen=True)
-class LogSample:
-    """A replica's batches as seen at `at` (seconds since 1970)."""
-
-    at: float
-    broker: int
-    topic: str
-    partition: int
-    batches: tuple[bytes, ...]
-
-
-@dataclass(frozen=True)
-class HighWatermarkSample:
-    """A high watermark and when the broker wrote it: to its checkpoint, or to its log."""
-
-    written_at: float
-    broker: int
-    topic: str
-    partition: int
-    high_watermark: int
-    in_logs: bool = False
-
-
-@dataclass(frozen=True)
-class LeaderSample:
-    """A partition's znode; `at` is ZooKeeper's clock at the write."""
-
-    at: float
-    topic: str
-    partition: int
-    znode_version: int
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
 
 
 class Sampler:
@@ -56,13 +21,11 @@ class Sampler:
 
     def __init__(self, cluster: Cluster, pause: float = 0.1) -> None:
         self.cluster = cluster
-        self.logs: list[LogSample] = []
-        self.high_watermarks: list[HighWatermarkSample] = []
-        self.leaders: list[LeaderSample] = []
+        self.notes = Notes()
         self.errors: list[Exception] = []
         self._stats: dict[Path, object] = {}
         self._known: dict[bytes, bytes] = {}
-        self._znodes: dict[tuple[str, int], int] = {}
+        self._znodes: dict[tuple[str, int], tuple[int, int]] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._pause = pause
@@ -85,7 +48,7 @@ class Sampler:
     def look(self) -> None:
         """One look at every disk; a directory that did not change is not read."""
         with self._lock:
-            for broker in self.cluster.plan.brokers:
+            for broker in self.cluster.brokers:
                 for directory in self.cluster.data(broker):
                     self._look_at_high_watermarks(broker, directory)
                     for topic, partition in partitions_of(dict(self.cluster.assignments)):
@@ -119,7 +82,7 @@ class Sampler:
 
     def _keep_log(self, broker: int, topic: str, partition: int, found: tuple[bytes, ...]) -> None:
         shared = tuple(self._known.setdefault(batch, batch) for batch in found)
-        self.logs.append(LogSample(time.time(), broker, topic, partition, shared))
+        self.notes.logs.append(LogSample(time.time(), broker, topic, partition, shared))
 
     def _look_at_high_watermarks(self, broker: int, directory: Path) -> None:
         path = directory / HIGH_WATERMARK_FILE
@@ -130,7 +93,7 @@ class Sampler:
             return
         self._stats[path] = written_at
         for (topic, partition), offset in checkpoint_entries(path).items():
-            self.high_watermarks.append(
+            self.notes.high_watermarks.append(
                 HighWatermarkSample(written_at, broker, topic, partition, offset)
             )
 
@@ -140,11 +103,14 @@ class Sampler:
                 while not self._stop.wait(self._pause / 2):
                     for topic, partition in partitions_of(dict(self.cluster.assignments)):
                         found = asked.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
-                        if found is None or self._znodes.get((topic, partition)) == found.version:
+                        if found is None:
                             continue
-                        self._znodes[topic, partition] = found.version
+                        change = (found.version, found.modified_ms)
+                        if self._znodes.get((topic, partition)) == change:
+                            continue
+                        self._znodes[topic, partition] = change
                         state = found.json()
-                        self.leaders.append(
+                        self.notes.leaders.append(
                             LeaderSample(
                                 found.modified_ms / 1000,
                                 topic,

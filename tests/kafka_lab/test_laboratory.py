@@ -1,27 +1,32 @@
 """The laboratory's own instruments, on made bytes: without Java, so they run every time."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kafka.record import MemoryRecordsBuilder
 
-from tests.kafka_lab import dump_tool, truth
+from tests.kafka_lab import causes, dump_tool, truth
 from tests.kafka_lab.history import (
     Election,
     LeaderStart,
+    Life,
     high_watermark_of,
     leader_start_of,
+    lives,
 )
 from tests.kafka_lab.logs_on_disk import batches, checkpoint_entries, cut_suffix, records
-from tests.kafka_lab.sampler import HighWatermarkSample, LogSample
+from tests.kafka_lab.notes import HighWatermarkSample, LogSample, Notes
+from tests.kafka_lab.versions import Version
 
 
-def batch(first_offset: int, leader_epoch: int, *payload_ids: str) -> bytes:
+def batch(first_offset: int, leader_epoch: int, *payload_ids: str, key: str = "") -> bytes:
     """A batch as a leader of that epoch would have put it on its disk."""
     made = MemoryRecordsBuilder(2, 0, 10_000)
     for payload_id in payload_ids:
-        made.append(timestamp=1, key=payload_id.encode(), value=b"v")
+        named = (key or payload_id).encode()
+        made.append(timestamp=1, key=named, value=payload_id.encode().ljust(9, b"."))
     made.close()
     found = bytearray(made.buffer())
     struct.pack_into(">q", found, 0, first_offset)
@@ -190,102 +195,180 @@ def acked(payload_id: str, offset: int, ts: str, acks: str, broker: int) -> dict
 
 def dumped(*held: bytes) -> list[dump_tool.Dumped]:
     return [
-        dump_tool.Dumped(one.offset, one.leader_epoch, one.payload_id, "v")
+        dump_tool.Dumped(one.offset, one.leader_epoch, one.payload_id, one.key)
         for part in held
         for one in records(part)
     ]
+
+
+IN_SYNC = [Election(1, 0, 1, (1, 2)), Election(10, 1, 2, (1, 2))]
+SHRUNK = [Election(1, 0, 1, (1, 2)), Election(2, 0, 1, (1,)), Election(10, 1, 2, (2,))]
+# Broker 1 has a record that broker 2, the next leader, has not.
+LONGER = [log_sample(0.9, 1, FIRST), log_sample(0.9, 2, FIRST), log_sample(4.9, 1, FIRST, SECOND)]
 
 
 def view(**known: object) -> truth.View:
     """Broker 1 leads from second 1, broker 2 from second 10; the end is at 20."""
     fields: dict[str, object] = {
         "partition": ("t", 0),
+        "life": Life(0, 20),
         "acks": [],
-        "elections": [Election(1, 0, 1, (1, 2)), Election(10, 1, 2, (1, 2))],
+        "elections": IN_SYNC,
         "starts": [LeaderStart(1.1, 1, 0, 0), LeaderStart(10.1, 2, 1, 2)],
-        "samples": [log_sample(1.0, 1, FIRST), log_sample(1.0, 2, FIRST)],
+        "samples": [log_sample(0.9, 1, FIRST), log_sample(0.9, 2, FIRST)],
         "high_watermarks": [],
         "finals": {1: dumped(FIRST), 2: dumped(FIRST)},
-        "quiet_at": 20.0,
+        "shown": set(),
+        "storage": [],
+        "settings": causes.Settings(Version("4.3.0")),
     }
     return truth.View(**{**fields, **known})  # type: ignore[arg-type]
 
 
-def judged(one: truth.View, shown: frozenset[str] = frozenset()) -> truth.PartitionTruth:
-    return truth.judge(one, set(shown), lambda payload_id: False)
+def verdicts(one: truth.PartitionTruth) -> tuple[str | None, str | None]:
+    told = one.verdicts
+    return told["committed_records_survive"], told["acknowledged_records_survive"]
 
 
 def test_nothing_lost() -> None:
-    found = judged(view(acks=[acked("a", 0, "05.000", "all", 1)]))
+    found = truth.judge(view(acks=[acked("a", 0, "05.000", "all", 1)]))
     assert set(found.verdicts.values()) == {"HOLDS"}
     assert found.leader == 2
 
 
 def test_an_acknowledged_record_that_no_leader_has() -> None:
-    found = judged(view(acks=[acked("c", 2, "05.000", "all", 1)]))
-    assert found.verdicts["committed_records_survive"] == "VIOLATED"
-    assert found.lost == {"all": [2]}
-    assert found.missing_at_start == ["leader 2 in epoch 1 from 2: c"]
-    found = judged(view(acks=[acked("c", 2, "05.000", "1", 1)]))
-    assert found.verdicts["committed_records_survive"] == "HOLDS"
-    assert found.verdicts["acknowledged_records_survive"] == "VIOLATED"
+    one = view(samples=LONGER, acks=[acked("c", 2, "05.000", "all", 1)])
+    found = truth.judge(one)
+    assert verdicts(found) == ("VIOLATED", "VIOLATED")
+    assert found.lost("all") == {2}
+    (loss,) = found.losses
+    assert loss.missing_from == "leader 2 in epoch 1"
+    assert (loss.contracts, loss.statuses) == (["broken"], ["lost"])
+    one = view(samples=LONGER, acks=[acked("c", 2, "05.000", "1", 1)])
+    found = truth.judge(one)
+    assert verdicts(found) == ("HOLDS", "VIOLATED")
+    assert found.losses[0].causes == ["acks_one_failover"]
+    assert found.losses[0].contracts == ["not_promised"]
 
 
 def test_what_a_zombie_acknowledges_is_not_committed() -> None:
-    found = judged(view(acks=[acked("c", 2, "15.000", "all", 1)]))
-    assert found.verdicts["committed_records_survive"] == "HOLDS"
-    assert found.verdicts["acknowledged_records_survive"] == "VIOLATED"
+    one = view(samples=LONGER, acks=[acked("c", 2, "15.000", "all", 1)])
+    assert verdicts(truth.judge(one)) == ("HOLDS", "VIOLATED")
 
 
 def test_an_acknowledgement_around_the_election_is_not_judged() -> None:
-    found = judged(view(acks=[acked("c", 2, "10.100", "all", 1)]))
-    assert found.verdicts["committed_records_survive"] is None
+    late = {**acked("c", 2, "10.100", "all", 1), "sent_ts": "1970-01-01T00:00:09.000Z"}
+    assert verdicts(truth.judge(view(samples=LONGER, acks=[late])))[0] is None
 
 
 def test_a_record_below_a_high_watermark_is_committed() -> None:
-    samples = [log_sample(1.0, 1, FIRST, SECOND), log_sample(1.0, 2, FIRST)]
-    one = view(
-        samples=samples,
-        high_watermarks=[HighWatermarkSample(5.0, 1, "t", 0, 3)],
-    )
-    found = judged(one)
-    assert found.lost_committed == ["c"]
+    high_watermarks = [HighWatermarkSample(5.0, 1, "t", 0, 3)]
+    found = truth.judge(view(samples=LONGER, high_watermarks=high_watermarks))
+    assert verdicts(found)[0] == "VIOLATED"
     assert found.only_beyond_evidence
-    assert judged(one, frozenset({"c"})).only_beyond_evidence is False
+    shown = view(samples=LONGER, high_watermarks=high_watermarks, shown={"c"})
+    assert truth.judge(shown).only_beyond_evidence is False
 
 
 def test_a_deposed_leader_raises_its_high_watermark_in_vain() -> None:
-    samples = [log_sample(1.0, 1, FIRST, SECOND), log_sample(1.0, 2, FIRST)]
     late = [HighWatermarkSample(15.0, 1, "t", 0, 3)]
-    assert judged(view(samples=samples, high_watermarks=late)).lost_committed == []
+    written_late = [*LONGER[:2], log_sample(14.0, 1, FIRST, SECOND)]
+    assert verdicts(truth.judge(view(samples=written_late, high_watermarks=late)))[0] == "HOLDS"
+
+
+def test_whether_a_deposed_leader_had_committed_before_is_not_known() -> None:
+    late = [HighWatermarkSample(15.0, 1, "t", 0, 3)]
+    assert verdicts(truth.judge(view(samples=LONGER, high_watermarks=late)))[0] is None
+
+
+def test_a_lone_leader_commits_what_it_writes() -> None:
+    """Also what it was asked to write at acks=0; from 3.7 not below the minimum of the ISR."""
+    samples = [*LONGER, log_sample(7.0, 1, FIRST, SECOND, batch(3, 0, "d"))]
+    one = view(samples=samples, elections=SHRUNK)
+    assert {loss.payload_id for loss in truth.judge(one).losses if loss.committed} == {"c", "d"}
+    waits = causes.Settings(Version("4.3.0"), min_insync_replicas=2)
+    assert not any(loss.committed for loss in truth.judge(replace(one, settings=waits)).losses)
+
+
+def test_an_unclean_election_is_the_cause_and_promises_nothing_where_permitted() -> None:
+    acks = [acked("c", 2, "05.000", "all", 1)]
+    for permitted, contract in ((True, "not_promised"), (False, "broken")):
+        settings = causes.Settings(Version("4.3.0"), unclean=permitted)
+        one = view(samples=LONGER, elections=SHRUNK, acks=acks, settings=settings)
+        (loss,) = truth.judge(one).losses
+        assert (loss.causes, loss.contracts) == (["unclean_election"], [contract])
+
+
+def test_a_disk_that_was_cut_is_the_cause() -> None:
+    """The last member of the ISR loses it, and leads again; one of two that must hold it."""
+    elections = [*SHRUNK[:2], Election(9, 1, None, (1,)), Election(10, 2, 1, (1,))]
+    one = view(
+        samples=[*LONGER, log_sample(8.0, 1, FIRST)],
+        elections=elections,
+        acks=[acked("c", 2, "05.000", "all", 1)],
+        storage=[causes.StorageLoss(7.9, 1, frozenset({"c"}))],
+    )
+    (loss,) = truth.judge(one).losses
+    assert (loss.causes, loss.contracts) == (["storage_loss"], ["not_promised"])
+    demanding = causes.Settings(Version("4.3.0"), min_insync_replicas=2)
+    (loss,) = truth.judge(replace(one, settings=demanding)).losses
+    assert (loss.causes, loss.contracts) == (["last_replica_standing"], ["broken"])
 
 
 def test_a_record_that_came_back_was_missing() -> None:
     """Gone under leader 2, back under leader 1: survived at the end, lost in between."""
-    acks = [acked("c", 2, "05.000", "all", 1)]
-    elections = [*view().elections, Election(12, 2, 1, (1,))]
-    found = judged(
-        view(
-            acks=acks,
-            elections=elections,
-            samples=[log_sample(1.0, 1, FIRST, SECOND), log_sample(1.0, 2, FIRST)],
-            finals={1: dumped(FIRST, SECOND), 2: dumped(FIRST, SECOND)},
-        )
+    one = view(
+        acks=[acked("c", 2, "05.000", "all", 1)],
+        elections=[*IN_SYNC, Election(12, 2, 1, (1,))],
+        samples=LONGER,
+        finals={1: dumped(FIRST, SECOND), 2: dumped(FIRST, SECOND)},
     )
-    assert found.lost == {}
-    assert found.verdicts["committed_records_survive"] == "VIOLATED"
+    found = truth.judge(one)
+    assert found.lost("all") == set()
+    assert [loss.statuses for loss in found.losses] == [["recovered"]]
+    assert verdicts(found)[0] == "VIOLATED"
 
 
-def test_a_kept_truth_is_read_back(tmp_path: Path) -> None:
-    found = {("t-x", 0): judged(view(acks=[acked("c", 2, "05.000", "all", 1)]))}
+def test_compaction_takes_what_a_later_record_of_its_key_replaces() -> None:
+    newer = batch(3, 0, "d", key="c")
+    one = view(
+        acks=[acked("c", 2, "05.000", "all", 1)],
+        samples=[log_sample(4.9, 1, FIRST, SECOND), log_sample(8.0, 2, FIRST, newer)],
+        finals={2: dumped(FIRST, newer)},
+        compacted=True,
+    )
+    assert verdicts(truth.judge(one)) == ("HOLDS", "HOLDS")
+    assert verdicts(truth.judge(replace(one, compacted=False))) == ("VIOLATED", "VIOLATED")
+
+
+def test_lives_of_a_topic_are_told_apart() -> None:
+    actions = [
+        {"action": kind, "topic": "t", "topic_id": number, "ts": f"1970-01-01T00:00:{at:02}.000Z"}
+        for kind, number, at in (
+            ("create_topic", "A", 1),
+            ("delete_topic", None, 5),
+            ("deleted_topic", None, 6),
+            ("create_topic", "B", 7),
+            ("quiet_point", None, 9),
+        )
+    ]
+    assert lives(actions, "t") == [Life(0, 5, "A"), Life(6, 9, "B")]
+
+
+def test_samples_and_truths_are_read_back(tmp_path: Path) -> None:
+    notes = Notes(LONGER, [HighWatermarkSample(5.0, 1, "t", 0, 3)])
+    notes.save(tmp_path)
+    assert Notes.load(tmp_path) == notes
+    one = view(samples=LONGER, acks=[acked("c", 2, "05.000", "all", 1)])
+    found = {("t-x", 0): truth.judge(one)}
     truth.save_truths(tmp_path / "truth.json", found)
     assert truth.load_truths(tmp_path / "truth.json") == found
 
 
 def test_divergence_counts_between_members_of_the_isr() -> None:
     finals = {1: dumped(FIRST, SECOND), 2: dumped(FIRST, batch(2, 1, "x"))}
-    found = judged(view(finals=finals))
+    found = truth.judge(view(finals=finals))
     assert found.verdicts["log_matching"] == "VIOLATED"
     assert found.divergent_offsets == {"1,2": [2]}
     elections = [Election(1, 0, 1, (1, 2)), Election(10, 1, 2, (2,))]
-    assert judged(view(finals=finals, elections=elections)).verdicts["log_matching"] is None
+    assert truth.judge(view(finals=finals, elections=elections)).verdicts["log_matching"] is None

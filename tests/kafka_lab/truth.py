@@ -1,31 +1,36 @@
-"""What really became of the records, from bytes on disk, acknowledgements and the controller.
+"""What really became of the records: from bytes on disk, acknowledgements and the controller.
 
 Nothing here uses the product. The final logs are read by Kafka's own kafka-dump-log, what was on
 the disks meanwhile by kafka-python; where both saw the same log they must agree.
 
-A record counts as committed from the moment it was acknowledged at acks=all by the broker that the
-controller named leader, or from when a replica's checkpointed high watermark was seen above it. It
-survives if every leader that starts later, and the last one, holds it.
+The whole run is judged, life by life of the topic and term by term of its leaders: a record that
+was committed (`commits`) or acknowledged has to be in the log of every leader after. One that a
+later leader lacked counts as lost then, also where it came back.
 """
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.kafka_lab import dump_tool
-from tests.kafka_lab.cluster import Cluster, partitions_of
+from tests.kafka_lab import causes, dump_tool
+from tests.kafka_lab.commits import Commits, Rules, commits, copies, term_at
 from tests.kafka_lab.history import (
     Election,
     LeaderStart,
+    Life,
+    Term,
     TopicPartition,
     elections,
     leader_at,
     leader_starts,
-    traced_high_watermarks,
+    lives,
+    seconds_of,
+    terms,
+    told_high_watermarks,
 )
+from tests.kafka_lab.lineage import Replicas, reigns
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
@@ -33,23 +38,36 @@ from tests.kafka_lab.logs_on_disk import (
     records,
     segment_files,
 )
-from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE, HighWatermarkSample, LogSample, Sampler
+from tests.kafka_lab.notes import HighWatermarkSample, LogSample, Notes
+from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE
+from tests.kafka_lab.site import Site, partitions_of
 
 HOLDS, VIOLATED = "HOLDS", "VIOLATED"
 # Log lines, acknowledgements and samples of different processes, all on one clock.
 CLOCK_SLACK = 0.05
-SOON = 0.4
-
-Excused = Callable[[str], bool]
+UNSEEN = 1.0
+# Records that were committed, but that nobody was told of.
+UNTOLD = "none"
 
 
 @dataclass
-class Commitment:
-    """Since when a record is known to be committed, by what, and whether the evidence shows it."""
+class LostRecord:
+    """One record that a later leader lacked; `sure` is False where it need not be called lost.
 
-    at: float
-    by: str
-    in_evidence: bool
+    `acks` is what its producer asked for, or "none" where it was told nothing. Any of `causes`,
+    of `contracts` and of `statuses` is right.
+    """
+
+    payload_id: str
+    offset: int
+    acks: str
+    sure: bool
+    committed: bool
+    recovered: bool
+    causes: list[str]
+    contracts: list[str]
+    statuses: list[str]
+    missing_from: str
 
 
 @dataclass
@@ -57,28 +75,25 @@ class PartitionTruth:
     """The verdicts (None where the laboratory itself cannot tell) and what they rest on."""
 
     verdicts: dict[str, str | None]
-    lost: dict[str, list[int]]
-    lost_payload_ids: list[str]
-    lost_committed: list[str]
-    missing_at_start: list[str]
+    losses: list[LostRecord]
     only_beyond_evidence: bool
     divergent_offsets: dict[str, list[int]]
     leader: int | None
     elections: list[Election]
     acked: int
     notes: list[str] = field(default_factory=list)
-    # Where any replica ever held a record that the last leader does not hold there, though its
-    # payload may stand elsewhere, sent again; None: not recorded.
-    gone_offsets: list[int] | None = None
+    # Where any replica ever held a record that the last leader does not hold there.
+    gone_offsets: list[int] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
-        shown = dict(self.__dict__)
-        shown["elections"] = [vars(election) for election in self.elections]
-        return shown
+    def lost(self, *acks: str) -> set[int]:
+        """Offsets that must be told as lost for good, by what their producers asked for."""
+        return {
+            one.offset for one in self.losses if one.acks in acks and one.sure and not one.recovered
+        }
 
 
 def save_truths(path: Path, truths: dict[TopicPartition, PartitionTruth]) -> None:
-    shown = {f"{topic}-{number}": truth.as_json() for (topic, number), truth in truths.items()}
+    shown = {f"{topic}-{number}": asdict(truth) for (topic, number), truth in truths.items()}
     path.write_text(json.dumps(shown, indent=1))
 
 
@@ -87,131 +102,357 @@ def load_truths(path: Path) -> dict[TopicPartition, PartitionTruth]:
     found = {}
     for name, fields in json.loads(path.read_text()).items():
         topic, _, number = name.rpartition("-")
+        fields["losses"] = [LostRecord(**loss) for loss in fields["losses"]]
         fields["elections"] = [
-            Election(**{**election, "isr": tuple(election["isr"])})
-            for election in fields["elections"]
+            Election(**{**one, "isr": tuple(one["isr"]), "elr": tuple(one["elr"])})
+            for one in fields["elections"]
         ]
         found[topic, int(number)] = PartitionTruth(**fields)
     return found
 
 
-def establish(
-    cluster: Cluster,
-    sampler: Sampler,
-    evidence: Path,
-    acknowledgements: Path,
-    excused: Excused = lambda payload_id: False,
-) -> dict[TopicPartition, PartitionTruth]:
-    """The truth of every partition; the cluster is stopped, its disks as it left them.
-
-    `acknowledgements` is the laboratory's own log, with every payload id.
-    """
-    acks = _acknowledged(acknowledgements)
-    quiet = [line for line in cluster.journal.lines() if line["action"] == "quiet_point"]
-    quiet_at = _seconds(quiet[-1]["ts"])
-    known = elections(cluster, sampler)
-    starts = leader_starts(cluster)
-    finals = _final_logs(cluster)
-    high_watermarks = [*sampler.high_watermarks, *traced_high_watermarks(cluster)]
-    found = {}
-    for partition in partitions_of(cluster.assignments):
-        view = View(
-            partition,
-            [ack for ack in acks if (ack["topic"], ack["partition"]) == partition],
-            known.get(partition, []),
-            [start for start in starts.get(partition, []) if start.at <= quiet_at],
-            [one for one in sampler.logs if (one.topic, one.partition) == partition],
-            [
-                one
-                for one in high_watermarks
-                if (one.topic, one.partition) == partition and one.written_at <= quiet_at
-            ],
-            {broker: logs[partition] for broker, logs in finals.items() if partition in logs},
-            quiet_at,
-        )
-        found[partition] = judge(view, _committed_by_copies(cluster, evidence, partition), excused)
-    return found
-
-
 @dataclass
 class View:
-    """All that is known of one partition."""
+    """All that is known of one partition in one life of its topic.
+
+    `shown`: payload ids that a copy in the evidence has below its high watermark. `finals` are
+    the logs at the end, by broker; of an earlier life there are none.
+    """
 
     partition: TopicPartition
+    life: Life
     acks: list[dict[str, Any]]
     elections: list[Election]
     starts: list[LeaderStart]
     samples: list[LogSample]
     high_watermarks: list[HighWatermarkSample]
     finals: dict[int, list[dump_tool.Dumped]]
-    quiet_at: float
+    shown: set[str]
+    storage: list[causes.StorageLoss]
+    settings: causes.Settings
+    excused: set[str] = field(default_factory=set)
+    compacted: bool = False
 
 
-def judge(view: View, shown: set[str], excused: Excused) -> PartitionTruth:
-    last = leader_at(view.elections, view.quiet_at)
-    leader = None if last is None else last.leader
-    committed, doubtful = _committed(view, shown)
-    acked = {ack["payload_id"]: ack for ack in view.acks if ack["status"] == "acked"}
-    missing = _missing_at_starts(view, committed, acked, excused)
-    standing = {(one.offset, one.payload_id) for one in view.finals.get(leader or 0, [])}
-    final = {payload_id for _, payload_id in standing}
-    gone = [name for name in {**acked, **committed} if name not in final and not excused(name)]
-    lost_committed = sorted(name for name in gone if name in committed)
-    lost_acked = sorted(name for name in gone if name in acked)
-    missing_committed = {name for _, name in missing if name in committed}
-    broken = set(lost_committed) | missing_committed
-    broken_acked = set(lost_acked) | {name for _, name in missing if name in acked}
-    divergent, unsettled = _divergent(view.finals, () if last is None else last.isr)
-    notes = [f"{name}: {committed[name].by}" for name in sorted(broken)]
-    verdicts: dict[str, str | None] = {
-        "committed_records_survive": VIOLATED if broken else HOLDS,
-        "acknowledged_records_survive": VIOLATED if broken_acked else HOLDS,
-        "log_matching": VIOLATED if divergent else HOLDS,
-    }
-    if leader is None:
-        notes.append("no leader at the end")
-        verdicts = dict.fromkeys(verdicts)
-    if not broken and any(name in doubtful for name in gone):
-        verdicts["committed_records_survive"] = None
-        notes.append("acknowledged around a change of leader, and gone")
-    if unsettled and not divergent:
-        verdicts["log_matching"] = None
-        notes.append(f"differs outside the ISR: {unsettled}")
-    lost: dict[str, list[int]] = {}
-    for name in lost_acked:
-        offset = acked[name]["offset"]
-        lost.setdefault(acked[name]["acks"], []).append(
-            offset if offset is not None else min(one.offset for one in _seen(view.samples, name))
+@dataclass
+class Run:
+    """One experiment that has ended, as it lies on the disk."""
+
+    site: Site
+    evidence: Path
+    acks: list[dict[str, Any]]
+    notes: Notes
+    elections: dict[TopicPartition, list[Election]]
+    starts: dict[TopicPartition, list[LeaderStart]]
+    finals: dict[int, dict[TopicPartition, list[dump_tool.Dumped]]]
+    high_watermarks: list[HighWatermarkSample]
+
+    @classmethod
+    def read(cls, site: Site, notes: Notes, evidence: Path, acknowledgements: Path) -> "Run":
+        return cls(
+            site,
+            evidence,
+            [line for line in read_lines(acknowledgements) if line.get("payload_id")],
+            notes,
+            elections(site, notes),
+            leader_starts(site),
+            _final_logs(site),
+            [*notes.high_watermarks, *told_high_watermarks(site)],
         )
-    offsets = {
-        held.offset
-        for name in gone
-        if name not in acked and name in shown
-        for held in _seen(view.samples, name)
-    }
-    if offsets:
-        lost["none"] = sorted(offsets)
+
+    def view(self, partition: TopicPartition, life: Life, *, last: bool) -> View:
+        topic, number = partition
+        actions = self.site.actions()
+        configs: dict[str, str] = next(
+            (one["configs"] for one in actions if one.get("topic") == topic and "configs" in one),
+            {},
+        )
+        # What was written just before the order to delete may not have been seen on a disk.
+        until = life.ends if last else life.ends - UNSEEN
+        acks = [ack for ack in self.acks if _named(ack, partition) and _in_life(ack, life)]
+        return View(
+            partition,
+            life,
+            [ack for ack in acks if seconds_of(ack["ts"]) < until],
+            [one for one in self.elections.get(partition, []) if life.holds(one.at)],
+            [one for one in self.starts.get(partition, []) if life.holds(one.at)],
+            self._samples(partition, life),
+            [
+                one
+                for one in self.high_watermarks
+                if (one.topic, one.partition) == partition and life.holds(one.written_at)
+            ],
+            {broker: logs[partition] for broker, logs in self.finals.items() if partition in logs}
+            if last
+            else {},
+            _committed_by_copies(self.evidence, partition),
+            causes.storage_losses(actions, number),
+            causes.Settings(
+                self.site.version,
+                int(configs.get("min.insync.replicas", 1)),
+                configs.get("unclean.leader.election.enable") == "true",
+            ),
+            {name for one in actions if one["action"] == "excused" for name in one["payload_ids"]},
+            "compact" in configs.get("cleanup.policy", ""),
+        )
+
+    def _samples(self, partition: TopicPartition, life: Life) -> list[LogSample]:
+        """Without what an earlier life left on a disk whose broker was down meanwhile."""
+        own = [one for one in self.notes.logs if (one.topic, one.partition) == partition]
+        earlier = {batch for one in own if one.at < life.begins for batch in one.batches}
+        found = []
+        for one in own:
+            if one.at < life.ends:
+                held = tuple(batch for batch in one.batches if batch not in earlier)
+                if one.at >= life.begins or not earlier:
+                    found.append(LogSample(one.at, one.broker, one.topic, one.partition, held))
+        return found
+
+
+def _named(ack: dict[str, Any], partition: TopicPartition) -> bool:
+    return (ack["topic"], ack["partition"]) == partition
+
+
+def _in_life(ack: dict[str, Any], life: Life) -> bool:
+    """By the topic id where clients know it, else by the time."""
+    if ack.get("topic_id") and life.topic_id:
+        return bool(ack["topic_id"] == life.topic_id)
+    return life.holds(seconds_of(ack["ts"]))
+
+
+def establish(run: Run) -> dict[TopicPartition, PartitionTruth]:
+    """The truth of every partition; the cluster is stopped, its disks as it left them."""
+    found = {}
+    for partition in partitions_of(run.site.assignments):
+        spans = lives(run.site.actions(), partition[0])
+        judged = [judge(run.view(partition, life, last=life is spans[-1])) for life in spans]
+        found[partition] = together(judged)
+    return found
+
+
+def together(lived: list[PartitionTruth]) -> PartitionTruth:
+    """Of several lives the worst counts; what is asked about the end is of the last one."""
+    last = lived[-1]
+    verdicts: dict[str, str | None] = {}
+    for name in last.verdicts:
+        told = [one.verdicts[name] for one in lived]
+        verdicts[name] = VIOLATED if VIOLATED in told else None if None in told else HOLDS
+    broken = [one for one in lived if one.verdicts["committed_records_survive"] == VIOLATED]
     return PartitionTruth(
         verdicts=verdicts,
-        lost={acks: sorted(offsets) for acks, offsets in lost.items()},
-        lost_payload_ids=sorted(gone),
-        lost_committed=lost_committed,
-        missing_at_start=[f"{start}: {name}" for start, name in missing],
-        only_beyond_evidence=bool(broken) and not any(committed[n].in_evidence for n in broken),
+        losses=[loss for one in lived for loss in one.losses],
+        only_beyond_evidence=bool(broken) and all(one.only_beyond_evidence for one in broken),
+        divergent_offsets=last.divergent_offsets,
+        leader=last.leader,
+        elections=[election for one in lived for election in one.elections],
+        acked=sum(one.acked for one in lived),
+        notes=[note for one in lived for note in one.notes],
+        gone_offsets=sorted({offset for one in lived for offset in one.gone_offsets}),
+    )
+
+
+@dataclass
+class Missing:
+    """Where a record was not; `at` None: only at the end. `certain` is False at a close call."""
+
+    at: float | None
+    term: Term
+    certain: bool
+
+
+def judge(view: View) -> PartitionTruth:
+    reign = terms(view.elections, view.life.ends)
+    replicas = Replicas(view.samples)
+    settings = view.settings
+    rules = Rules(settings.min_insync_replicas, settings.version.at_least(3, 7))
+    committed = commits(reign, replicas, view.acks, view.high_watermarks, rules)
+    last = leader_at(view.elections, view.life.ends)
+    leader = reign[-1].leader if reign else None
+    final = _standing(view, replicas, leader)
+    losses, broken, broken_acked = [], set[Held](), set[Held]()
+    doubtful, doubtful_acked = False, False
+    for record in _to_keep(view, replicas, committed):
+        held, sure = record.held, committed.sure.get(record.held)
+        since = sure.at if sure is not None else record.since
+        missing = _missing(view, reign, replicas, final, held, since)
+        missing_acked = _missing(view, reign, replicas, final, held, record.since)
+        if not missing_acked:
+            continue
+        if sure is not None and any(one.certain for one in missing):
+            broken.add(held)
+        elif missing and (sure is not None or held in committed.possible):
+            doubtful = True
+        if record.ack is not None and any(one.certain for one in missing_acked):
+            broken_acked.add(held)
+        elif record.ack is not None:
+            doubtful_acked = True
+        losses.append(_lost(view, replicas, final, record, missing or missing_acked, committed))
+    divergent, unsettled = _divergent(view.finals, () if last is None else last.isr)
+    notes = [
+        f"{held.payload_id} at {held.offset}: {committed.sure[held].by}"
+        for held in sorted(broken, key=lambda one: one.offset)
+    ]
+    verdicts: dict[str, str | None] = {
+        "committed_records_survive": _verdict(broken, doubtful),
+        "acknowledged_records_survive": _verdict(broken_acked, doubtful_acked),
+        "log_matching": VIOLATED if divergent else None if unsettled else HOLDS,
+    }
+    if unsettled:
+        notes.append(f"differs outside the ISR: {unsettled}")
+    standing = {(one.offset, one.payload_id) for one in final}
+    return PartitionTruth(
+        verdicts=verdicts,
+        losses=sorted(losses, key=lambda one: (one.offset, one.payload_id)),
+        only_beyond_evidence=bool(broken)
+        and not any(
+            committed.sure[held].in_evidence or held.payload_id in view.shown for held in broken
+        ),
         divergent_offsets=divergent,
-        leader=leader,
+        leader=None if last is None else last.leader,
         elections=view.elections,
-        acked=len(acked),
+        acked=len({ack["payload_id"] for ack in view.acks if ack["status"] == "acked"}),
         notes=notes,
         gone_offsets=sorted(
             {
                 held.offset
-                for sample in view.samples
-                for batch in sample.batches
-                for held in records(batch)
+                for held in replicas.everything()
                 if (held.offset, held.payload_id) not in standing
             }
         ),
+    )
+
+
+def _verdict(broken: set[Held], doubtful: bool) -> str | None:
+    return VIOLATED if broken else None if doubtful else HOLDS
+
+
+def _standing(view: View, replicas: Replicas, leader: int | None) -> set[Held]:
+    """What the last leader holds at the end."""
+    if leader is None:
+        return set()
+    if view.finals:
+        return {
+            Held(one.offset, one.leader_epoch, one.payload_id, one.key)
+            for one in view.finals.get(leader, [])
+        }
+    return set(replicas.at(leader, view.life.ends))
+
+
+@dataclass(frozen=True)
+class ToKeep:
+    """A record that must not go: a copy, since when, and its acknowledgement if it has one."""
+
+    held: Held
+    since: float
+    ack: dict[str, Any] | None
+
+
+def _to_keep(view: View, replicas: Replicas, committed: Commits) -> Iterable[ToKeep]:
+    """Of an acknowledged record that was appended several times any copy will do."""
+    everything = replicas.everything()
+    told: set[str] = set()
+    for ack in view.acks:
+        if ack["status"] != "acked" or ack["payload_id"] in told | view.excused:
+            continue
+        told.add(ack["payload_id"])
+        found = sorted(copies(everything, ack), key=lambda one: (one not in committed.sure,))
+        if not found:
+            found = [Held(ack["offset"] or 0, None, ack["payload_id"], ack["payload_id"])]
+        since = seconds_of(ack["ts"])
+        if found[0] in committed.sure:
+            since = min(since, committed.sure[found[0]].at)
+        yield ToKeep(found[0], since, ack)
+    for held in sorted(committed.sure.keys() | committed.possible, key=lambda one: one.offset):
+        if held.payload_id not in told | view.excused:
+            yield ToKeep(held, replicas.everywhere_first(held), None)
+
+
+def _missing(
+    view: View,
+    reign: list[Term],
+    replicas: Replicas,
+    final: set[Held],
+    held: Held,
+    since: float,
+) -> list[Missing]:
+    found = []
+    for term in reign:
+        for at in reigns(term, view.starts):
+            if at <= since + CLOCK_SLACK:
+                continue
+            certain = _lacks(view, replicas, term, held, at)
+            if certain is not None:
+                found.append(Missing(at, term, certain))
+    gone = not any(one.payload_id == held.payload_id for one in final)
+    if reign and gone and not (view.compacted and _superseded(final, held)):
+        found.append(Missing(None, term_at(reign, since) or reign[-1], certain=True))
+    return found
+
+
+def _lacks(view: View, replicas: Replicas, term: Term, held: Held, at: float) -> bool | None:
+    """Whether the leader was without the record as it took up leadership; None: it had it."""
+    before, after = replicas.around(term.leader, at)
+    later = replicas.seen(term.leader, at, term.until)
+    if any(held in log for _, log in later) or held in after:
+        return None
+    if view.compacted and (_superseded(after, held) or _superseded(before, held)):
+        return None
+    in_before, in_after = (
+        any(one.payload_id == held.payload_id for one in log) for log in (before, after)
+    )
+    return None if in_after else not in_before
+
+
+def _superseded(log: Iterable[Held], held: Held) -> bool:
+    """Whether compaction may take it: the log goes on with another value for its key."""
+    return any(one.key == held.key and one.offset > held.offset for one in log)
+
+
+def _lost(
+    view: View,
+    replicas: Replicas,
+    final: set[Held],
+    record: ToKeep,
+    misses: list[Missing],
+    committed: Commits,
+) -> LostRecord:
+    held, since, ack = record.held, record.since, record.ack
+    missing = next((one for one in misses if one.certain), misses[0])
+    sure = committed.sure.get(held)
+    told = sure is not None or (ack is not None and ack["acks"] == "all")
+    promises = {told} | ({True} if held in committed.possible else set())
+    # What a deposed leader still took is missing since before it was written.
+    at = missing.term.at if missing.at is None else missing.at
+    whys = [
+        causes.why(
+            causes.Loss(held, since, at, missing.term, promised),
+            replicas,
+            view.storage,
+            view.settings,
+        )
+        for promised in promises
+    ]
+    recovered = any(one.payload_id == held.payload_id for one in final) or (
+        view.compacted and _superseded(final, held)
+    )
+    elsewhere = any(
+        one.payload_id == held.payload_id and one.offset == held.offset
+        for log in view.finals.values()
+        for one in log
+    )
+    statuses = {"recovered"} if recovered else {"recoverable" if elsewhere else "lost"}
+    where = "at the end" if missing.at is None else f"leader {missing.term.leader} in epoch "
+    return LostRecord(
+        payload_id=held.payload_id,
+        offset=held.offset,
+        acks=UNTOLD if ack is None else ack["acks"],
+        sure=missing.certain and (ack is not None or sure is not None),
+        committed=sure is not None,
+        recovered=recovered,
+        causes=sorted(set().union(*(why.causes for why in whys))),
+        contracts=sorted(set().union(*(why.contracts for why in whys))),
+        statuses=sorted(statuses),
+        missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
     )
 
 
@@ -220,21 +461,17 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _acknowledged(path: Path) -> list[dict[str, Any]]:
-    return [line for line in read_lines(path) if line.get("payload_id")]
-
-
-def _final_logs(cluster: Cluster) -> dict[int, dict[TopicPartition, list[dump_tool.Dumped]]]:
+def _final_logs(site: Site) -> dict[int, dict[TopicPartition, list[dump_tool.Dumped]]]:
     """The logs as kafka-dump-log reads them, held against kafka-python's reading."""
     places = {
         (broker, (topic, partition)): directory / f"{topic}-{partition}"
-        for broker in cluster.plan.brokers
-        for directory in cluster.data(broker)
-        for topic, partition in partitions_of(cluster.assignments)
+        for broker in site.brokers
+        for directory in site.data(broker)
+        for topic, partition in partitions_of(site.assignments)
         if (directory / f"{topic}-{partition}").is_dir()
     }
     files = [path for place in places.values() for path in segment_files(place)]
-    dumped = dump_tool.dump_segments(cluster.version, files)
+    dumped = dump_tool.dump_segments(site.version, files)
     found: dict[int, dict[TopicPartition, list[dump_tool.Dumped]]] = {}
     for (broker, partition), place in places.items():
         log = [one for path in segment_files(place) for one in dumped[path]]
@@ -248,124 +485,6 @@ def _final_logs(cluster: Cluster) -> dict[int, dict[TopicPartition, list[dump_to
             raise AssertionError(f"{place}: kafka-dump-log and kafka-python read different logs")
         found.setdefault(broker, {})[partition] = log
     return found
-
-
-def _committed(view: View, shown: set[str]) -> tuple[dict[str, Commitment], set[str]]:
-    """Committed payload ids, and those where the laboratory cannot tell."""
-    found: dict[str, Commitment] = {}
-    doubtful: set[str] = set()
-    for ack in view.acks:
-        if ack["status"] != "acked" or ack["acks"] != "all":
-            continue
-        at = _seconds(ack["ts"])
-        name = ack["payload_id"]
-        if _by_leader(view.elections, ack["broker"], at):
-            found[name] = Commitment(at, "acknowledged with acks=all", True)
-        elif _by_leader(view.elections, ack["broker"], at - SOON) or _nobody(view.elections, at):
-            doubtful.add(name)
-    for sample in view.high_watermarks:
-        for name in _below(view, sample):
-            if name not in found or found[name].at > sample.written_at:
-                by = f"below {sample.high_watermark}, high watermark of {sample.broker}"
-                known = name in found or name in shown or sample.in_logs
-                found[name] = Commitment(sample.written_at, by, known)
-    for name in shown - found.keys():
-        found[name] = Commitment(view.quiet_at, "below the high watermark of a copy", True)
-    return found, doubtful
-
-
-def _by_leader(known: list[Election], broker: int, at: float) -> bool:
-    last = leader_at(known, at)
-    return last is not None and last.leader == broker
-
-
-def _nobody(known: list[Election], at: float) -> bool:
-    last = leader_at(known, at)
-    return last is None or last.leader is None
-
-
-def _seen(samples: list[LogSample], name: str) -> set[Held]:
-    """The record as any replica ever held it."""
-    return {
-        held
-        for sample in samples
-        for batch in sample.batches
-        for held in records(batch)
-        if held.payload_id == name
-    }
-
-
-def _below(view: View, sample: HighWatermarkSample) -> Iterator[str]:
-    """Records that were in the log under this high watermark around its writing.
-
-    An offset that held one record just before and another soon after is left out.
-    A deposed leader that does not know it yet may raise its own high watermark over records that
-    are no part of the partition: those of its own last reign are left out.
-    """
-    own = [one for one in view.samples if one.broker == sample.broker]
-    before = [one for one in own if one.at <= sample.written_at]
-    after = [one for one in own if 0 < one.at - sample.written_at < SOON]
-    deposed = _deposed_epochs(view.elections, sample.broker, sample.written_at)
-    there: dict[int, set[Held]] = {}
-    for one in before[-1:] + after[:1]:
-        for batch in one.batches:
-            for held in records(batch):
-                there.setdefault(held.offset, set()).add(held)
-    for offset, found in there.items():
-        if offset < sample.high_watermark and len(found) == 1:
-            (held,) = found
-            if not deposed or held.leader_epoch not in (None, *deposed):
-                yield held.payload_id
-
-
-def _deposed_epochs(known: list[Election], broker: int, at: float) -> set[int]:
-    """Epochs that this broker led, where somebody else, or nobody, leads now."""
-    if _by_leader(known, broker, at):
-        return set()
-    return {one.leader_epoch for one in known if one.at <= at and one.leader == broker}
-
-
-def payload_ids(sample: LogSample) -> set[str]:
-    return {held.payload_id for batch in sample.batches for held in records(batch)}
-
-
-def _missing_at_starts(
-    view: View, committed: dict[str, Commitment], acked: dict[str, Any], excused: Excused
-) -> list[tuple[str, str]]:
-    """(leader start, payload id) of what a new valid leader did not hold."""
-    found = []
-    for start in view.starts:
-        elected = leader_at(view.elections, start.at + CLOCK_SLACK)
-        if elected is None or elected.leader != start.broker:
-            continue
-        if start.leader_epoch not in (None, elected.leader_epoch):
-            continue
-        held = _held_around(view.samples, start)
-        if held is None:
-            continue
-        for name, commitment in committed.items():
-            if commitment.at < start.at - CLOCK_SLACK and name not in held and not excused(name):
-                found.append((_shown(start), name))
-        for name, ack in acked.items():
-            if name in committed or name in held or excused(name):
-                continue
-            if _seconds(ack["ts"]) < start.at - CLOCK_SLACK:
-                found.append((_shown(start), name))
-    return found
-
-
-def _held_around(samples: list[LogSample], start: LeaderStart) -> set[str] | None:
-    """What the broker held just before or soon after it took up leadership."""
-    own = [one for one in samples if one.broker == start.broker]
-    before = [one for one in own if one.at <= start.at]
-    after = [one for one in own if start.at < one.at < start.at + SOON]
-    if not before and not after:
-        return None
-    return {name for one in before[-1:] + after[:1] for name in payload_ids(one)}
-
-
-def _shown(start: LeaderStart) -> str:
-    return f"leader {start.broker} in epoch {start.leader_epoch} from {start.first_offset}"
 
 
 def _divergent(
@@ -382,8 +501,8 @@ def _divergent(
             differing = sorted(
                 offset
                 for offset in one.keys() & other.keys()
-                if (one[offset].payload_id, one[offset].payload)
-                != (other[offset].payload_id, other[offset].payload)
+                if (one[offset].payload_id, one[offset].key)
+                != (other[offset].payload_id, other[offset].key)
             )
             if differing:
                 where = settled if {first, second} <= set(isr) else open_still
@@ -391,8 +510,8 @@ def _divergent(
     return settled, open_still
 
 
-def _committed_by_copies(cluster: Cluster, evidence: Path, partition: TopicPartition) -> set[str]:
-    """What the copies in the evidence themselves show to lie below a high watermark."""
+def _committed_by_copies(evidence: Path, partition: TopicPartition) -> set[str]:
+    """Payload ids that copies in the evidence have below their own high watermark."""
     found = set()
     for path in sorted(evidence.rglob(HIGH_WATERMARK_FILE)):
         high_watermark = checkpoint_entries(path).get(partition)
@@ -404,7 +523,3 @@ def _committed_by_copies(cluster: Cluster, evidence: Path, partition: TopicParti
                 if held.offset < high_watermark:
                     found.add(held.payload_id)
     return found
-
-
-def _seconds(text: str) -> float:
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp()

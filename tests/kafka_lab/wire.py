@@ -16,14 +16,20 @@ from kafka.protocol.admin.topics import (
     DeleteTopicsRequest,
 )
 from kafka.protocol.api_header import ResponseClassRegistry
-from kafka.protocol.metadata import MetadataRequest
-from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.producer import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+)
 
 from tests.kafka_lab.versions import Version
 
 HOST = "127.0.0.1"
-NOT_CONTROLLER = 41
+NOT_CONTROLLER, REASSIGNMENT_IN_PROGRESS, ELECTION_NOT_NEEDED = 41, 60, 84
 CONFIG_OF_TOPIC = 2
+TRANSACTION_KEY = 1
 
 
 class Refused(Exception):
@@ -88,7 +94,13 @@ def metadata_request(version: Version, topics: list[str]) -> Any:
 
 
 def produce_request(
-    version: Version, topic: str, partition: int, acks: str, records: bytes, timeout_ms: int
+    version: Version,
+    topic: str,
+    partition: int,
+    acks: str,
+    records: bytes,
+    timeout_ms: int,
+    transactional_id: str | None = None,
 ) -> Any:
     """`acks` is "0", "1" or "all"; `records` is one whole batch."""
     data = ProduceRequest.TopicProduceData(
@@ -99,16 +111,48 @@ def produce_request(
     )
     return ProduceRequest(
         version=version.produce_api,
-        transactional_id=None,
+        transactional_id=transactional_id,
         acks={"0": 0, "1": 1, "all": -1}[acks],
         timeout_ms=timeout_ms,
         topic_data=[data],
     )
 
 
-def producer_id_request() -> Any:
-    """For an idempotent producer without transactions."""
-    return InitProducerIdRequest(version=0, transactional_id=None, transaction_timeout_ms=60_000)
+def producer_id_request(transactional_id: str | None = None) -> Any:
+    """For an idempotent producer; with a transactional id to be asked of its coordinator."""
+    return InitProducerIdRequest(
+        version=0, transactional_id=transactional_id, transaction_timeout_ms=60_000
+    )
+
+
+def coordinator_request(transactional_id: str) -> Any:
+    return FindCoordinatorRequest(version=1, key=transactional_id, key_type=TRANSACTION_KEY)
+
+
+def add_partition_request(
+    transactional_id: str, producer: tuple[int, int], topic: str, partition: int
+) -> Any:
+    """Takes a partition into the transaction; `producer` is the producer id and epoch."""
+    named = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    return AddPartitionsToTxnRequest(
+        version=0,
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[named(name=topic, partitions=[partition])],
+    )
+
+
+def end_transaction_request(
+    transactional_id: str, producer: tuple[int, int], *, commit: bool
+) -> Any:
+    return EndTxnRequest(
+        version=0,
+        transactional_id=transactional_id,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        committed=commit,
+    )
 
 
 def create_topic_request(

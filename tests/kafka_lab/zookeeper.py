@@ -1,4 +1,4 @@
-"""Just enough of ZooKeeper's client protocol to read znodes with their versions.
+"""Just enough of ZooKeeper's client protocol to read znodes with their versions, and make some.
 
 Jute encoding: big-endian numbers, strings and buffers behind an int32 length.
 """
@@ -9,8 +9,9 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-EXISTS, GET_DATA, GET_CHILDREN, CLOSE = 3, 4, 8, -11
-NO_NODE = -101
+CREATE, EXISTS, GET_DATA, GET_CHILDREN, CLOSE = 1, 3, 4, 8, -11
+NO_NODE, NODE_EXISTS = -101, -110
+ALL_PERMISSIONS = 31
 STAT = struct.Struct(">qqqqiiiqiiq")
 
 
@@ -58,6 +59,13 @@ class ZooKeeperClient:
             at += 4 + size
         return sorted(names)
 
+    def create(self, path: str, content: Any) -> bool:
+        """A znode that everybody may change, of JSON; False where it exists already."""
+        access = struct.pack(">ii", 1, ALL_PERMISSIONS) + _buffer(b"world") + _buffer(b"anyone")
+        data = json.dumps(content).encode()
+        body = _buffer(path.encode()) + _buffer(data) + access + struct.pack(">i", 0)
+        return self._call(CREATE, body) is not None
+
     def exists(self, path: str) -> bool:
         return self._call(EXISTS, _buffer(path.encode()) + b"\0") is not None
 
@@ -78,7 +86,7 @@ class ZooKeeperClient:
         self._write(struct.pack(">ii", self.calls, kind) + body)
         answer = self._read()
         _, _, error = struct.unpack_from(">iqi", answer)
-        if error == NO_NODE:
+        if error in (NO_NODE, NODE_EXISTS):
             return None
         if error:
             raise ConnectionError(f"ZooKeeper answered error {error}")

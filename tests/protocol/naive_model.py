@@ -330,6 +330,7 @@ class NaiveModel:
             "offset": f.end,
             "term": current,
             "error": None,
+            "thrown_away": False,
             "diverging": None,
             "records": [],
             "mark": leader.mark,
@@ -379,7 +380,7 @@ class NaiveModel:
         return answer
 
     def count(self, leader: Replica, f: Replica, known: dict[str, Any]) -> None:
-        if f.end >= leader.end:
+        if f.end >= leader.end or self.v < (0, 9):
             known["caught_up"] = max(known["caught_up"], self.now)
         elif self.v >= (0, 10, 2) and known["seen"] is not None and f.end >= known["seen"]:
             known["caught_up"] = max(known["caught_up"], known["fetched"])
@@ -390,7 +391,7 @@ class NaiveModel:
         may = f.name not in self.counted(leader) and f.end >= leader.mark
         if self.since("2.0.1", "2.1.0"):
             may = may and f.end >= leader.first_of_term
-        if self.kraft and self.v >= (3, 3):
+        if self.v >= (3, 3):
             may = may and f.name in self.active
         if may:
             self.wish(leader, leader.isr | {f.name})
@@ -418,7 +419,6 @@ class NaiveModel:
                 continue
             if leader.name == self.leader:
                 self.decide(leader)
-                self.move_mark(leader)
 
     def decide(self, leader: Replica) -> None:
         isr = leader.wish
@@ -426,6 +426,9 @@ class NaiveModel:
             return
         if leader.version_of_partition != self.partition_epoch:
             return
+        self.decide_now(leader, isr)
+
+    def decide_now(self, leader: Replica, isr: set[str]) -> None:
         unfit = set(self.names) - self.active
         if self.kraft and self.v >= (3, 5):
             lives = {n: k["life"] for n, k in leader.known.items() if k["life"] is not None}
@@ -437,9 +440,14 @@ class NaiveModel:
             self.remember_elr(set(self.isr), isr, None, set(), self.leader)
             if self.v < (3, 6) and not isr >= leader.isr:
                 order = [n for n in self.names if n in isr]
+                self.recovering = False
                 self.register(self.leader, order, self.leader_epoch + 1, False, None)
+                if self.v >= (3, 1) and leader.role == "leader":
+                    self.move_mark(leader)
                 return
         self.write_isr(leader, isr)
+        if self.v >= (3, 1):
+            self.move_mark(leader)
 
     def take(self, f: Replica, answer: dict[str, Any]) -> None:
         if (
@@ -448,12 +456,15 @@ class NaiveModel:
             or f.leader != answer["from"]
             or f.truncating
             or f.end != answer["offset"]
-            or answer["term"] not in (None, f.term)
+            or answer["thrown_away"]
         ):
+            return
+        late = answer["term"] not in (None, f.term)
+        if late and self.since("3.9.1", "4.0.1", "4.1.0"):
             return
         if answer["error"]:
             if answer["error"] == "FENCED":
-                f.fetching = False
+                f.fetching = f.fetching and late
             elif answer["error"] == "OUT_OF_RANGE":
                 self.out_of_range(f)
             return
@@ -474,7 +485,7 @@ class NaiveModel:
 
     def out_of_range(self, f: Replica) -> None:
         leader = self.reach(f)
-        if leader is None:
+        if leader is None or not self.will_tell(f, leader):
             return
         if leader.end < f.end:
             if not self.unclean and not self.since("2.0.1", "2.1.0"):
@@ -512,13 +523,7 @@ class NaiveModel:
             leader = self.reach(f)
             if leader is None:
                 return
-            if self.v >= (2, 1):
-                theirs = -1 if leader.term is None else leader.term
-                if (f.term or 0) < theirs:
-                    f.fetching = False
-                if (f.term or 0) != theirs:
-                    return
-            if leader.role != "leader":
+            if not self.will_tell(f, leader):
                 return
             leader_epoch, end = self.end_of_epoch(leader, last)
             if self.v < (2, 0):
@@ -529,6 +534,16 @@ class NaiveModel:
                 f.truncating = not self.common(f, leader_epoch, end)
                 if before == (f.end, f.cache):
                     return
+
+    def will_tell(self, f: Replica, leader: Replica) -> bool:
+        """Whether a broker answers a question about its log other than a fetch."""
+        if self.v >= (2, 1):
+            theirs = -1 if leader.term is None else leader.term
+            if (f.term or 0) < theirs:
+                f.fetching = False
+            if (f.term or 0) != theirs:
+                return False
+        return leader.role == "leader"
 
     def do_receive(self, arguments: list[str], settings: dict[str, str]) -> None:
         f = self.replicas[arguments[0]]
@@ -569,6 +584,8 @@ class NaiveModel:
         r = self.replicas[arguments[0]]
         if r.running:
             raise Cannot
+        if self.kraft and r.name in self.active:
+            self.do_fence([r.name], {})
         if not r.clean:
             for offset in sorted(r.records):
                 leader_epoch = r.records[offset][0]
@@ -629,8 +646,13 @@ class NaiveModel:
             members = {n for n in self.isr if n in self.active}
         isr = [n for n in self.names if n in members or n == name]
         self.active.add(name)
+        unclean = name not in self.isr and name not in self.elr and name != self.leader
+        self.remember_elr(set(self.isr), set(isr), name, set())
+        if unclean:
+            self.elr = set()
         hears = settings["deliver"].split(",") if "deliver" in settings else self.names
-        self.register(name, isr, self.leader_epoch + 1, False, hears)
+        recovering = unclean and self.v >= (3, 2)
+        self.register(name, isr, self.leader_epoch + 1, recovering, hears)
 
     def elect_by_rule(self, cause: str) -> None:
         unclean = self.unclean or cause == "unclean"
@@ -646,6 +668,8 @@ class NaiveModel:
                 self.register(self.names[0], list(self.isr), self.leader_epoch + 1, False, None)
             return
         live = [n for n in self.names if n in self.active]
+        if self.leader in live:
+            return
         if good:
             leader, isr, recovering = good[0], good, False
         elif unclean and live:
@@ -750,7 +774,7 @@ class NaiveModel:
             leader,
             isr,
             leader_epoch,
-            recovering,
+            self.recovering or recovering,
         )
         if leader is not None:
             self.last_elected = leader
@@ -783,10 +807,10 @@ class NaiveModel:
             r.version_of_partition, r.isr, r.wish = self.partition_epoch, set(self.isr), None
             self.move_mark(r)
             return
-        old = r.known if r.role == "leader" else {}
+        old = r.known if r.role == "leader" and self.v >= (0, 9) else {}
         r.role, r.leader, r.term = "leader", r.name, self.leader_epoch
         r.version_of_partition, r.isr, r.wish = self.partition_epoch, set(self.isr), None
-        r.truncating, r.checked_against, r.answer = False, None, None
+        r.truncating, r.checked_against = False, None
         r.first_of_term = r.end
         if self.since("2.0.1", "2.1.0"):
             self.remember_epoch(r, self.leader_epoch, r.end)
@@ -870,6 +894,8 @@ class NaiveModel:
             due = self.leader != old[0]
         if due:
             r.truncating = self.v < (2, 8) or not r.cache
+            if r.truncating and r.answer is not None and self.v >= (0, 11):
+                r.answer["thrown_away"] = True
 
     def do_isr(self, arguments: list[str], settings: dict[str, str]) -> None:
         leader = self.registered_leader()
@@ -879,7 +905,9 @@ class NaiveModel:
                 k = leader.known[name]
                 late = self.now - k["caught_up"] > self.lag
                 if self.v < (0, 9):
-                    out = late or leader.end - (k["end"] or 0) > 4000
+                    out = late or (k["end"] is not None and leader.end - k["end"] > 4000)
+                elif self.v < (2, 1):
+                    out = late
                 else:
                     out = late and k["end"] != leader.end
                 if out:

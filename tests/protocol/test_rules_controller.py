@@ -207,12 +207,37 @@ def test_preferred_leader_imbalance() -> None:
     assert preferred_leader_imbalance({}, assignments, 3) == ()
 
 
-def test_reassignment() -> None:
-    assert reassignment((1, 2), (2, 3), frozenset({1, 2}), 1) == Assignment((1, 2, 3), False, False)
-    assert reassignment((1, 2, 3), (2, 3), ALL, 1) == Assignment((2, 3), True, True)
-    assert reassignment((1, 2, 3), (2, 3), ALL, 2) == Assignment((2, 3), True, False)
-    exactly = reassignment((1, 2, 3), (2, 3), frozenset({2, 3}), 2)
-    assert exactly == Assignment((2, 3), True, False)
+# what, replicas, target, isr, leader, answer
+REASSIGNMENTS = [
+    ("begins", (1, 2), (2, 3), {1, 2}, 1, Assignment((2, 3, 1), False, False)),
+    ("leader leaves", (1, 2, 3), (2, 3), {1, 2, 3}, 1, Assignment((2, 3), True, True)),
+    ("leader stays", (1, 2, 3), (2, 3), {1, 2, 3}, 2, Assignment((2, 3), True, False)),
+    ("only the target is in the isr", (1, 2, 3), (2, 3), {2, 3}, 2,
+     Assignment((2, 3), True, False)),
+    ("other order", (1, 2, 3), (3, 1, 2), {1}, 1, Assignment((3, 1, 2), True, False)),
+    ("no leader", (1, 2), (2,), {2}, None, Assignment((2,), True, True)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "replicas", "target", "isr", "leader", "answer"), REASSIGNMENTS)
+def test_reassignment(
+    what: str,
+    replicas: tuple[int, ...],
+    target: tuple[int, ...],
+    isr: set[int],
+    leader: int | None,
+    answer: Assignment,
+) -> None:
+    for b in (behaviour("2.8.2"), KRAFT):
+        assert reassignment(replicas, target, frozenset(isr), leader, b) == answer
+
+
+def test_kraft_before_3_8_waits_for_what_a_reassignment_adds() -> None:
+    old, lagging = behaviour("3.7.1", controller="kraft"), frozenset({1, 3})
+
+    assert reassignment((2, 3, 1), (2, 3), lagging, 1, old).complete
+    assert not reassignment((2, 3, 1), (2, 3), lagging, 1, KRAFT).complete
+    assert not reassignment((2, 3, 1), (2,), frozenset({1}), 1, old).complete
 
 
 def test_topic_identity() -> None:

@@ -1,9 +1,11 @@
 """The leader's rules: high watermark, ISR, admission and acknowledgement, taking over."""
 
+from dataclasses import replace
+
 import pytest
 
 from replication.protocol.ground.model import EpochEntry
-from replication.protocol.ground.versions import behaviour
+from replication.protocol.ground.versions import behaviour, with_remedy
 from replication.protocol.rules.acknowledge import acknowledge
 from replication.protocol.rules.become_leader import become_leader
 from replication.protocol.rules.fetch_admission import (
@@ -22,9 +24,11 @@ from replication.protocol.rules.high_watermark_of_leader import (
 from replication.protocol.rules.isr_commit import (
     IsrProposal,
     Registered,
+    commit_raises_high_watermark,
     isr_commit,
     keeps_pending,
     maximal_isr,
+    request_version,
 )
 from replication.protocol.rules.isr_expand import isr_expand
 from replication.protocol.rules.isr_shrink import Progress, isr_shrink
@@ -116,6 +120,7 @@ def test_isr_shrink() -> None:
     }
 
     assert isr_shrink(followers, 10, 100_000, 10_000, None, behaviour("2.4.1")) == {2, 3, 5}
+    assert isr_shrink(followers, 10, 100_000, 10_000, None, behaviour("2.0.1")) == {1, 2, 3, 5}
 
 
 def test_isr_shrink_by_messages() -> None:
@@ -137,7 +142,8 @@ def test_isr_expand() -> None:
     assert isr_expand(9, 5, 9, new)
     assert isr_expand(9, 5, 9, behaviour("3.2.0", controller="kraft"), active=False)
     assert not isr_expand(9, 5, 9, fenced, active=False)
-    assert isr_expand(9, 5, 9, behaviour("3.3.0"), active=False)
+    assert not isr_expand(9, 5, 9, behaviour("3.3.0", "3.2"), active=False)
+    assert isr_expand(9, 5, 9, behaviour("3.2.0"), active=False)
 
 
 REGISTERED = Registered(1, 5, 20, frozenset({1, 2, 3}), False, frozenset({3}))
@@ -171,7 +177,62 @@ def test_isr_commit(
 ) -> None:
     proposal = IsrProposal(sender, leader_epoch, partition_epoch, frozenset(isr), recovering)
 
-    assert isr_commit(proposal, REGISTERED, behaviour("3.9.1")) == says
+    assert isr_commit(proposal, REGISTERED, behaviour("3.9.1", controller="kraft")) == says
+
+
+def test_a_zookeeper_controller_asks_neither_for_the_sender_nor_for_the_assignment() -> None:
+    b = behaviour("3.9.1")
+
+    assert isr_commit(IsrProposal(2, 5, 20, frozenset({1, 2})), REGISTERED, b) is None
+    assert isr_commit(IsrProposal(1, 5, 20, frozenset({2, 4})), REGISTERED, b) is None
+    assert isr_commit(IsrProposal(1, 5, 20, frozenset({1, 3})), REGISTERED, b) == (
+        "INELIGIBLE_REPLICA"
+    )
+
+
+def test_epochs_ahead_of_the_controllers() -> None:
+    leaders = IsrProposal(1, 6, 20, frozenset({1, 2}))
+    partition = IsrProposal(1, 5, 21, frozenset({1, 2}))
+    old = behaviour("3.2.3", controller="kraft")
+
+    assert isr_commit(leaders, REGISTERED, old) == "FENCED_LEADER_EPOCH"
+    assert isr_commit(partition, REGISTERED, old) == "INVALID_UPDATE_VERSION"
+    assert isr_commit(leaders, REGISTERED, behaviour("3.2.3")) is None
+    assert isr_commit(leaders, REGISTERED, behaviour("3.3.0")) == "NOT_CONTROLLER"
+
+
+# leader's release, inter-broker version, request version, answer for an ineligible member, answer
+# for one that has registered anew
+REQUESTS = [
+    ("2.8.2", None, 0, "OPERATION_NOT_ATTEMPTED", None),
+    ("3.2.3", None, 1, "OPERATION_NOT_ATTEMPTED", None),
+    ("3.4.1", "2.7", 0, "OPERATION_NOT_ATTEMPTED", None),
+    ("3.4.1", "3.2", 2, "INELIGIBLE_REPLICA", None),
+    ("3.5.2", "3.2", 2, "INELIGIBLE_REPLICA", None),
+    ("3.5.2", None, 3, "INELIGIBLE_REPLICA", "INELIGIBLE_REPLICA"),
+]
+
+
+@pytest.mark.parametrize(("release", "spoken", "version", "ineligible", "restarted"), REQUESTS)
+def test_what_a_leader_of_a_release_can_be_told(
+    release: str, spoken: str | None, version: int, ineligible: str, restarted: str | None
+) -> None:
+    asks = request_version(behaviour(release, spoken))
+    decides = behaviour("3.5.2", controller="kraft")
+    anew = replace(REGISTERED, ineligible=frozenset(), restarted=frozenset({3}))
+    proposal = IsrProposal(1, 5, 20, frozenset({1, 3}), version=asks)
+
+    assert asks == version
+    assert isr_commit(proposal, REGISTERED, decides) == ineligible
+    assert isr_commit(proposal, anew, decides) == restarted
+
+
+def test_which_releases_ask_for_the_high_watermark_when_an_isr_change_is_committed() -> None:
+    assert commit_raises_high_watermark(behaviour("2.6.3"))
+    assert commit_raises_high_watermark(behaviour("3.0.2", "2.6"))
+    assert not commit_raises_high_watermark(behaviour("2.7.0"))
+    assert not commit_raises_high_watermark(behaviour("3.0.2"))
+    assert commit_raises_high_watermark(behaviour("3.1.0"))
 
 
 def test_isr_commit_while_recovering() -> None:
@@ -208,13 +269,32 @@ def test_maximal_isr_and_what_keeps_it() -> None:
 def test_become_leader() -> None:
     cache = (EpochEntry(0, 0),)
 
-    old = become_leader(2, 10, cache, False, behaviour("2.0.0"))
-    new = become_leader(2, 10, cache, True, behaviour("2.0.1"))
+    old = become_leader(2, 10, cache, None, behaviour("2.0.0"))
+    new = become_leader(2, 10, cache, 1, behaviour("2.0.1"))
 
     assert (old.leader_epoch_start_offset, old.epoch_entries) == (10, cache)
     assert new.epoch_entries == (*cache, EpochEntry(2, 10))
     assert not old.keeps_followers
     assert new.keeps_followers
+
+
+# remedy, what a leader that led epoch 3 keeps in epoch 4, and in epoch 5
+KEEPS_FOLLOWERS = [
+    (None, True, True),
+    ("leader_forgets_followers_after_missed_epoch", True, False),
+    ("leader_forgets_followers_at_every_epoch", False, False),
+]
+
+
+@pytest.mark.parametrize(("remedy", "next_epoch", "after_missed"), KEEPS_FOLLOWERS)
+def test_a_leader_that_leads_on_keeps_its_followers(
+    remedy: str | None, next_epoch: bool, after_missed: bool
+) -> None:
+    b = behaviour("4.1.0") if remedy is None else with_remedy(behaviour("4.1.0"), remedy)
+
+    assert become_leader(4, 10, (), 3, b).keeps_followers is next_epoch
+    assert become_leader(5, 10, (), 3, b).keeps_followers is after_missed
+    assert not become_leader(4, 10, (), 3, behaviour("0.8.2.2")).keeps_followers
 
 
 CACHE = (EpochEntry(0, 0), EpochEntry(2, 6), EpochEntry(5, 8))

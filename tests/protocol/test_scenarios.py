@@ -108,6 +108,25 @@ MISTAKES = [
         34,
         "BROKER:VERSION",
     ),
+    (
+        "no kraft mode",
+        "given isr=A kafka=3.9.1 controller=kraft versions=A:2.7.2\nA* e0  |\n----\n",
+        1,
+        51,
+        "no KRaft mode",
+    ),
+    (
+        "speaks newer",
+        "given isr=A kafka=3.9.1 inter_broker=3.9 versions=A:3.5.2\nA* e0  |\n----\n",
+        1,
+        51,
+        "newer than Kafka 3.5.2",
+    ),
+    ("upgrade to nothing", GIVEN + "upgrade A\n----\n", 7, 1, "upgrade needs kafka=VERSION"),
+    ("upgrade to unknown", GIVEN + "upgrade A kafka=9.9\n----\n", 7, 17, "not known here"),
+    ("broker's elr", GIVEN + "upgrade A kafka=2.8.0 elr=on\n----\n", 7, 27, "the controller's"),
+    ("elr early", GIVEN + "upgrade controller kafka=2.8.0 elr=on\n----\n", 7, 26, "need Kafka"),
+    ("bad remedy", GIVEN + "rewind kafka=2.8.0 with=x\n----\n", 7, 25, "'x' is no remedy"),
 ]
 
 

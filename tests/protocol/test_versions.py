@@ -57,6 +57,13 @@ CODE_BOUNDARIES = [
     ("acks_all_by_default", "2.8.2", "3.0.0"),
     ("unclean_leader_is_recovering", "3.1.2", "3.2.0"),
     ("isr_needs_unfenced_broker", "3.2.3", "3.3.0"),
+    ("isr_request_ahead_is_not_controller", "3.2.3", "3.3.0"),
+    ("ineligible_replica_has_error", "3.2.3", "3.3.0"),
+    ("isr_commit_raises_high_watermark", "2.8.2 3.0.2", "3.1.0"),
+    ("log_end_is_in_sync", "0.9.0.1 2.0.1", "2.1.0"),
+    ("leading_on_keeps_followers", "0.8.2.2", "0.9.0.0"),
+    ("reassignment_waits_for_whole_target", "3.7.1", "3.8.0"),
+    ("late_fetch_response_dropped", "2.7.2 2.8.0 3.8.1 3.9.0 4.0.0", "3.9.1 4.0.1 4.1.0"),
     ("isr_needs_broker_epoch", "3.4.1", "3.5.0"),
 ]
 
@@ -72,7 +79,7 @@ SPOKEN_BOUNDARIES = [
     ("truncates_on_fetch", "2.8.2", "2.6 2.7-IV0", "2.7-IV1 2.8"),
     ("maximal_isr", "2.8.2", "2.6 2.7-IV1", "2.7-IV2 2.7"),
     ("unclean_leader_is_recovering", "3.9.1", "3.1", "3.2-IV0"),
-    ("isr_needs_unfenced_broker", "3.9.1", "3.2 3.3-IV2", "3.3-IV3"),
+    ("ineligible_replica_has_error", "3.9.1", "2.7", "2.8-IV0 2.8"),
     ("isr_needs_broker_epoch", "3.9.1", "3.4 3.5-IV0", "3.5-IV1"),
     ("isr_shrink_keeps_leader_epoch", "3.9.1", "3.5", "3.6-IV0"),
     ("eligible_leader_replicas_known", "4.1.1", "3.9 4.0-IV0", "4.0-IV1 4.0"),
@@ -153,6 +160,14 @@ def test_eligible_leader_replicas_are_off_in_4_0_and_on_from_4_1() -> None:
     assert behaviour("4.1.0").eligible_leader_replicas
     assert not behaviour("4.1.0", "3.9").eligible_leader_replicas
     assert not behaviour("4.1.0", eligible_leader_replicas=False).eligible_leader_replicas
+
+
+def test_a_remedy_is_in_no_release() -> None:
+    for remedy in versions.REMEDIES:
+        assert not any(behaviour(v).has(remedy.flag) for v in ("0.9.0.0", "2.8.2", "4.3.0"))
+        assert versions.with_remedy(behaviour("4.3.0"), remedy.flag).has(remedy.flag)
+    with pytest.raises(ValueError, match="no remedy"):
+        versions.with_remedy(behaviour("4.3.0"), "maximal_isr")
 
 
 def test_each_generation_has_a_release_and_they_differ() -> None:

@@ -263,8 +263,7 @@ class Difference:
 _STALE_FOLLOWERS = (
     "a leader that never heard of another's epoch, and leads again, keeps the log ends it knew "
     "(section 1, same broker leads on); a follower may have been cut in between, and counts for "
-    "records it no longer has. Brokers 3.9.1, 4.1.1 and 4.3.0 did it in the laboratory: "
-    "leader_missed_an_epoch"
+    "records it no longer has: docs/kafka_leader_missed_epoch.md"
 )
 _DIVERGING_FETCH = (
     "KAFKA-13141 (S15): 4.1 names it for I1 and I17 only, and it breaks these as well"

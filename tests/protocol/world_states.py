@@ -17,7 +17,7 @@ from replication.machine.partition_machine import Given, PartitionMachine
 from replication.protocol.ground.events import RecordsAcknowledged
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.replica_log import ReplicaLog
-from replication.protocol.ground.versions import behaviour
+from replication.protocol.ground.versions import behaviour, with_remedy
 
 NAMES = "ABC"
 NOBODY = 9
@@ -31,7 +31,9 @@ class Limits:
 
     shrinks: members that a leader may drop from its ISR. lossy: a stop may lose the log's end.
     by_rule: only the controller's own rules elect, else any member of the ISR may be elected.
-    most_states: what is explored at most; the outcome says whether that was all.
+    lost_responses: whether an answer to a fetch may be lost. controller: "" for what controller_of
+    says. remedy: one that no release holds. most_states: what is explored at most; the outcome says
+    whether that was all.
     """
 
     name: str
@@ -45,6 +47,9 @@ class Limits:
     lossy: bool = False
     by_rule: bool = False
     min_insync: int = 1
+    lost_responses: bool = True
+    controller: str = ""
+    remedy: str = ""
     most_states: int = 40_000
 
 
@@ -79,8 +84,9 @@ class Node:
 def start(version: str, limits: Limits) -> Node:
     """The first state: empty logs, A leads epoch 0, all are in the ISR."""
     rows = [Given(n + 1, (), 0, 0, 0, n == 0) for n in range(limits.replicas)]
+    lives_by = behaviour(version, controller=limits.controller or controller_of(version))
     machine = PartitionMachine(
-        behaviour(version, controller=controller_of(version)),
+        with_remedy(lives_by, limits.remedy) if limits.remedy else lives_by,
         rows,
         [r.replica for r in rows],
         min_insync_replicas=limits.min_insync,
@@ -239,7 +245,8 @@ def commands(node: Node, limits: Limits) -> Iterator[str]:
             yield f"produce {name} r{len(world.contents)} acks=all"
         if b.role == "follower" and b.leader is not None and b.fetching:
             yield f"fetch {name}"
-            yield f"fetch {name} response=lost"
+            if limits.lost_responses:
+                yield f"fetch {name} response=lost"
         if b.running and b.partition_epoch != c.partition_epoch:
             yield f"deliver {name}"
         if not b.running:

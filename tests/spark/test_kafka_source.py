@@ -90,7 +90,7 @@ def send(broker: Broker, topic: str, values: list[bytes | None]) -> None:
 
 def stream(spark: SparkSession, folder: Path, broker: Broker, topic: str) -> str:
     said = StringIO()
-    chosen = settings.load({"max_offsets_per_trigger": "20", "write_threads": "1"})
+    chosen = settings.load({"max_offsets_per_trigger": "40", "write_threads": "1"})
     job = StreamJob(spark, folder / "tables", folder / "checkpoint", chosen, Progress(said), Stop())
     job.run(KafkaSource(broker.address, topic), None)
     return said.getvalue()

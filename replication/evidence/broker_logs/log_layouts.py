@@ -6,16 +6,13 @@ that carry the logger elsewhere than in brackets are read line by line, and wrap
 journald) are taken off first.
 """
 
-import bz2
-import gzip
 import json
-import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 from replication.evidence.broker_logs.line_families import (
     LOGGER_IN_BRACKETS,
@@ -24,6 +21,7 @@ from replication.evidence.broker_logs.line_families import (
     START,
     short_logger,
 )
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 
 _BLOCK = 1 << 20
 # A line beyond this is no log line; what is read of it is given up.
@@ -242,21 +240,6 @@ def _dating(wrapper: re.Pattern[bytes], year: int | None) -> Transform:
     return lambda block: wrapper.sub(dated, block)
 
 
-def _open(path: Path) -> BinaryIO:
-    with path.open("rb") as probe:
-        magic = probe.read(6)
-    if magic.startswith(b"\x1f\x8b"):
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    if magic.startswith(b"BZh"):
-        return cast(BinaryIO, bz2.open(path, "rb"))
-    if magic == b"\xfd7zXZ\x00":
-        return cast(BinaryIO, lzma.open(path, "rb"))
-    return path.open("rb")
-
-
-READ_ERRORS = (OSError, EOFError, lzma.LZMAError, gzip.zlib.error)  # type: ignore[attr-defined]
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a file's lines are laid out: `form` and what is taken off each block before."""
@@ -350,8 +333,8 @@ def _form_of(lines: list[bytes]) -> str | None:
 def looks_like_broker_log(path: Path) -> bool:
     """Whether the beginning of the file holds lines of a broker's or controller's loggers."""
     try:
-        with _open(path) as stream:
-            sample = stream.read(_SAMPLE)
+        with open_unpacked(path) as stream:
+            sample = read_up_to(stream, _SAMPLE)
     except READ_ERRORS:
         return False
     # Segments and indexes begin with zero bytes; log text has none.
@@ -444,13 +427,13 @@ class LineReader:
 
     def lines(self) -> Iterator[LogLine | Skipped]:
         try:
-            with _open(self._path) as stream:
+            with open_unpacked(self._path) as stream:
                 yield from self._of_stream(stream)
         except READ_ERRORS as error:
             yield Skipped(self._number, f"reading stops here: {error}")
 
     def _of_stream(self, stream: BinaryIO) -> Iterator[LogLine | Skipped]:
-        sample = stream.read(_SAMPLE)
+        sample = read_up_to(stream, _SAMPLE)
         layout = detect_layout(sample)
         if layout is None:
             if sample.strip():
@@ -496,7 +479,7 @@ class LineReader:
                 yield Skipped(self._number, f"a line of more than {LONGEST_LINE} bytes")
                 tail, given_up = b"", True
             try:
-                chunk = stream.read(_BLOCK)
+                chunk = read_up_to(stream, _BLOCK)
             except READ_ERRORS as error:
                 if tail:
                     yield tail + b"\n"
@@ -607,6 +590,17 @@ class LineReader:
         text = inner[header.end() : trailing.start()].decode("utf-8", "replace")
         name = short_logger(trailing["logger"].decode())
         return [LogLine(number, self._clock.at(header), name, text)]
+
+
+def split_line(text: str) -> tuple[int | None, str, str | None, bool]:
+    """One line by itself: its time (UTC where it names no zone), message, logger, and whether it
+    begins as log lines do."""
+    line = text.encode("utf-8", "replace")
+    header = _HEADER.match(line)
+    begin = header.end() if header else 0
+    message, logger = _without_logger(line, begin)
+    at = Clock(UTC).at(header) if header else None
+    return at, message.decode("utf-8", "replace").strip(), logger, header is not None
 
 
 def _places_of(wording: bytes, block: bytes) -> Iterator[int]:

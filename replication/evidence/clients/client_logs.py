@@ -1,13 +1,15 @@
-"""Reads what clients wrote down: acknowledgement and consumption logs, JSON Lines, plain or gz.
+"""Reads what clients wrote down: acknowledgement and consumption logs, JSON Lines or CSV.
 
 An acknowledgement log tells what a producer was promised, a consumption log what a consumer was
 given. Both are known by their content. A line that cannot be one is answered as Unreadable with its
-number; nothing is dropped in silence.
+number; nothing is dropped in silence. A file that is nearly an acknowledgement log is none, and
+`near_miss` says how its fields have to be named (AckFields) to be one.
 """
 
+import csv
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,32 @@ _ONLY_ACKNOWLEDGED = frozenset({"acks", "status"})
 # What a consumption log may carry. Other JSON Lines (events, samples) have fields of their own.
 _CONSUMED = _COMMON | {"ts", "payload_id", "topic_id", "group", "key", "sent_ts", "broker", "error"}
 _STATUSES = frozenset({"acked", "failed", "unknown", "sent"})
+# As other programs say it. An error that names no reason leaves the outcome open.
+_STATUS_WORDS = {
+    "ok": "acked", "success": "acked", "succeeded": "acked", "acknowledged": "acked",
+    "delivered": "acked", "true": "acked", "error": "unknown", "failure": "unknown",
+    "timeout": "unknown", "false": "unknown",
+}  # fmt: skip
+_FIELDS = (
+    "ts", "client", "topic", "partition", "offset", "acks", "status", "payload_id", "producer_id",
+    "producer_epoch", "sequence", "topic_id", "error",
+)  # fmt: skip
+_TEXTS = frozenset({"client", "topic", "acks", "status", "payload_id", "topic_id", "error"})
+_OTHER_WORDS: dict[str, tuple[str, ...]] = {
+    "ts": ("timestamp", "time", "at", "ack_ts", "acked_at", "datetime", "date"),
+    "client": ("producer", "client_id", "clientid", "client.id", "app", "service"),
+    "topic": ("topic_name",),
+    "partition": ("partition_id", "part"),
+    "offset": ("record_offset", "base_offset"),
+    "acks": ("required_acks", "ack"),
+    "status": ("result", "state", "outcome", "success"),
+    "payload_id": ("key", "message_key", "record_key", "message_id", "msg_id", "id", "uuid"),
+    "error": ("exception", "error_code", "err"),
+}
+_EXAMPLES = {
+    "client": "producer-1", "topic": "orders", "partition": "0", "offset": "0", "acks": "all",
+    "status": "acked",
+}  # fmt: skip
 _ACKS = {"0": "0", "1": "1", "-1": "all", "all": "all"}
 # After one of these the record may be in the log or not: the client cannot know. A connection that
 # was refused never carried the record.
@@ -82,74 +110,198 @@ class _BadLine(ValueError):
     """What is wrong with a line, for the user."""
 
 
-def client_log_kind(path: Path) -> str | None:
+@dataclass(frozen=True, slots=True)
+class AckFields:
+    """How another program names what ours calls `status`, `payload_id` and so on.
+
+    columns: our name -> its name. values: our name -> what holds for every line.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str) -> "AckFields":
+        """`ts=timestamp,payload_id=key,status=:acked`; ValueError names what is wrong with it."""
+        columns: dict[str, str] = {}
+        values: dict[str, str] = {}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            name, equals, theirs = part.partition("=")
+            if not equals or not theirs:
+                raise ValueError(f"{part}: expected NAME=FIELD or NAME=:VALUE")
+            if name not in _FIELDS:
+                raise ValueError(f"{name} is none of {', '.join(_FIELDS)}")
+            if theirs.startswith(":"):
+                values[name] = theirs[1:]
+            else:
+                columns[name] = theirs
+        return cls(columns, values)
+
+    def renamed(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The line's fields under our names."""
+        if not self.columns and not self.values:
+            return found
+        result = {**found, **{k: v for k, v in self.values.items() if found.get(k) is None}}
+        for ours, theirs in self.columns.items():
+            if theirs in found:
+                result[ours] = found[theirs]
+        return result
+
+
+AS_THEY_ARE = AckFields()
+
+
+def client_log_kind(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
     """ "acknowledgements", "consumption", or None where the file is neither.
 
     Decided by the first lines: at least half of them must be of the kind, so that a damaged line
     does not hide a log and a stray line does not make one.
     """
-    kinds: list[str | None] = []
-    for _, text in _lines(path):
-        if isinstance(text, Unreadable):
-            break
-        kinds.append(_kind_of_line(text))
-        if len(kinds) == _LINES_TO_KNOW_A_FILE_BY:
-            break
-        if len(kinds) == 3 and not any(kinds):
-            return None  # a text of another kind: do not read on through a large file
+    kinds = [None if keys is None else _kind_of(keys) for keys in _first_keys(path, names)]
     for kind in (ACKNOWLEDGEMENTS, CONSUMPTION):
         if kinds.count(kind) * 2 >= max(len(kinds), 1):
             return kind
     return None
 
 
-def _kind_of_line(text: str) -> str | None:
-    if not text.startswith("{"):
+def _first_keys(path: Path, names: AckFields) -> list[frozenset[str] | None]:
+    """The names of the fields of the first lines, None for a line that has none."""
+    result: list[frozenset[str] | None] = []
+    for _, found in _objects(path, names):
+        if isinstance(found, Unreadable):
+            if found.where == "file":
+                break
+            result.append(None)
+        else:
+            result.append(frozenset(k for k, v in found.items() if v is not None or k == "offset"))
+        if len(result) == _LINES_TO_KNOW_A_FILE_BY:
+            break
+        if len(result) == 3 and not any(result):
+            return []  # a text of another kind: do not read on through a large file
+    return result
+
+
+def _kind_of(keys: frozenset[str]) -> str | None:
+    if not keys >= _COMMON:
         return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or not found.keys() >= _COMMON:
-        return None
-    if found.keys() >= _ONLY_ACKNOWLEDGED:
+    if keys >= _ONLY_ACKNOWLEDGED:
         return ACKNOWLEDGEMENTS
-    return CONSUMPTION if found.keys() <= _CONSUMED else None
+    return CONSUMPTION if keys <= _CONSUMED else None
 
 
-def read_acknowledgements(path: Path) -> Iterator[Acknowledgement | Unreadable]:
+def near_miss(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
+    """How the file's fields have to be named for an acknowledgement log, where it is nearly one:
+    its lines name topic, partition and offset. None where it is not."""
+    lines = [keys for keys in _first_keys(path, names) if keys is not None]
+    if not lines:
+        return None
+    known = frozenset.intersection(*lines)
+    if "format_version" in known or _kind_of(known) is not None:
+        return None
+    guesses = {ours: _guess(ours, known) for ours in _FIELDS if ours not in known}
+    if any(guesses.get(ours, ours) is None for ours in ("topic", "partition", "offset")):
+        return None
+    missing = sorted((_COMMON | _ONLY_ACKNOWLEDGED) - known)
+    fix = [f"{ours}={theirs}" for ours, theirs in guesses.items() if theirs is not None]
+    fix += [f"{ours}=:{_EXAMPLES[ours]}" for ours in missing if guesses.get(ours) is None]
+    return (
+        f"its lines name topic, partition and offset as an acknowledgement log's do, but no "
+        f"{', '.join(missing)}. If it is one, say how its fields are named and what holds for "
+        f"every line, for example: --ack-fields {','.join(fix)}. If it is none, pass "
+        "--ack-fields none"
+    )
+
+
+def _guess(ours: str, known: frozenset[str]) -> str | None:
+    lowered = {name.lower(): name for name in sorted(known)}
+    return next((lowered[w] for w in (ours, *_OTHER_WORDS.get(ours, ())) if w in lowered), None)
+
+
+def read_acknowledgements(
+    path: Path, names: AckFields = AS_THEY_ARE
+) -> Iterator[Acknowledgement | Unreadable]:
     """Every line of an acknowledgement log, in its order."""
-    yield from _read(path, _acknowledgement)
+    yield from _read(path, names, _acknowledgement)
 
 
-def read_consumptions(path: Path) -> Iterator[Consumption | Unreadable]:
+def read_consumptions(
+    path: Path, names: AckFields = AS_THEY_ARE
+) -> Iterator[Consumption | Unreadable]:
     """Every line of a consumption log, in its order."""
-    yield from _read(path, _consumption)
+    yield from _read(path, names, _consumption)
 
 
-def _read(path: Path, build: Callable[[dict[str, Any], str, int], Any]) -> Iterator[Any]:
-    for number, text in _lines(path):
-        if isinstance(text, Unreadable):
-            yield text
+def _read(
+    path: Path, names: AckFields, build: Callable[[dict[str, Any], str, int], Any]
+) -> Iterator[Any]:
+    for number, found in _objects(path, names):
+        if isinstance(found, Unreadable):
+            yield found
             continue
         try:
-            found = json.loads(text)
-            if not isinstance(found, dict):
-                raise _BadLine("is JSON but no object")
             yield build(found, str(path), number)
         except _BadLine as error:
             yield Unreadable(str(path), f"line {number}", f"this line {error}")
-        except (ValueError, RecursionError):
-            yield Unreadable(str(path), f"line {number}", "this line is no JSON (cut?)")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
-    """Those that are not blank, without the space around them."""
+def _objects(path: Path, names: AckFields) -> Iterator[tuple[int, dict[str, Any] | Unreadable]]:
+    """Each line that is not blank as an object, JSON or CSV with a line of names."""
+    header: list[str] | None = None
+    separator = ","
     for number, line in text_lines(path):
         if isinstance(line, Unreadable):
             yield number, line
-        elif text := line.strip():
-            yield number, text
+            continue
+        text = line.strip()
+        if not text:
+            continue
+        if header is None:
+            separator = next((s for s in (",", ";", "\t") if s in text), ",")
+            header = [] if text.startswith("{") else _csv_names(text, separator)
+            if header:
+                continue
+        try:
+            found = _csv_row(header, text, separator) if header else _json_object(text)
+            yield number, names.renamed(found)
+        except _BadLine as error:
+            yield number, Unreadable(str(path), f"line {number}", f"this line {error}")
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _BadLine("is no JSON (cut?)") from None
+    if not isinstance(found, dict):
+        raise _BadLine("is JSON but no object")
+    return found
+
+
+def _csv_names(text: str, separator: str) -> list[str]:
+    """The names that a CSV file begins with; none where it begins with anything else."""
+    cells = [c.strip().strip('"') for c in text.split(separator)]
+    names = [c.lower() if c.lower() in _FIELDS else c for c in cells]
+    words = set(_FIELDS).union(*_OTHER_WORDS.values())
+    told = [c for c in cells if c.lower() in words]
+    return names if len(cells) >= 3 and len(told) >= 3 and len(set(names)) == len(names) else []
+
+
+def _csv_row(header: list[str], text: str, separator: str) -> dict[str, Any]:
+    try:
+        cells = next(csv.reader([text], delimiter=separator, strict=True))
+    except (csv.Error, StopIteration):
+        raise _BadLine("is no row of CSV (cut?)") from None
+    if len(cells) != len(header):
+        raise _BadLine(f"has {len(cells)} cells, the line of names {len(header)}")
+    values = (c.strip() for c in cells)
+    return {n: _csv_value(n, v) for n, v in zip(header, values, strict=True)}
+
+
+def _csv_value(name: str, text: str) -> Any:
+    if text in ("", "null", "NULL", "None"):
+        return None
+    bare = text.removeprefix("-")
+    return int(text) if bare.isdecimal() and len(bare) < 20 and name not in _TEXTS else text
 
 
 def _acknowledgement(found: dict[str, Any], path: str, line: int) -> Acknowledgement:
@@ -158,6 +310,7 @@ def _acknowledgement(found: dict[str, Any], path: str, line: int) -> Acknowledge
     if asked is None:
         raise _BadLine(f"has acks {_shown(acks)}, not 0, 1 or all")
     status = found.get("status")
+    status = _STATUS_WORDS.get(str(status).lower(), status)
     if not isinstance(status, str) or status not in _STATUSES:
         raise _BadLine(f"has status {_shown(status)}, not acked, failed, unknown or sent")
     error = found.get("error")

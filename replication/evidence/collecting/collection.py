@@ -1,40 +1,40 @@
-"""Finds and reads every artefact below the folders a user hands over, by content, not by name."""
+"""Reads every artefact below the folders a user hands over, known by content, not by name."""
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
+from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
+from replication.evidence.broker_logs.telling_lines import Telling
 from replication.evidence.clients.client_logs import (
+    AS_THEY_ARE,
+    AckFields,
     Acknowledgement,
     Consumption,
     client_log_kind,
+    near_miss,
     read_acknowledgements,
     read_consumptions,
 )
-from replication.evidence.collecting.owners import TRAILING_NUMBER, Owner, Surroundings
+from replication.evidence.collecting.archives import Unpacked
+from replication.evidence.collecting.finding import cannot_be_opened, find, is_binary, why_ignored
 from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directories.digest_reader import (
     is_digest,
     read_digest,
-    restore_cluster_metadata,
 )
 from replication.evidence.log_directories.log_directory import (
     LogDirectory,
-    find_log_directories,
     read_log_directory,
 )
-from replication.evidence.log_directories.small_files import MetaProperties
 from replication.evidence.metadata_log.cluster_metadata import (
     MetadataHistory,
-    longest_history,
-    read_cluster_metadata,
 )
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.metadata_dump import read_metadata_dump
@@ -61,25 +61,19 @@ from replication.evidence.unreadable import Unreadable
 
 # Log directories up to this size have every batch's CRC checked; larger ones only their headers.
 VERIFIED_BYTES = 256 << 20
-PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)(\.[0-9a-f]{32}-(delete|future|stray))?$")
 # Applies a function to each of many files or partitions, in their order: `map`, or a cluster's.
 Spread = Callable[..., Iterable[Any]]
+_TOOLS = {
+    METADATA_DUMP: "kafka-dump-log of the metadata log",
+    DUMP_LOG: "kafka-dump-log",
+    LOG_DIRS: "kafka-log-dirs",
+    METADATA_QUORUM: "kafka-metadata-quorum",
+}
 # Facts about no topic that joining looks at.
 PROCESS_KINDS = frozenset(
     ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
      "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
      "settings")
-)  # fmt: skip
-SEGMENT_PARTS = re.compile(
-    r"\.(log|index|timeindex|txnindex|snapshot|checkpoint|deleted|swap|cleaned|lock|tmp)$"
-)
-DIRECTORY_FILES = frozenset(
-    (
-        "meta.properties", "replication-offset-checkpoint", "recovery-point-offset-checkpoint",
-        "log-start-offset-checkpoint", "cleaner-offset-checkpoint", ".kafka_cleanshutdown",
-        "bootstrap.checkpoint", ".lock", "quorum-state", "leader-epoch-checkpoint",
-        "partition.metadata",
-    )
 )  # fmt: skip
 
 
@@ -111,7 +105,8 @@ class BrokerLog:
     topic partitions, packed. writers: the brokers that lines name, None for lines that name none,
     by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
     those of them that stand in lines about partitions. homes: (writer, log directory on its
-    machine) where it created logs.
+    machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
+    telling: lines that say something of losses by themselves.
     """
 
     path: str
@@ -125,6 +120,14 @@ class BrokerLog:
     topic_ids: dict[tuple[int | None, str, str], int | None] = field(default_factory=dict)
     in_lines: set[tuple[int | None, str, str]] = field(default_factory=set)
     homes: set[tuple[int | None, str]] = field(default_factory=set)
+    first_at: int | None = None
+    last_at: int | None = None
+    telling: list[LogLineFact] = field(default_factory=list)
+
+    @property
+    def speaks_for_one(self) -> bool:
+        """Whether a line that names no broker can only be of this log's."""
+        return len({writer for writer in self.writers if writer is not None}) < 2
 
 
 @dataclass(slots=True)
@@ -132,7 +135,9 @@ class Collection:
     """Everything that was found, read.
 
     found_directories, found_logs and found_dumps: before it is known whose they are. log_dirs,
-    quorum: what those tools printed.
+    quorum: what those tools printed. recognised: path -> what kind of file, of those that are
+    neither broker logs nor log directories. ignored: what was left aside, and why. unpacked: where
+    archives were unpacked to; workplace keeps that as long as it is needed.
     """
 
     files: int = 0
@@ -154,6 +159,11 @@ class Collection:
     found_directories: list[LogDirectory] = field(default_factory=list)
     found_logs: list[BrokerLog] = field(default_factory=list)
     found_dumps: list[SegmentDump] = field(default_factory=list)
+    ignored: list[Unreadable] = field(default_factory=list)
+    recognised: dict[str, str] = field(default_factory=dict)
+    near_misses: list[str] = field(default_factory=list)
+    unpacked: Unpacked = field(default_factory=lambda: Unpacked(Path("/nonexistent")))
+    workplace: TemporaryDirectory[str] | None = None
 
     def take(self, reading: "Collection") -> None:
         """Adds what another file gave."""
@@ -161,6 +171,8 @@ class Collection:
             mine, more = getattr(self, each.name), getattr(reading, each.name)
             if isinstance(mine, list):
                 mine.extend(more)
+            elif isinstance(mine, dict):
+                mine.update(more)
             elif isinstance(mine, int):
                 setattr(self, each.name, mine + more)
 
@@ -169,46 +181,47 @@ class NoEvidence(ValueError):
     """Nothing that was handed over is evidence of a Kafka cluster."""
 
 
-def collect(
-    paths: Iterable[Path], spread: Spread = map, facts_folder: Path | None = None
-) -> Collection:
-    """Reads all evidence at or below paths.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the user says where the files do not.
 
-    spread: applies a function to many files or partitions, as `map` does, perhaps on many machines;
-    answers in the same order. facts_folder: where facts of broker logs are kept meanwhile, in
-    memory without. Raises NoEvidence when a path does not exist or nothing in them is evidence.
+    ack_fields: how an acknowledgement log's fields are named; None: a file that is nearly one is
+    none. brokers: per file or folder the broker it is of.
     """
-    roots = list(paths)
+
+    ack_fields: AckFields | None = AS_THEY_ARE
+    brokers: Mapping[Path, int] = field(default_factory=dict)
+
+
+NOTHING_TOLD = Told()
+
+
+def read_all(
+    roots: list[Path], spread: Spread, facts_folder: Path | None, told: Told
+) -> Collection:
+    """Everything at or below roots, read; whose it is comes later.
+
+    Raises NoEvidence when a path does not exist.
+    """
     for root in roots:
         if not root.exists():
             raise NoEvidence(f"{root}: no such file or folder")
-    result = Collection()
-    folders = find_log_directories([r for r in roots if r.is_dir()])
-    result.found_directories += _read_directories(folders, spread)
+    place = TemporaryDirectory(prefix="replication-analyzer-", dir=facts_folder)
+    result = Collection(unpacked=Unpacked(Path(place.name).resolve()), workplace=place)
+    found = find(roots, result.unpacked)
+    result.unreadable += found.unreadable
+    result.ignored += found.ignored
+    result.found_directories += _read_directories(found.directories, spread)
     for directory in result.found_directories:
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
             result.files += len(partition.segments)
-    reader = partial(read_file, facts_folder=facts_folder)
-    for reading in spread(reader, _files(roots, folders)):
+    reader = partial(read_file, facts_folder=facts_folder, ack_fields=told.ack_fields)
+    for reading in spread(reader, found.files):
         result.take(reading)
-    _attribute(result, roots, spread)
-    if not (
-        result.directories
-        or result.logs
-        or result.dumps
-        or result.event_dumps
-        or result.descriptions
-        or result.acknowledgement_logs
-        or result.consumption_logs
-    ):
-        named = ", ".join(str(r) for r in roots)
-        raise NoEvidence(
-            f"{named}: no evidence of a Kafka cluster found (looked at {result.files} files for "
-            "broker logs, log directories, digests, acknowledgement logs, event dumps)"
-            + "".join(f"; {note}" for note in result.notes[:3])
-        )
+    if result.near_misses:
+        raise NoEvidence("; ".join(result.unpacked.shown(text) for text in result.near_misses))
     return result
 
 
@@ -236,31 +249,15 @@ def _is_small(directory: Path) -> bool:
     return True
 
 
-def _files(roots: list[Path], directories: list[Path]) -> list[Path]:
-    """Files that are not part of a log directory's own machinery, sorted."""
-    own = {d.resolve() for d in directories}
-    found: dict[Path, Path] = {}
-    for root in roots:
-        for path in [root] if root.is_file() else sorted(root.rglob("*")):
-            if not path.is_file() or path.is_symlink():
-                continue
-            parent = path.parent.resolve()
-            if parent in own and path.name in DIRECTORY_FILES:
-                continue
-            if (
-                parent.parent in own
-                and PARTITION_FOLDER.match(parent.name)
-                and (SEGMENT_PARTS.search(path.name) or path.name in DIRECTORY_FILES)
-            ):
-                continue
-            found.setdefault(path.resolve(), path)
-    return sorted(found.values())
-
-
-def read_file(path: Path, facts_folder: Path | None = None) -> Collection:
+def read_file(
+    path: Path, facts_folder: Path | None = None, ack_fields: AckFields | None = AS_THEY_ARE
+) -> Collection:
     """What one file gives that is not part of a log directory."""
     result = Collection(files=1)
-    if is_digest(path):
+    closed = cannot_be_opened(path)
+    if closed is not None:
+        result.unreadable.append(closed)
+    elif is_digest(path):
         directory = read_digest(path)
         result.found_directories.append(directory)
         result.unreadable += directory.unreadable
@@ -268,58 +265,101 @@ def read_file(path: Path, facts_folder: Path | None = None) -> Collection:
             result.unreadable += partition.unreadable
     elif is_event_dump(path):
         result.event_dumps.append(path)
-    elif (kind := client_log_kind(path)) == "acknowledgements":
+    elif is_binary(path):
+        result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
+    elif not (
+        _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)
+    ):
+        if is_broker_log(path):
+            facts = _with_excerpts(path)
+            result.found_logs.append(_read_log(path, facts, facts_folder, result.unreadable))
+        elif is_topic_description(path):
+            _sort(read_topic_descriptions(path), result.descriptions, result)
+            result.recognised[str(path)] = "output of kafka-topics"
+        elif ack_fields is not None and (near := near_miss(path, ack_fields)):
+            result.near_misses.append(f"{path}: {near}")
+        elif excerpt := _excerpt(path, headed=True):
+            result.found_logs.append(_read_log(path, excerpt, facts_folder, result.unreadable))
+        else:
+            result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
+    return result
+
+
+def _with_excerpts(path: Path) -> Iterator[LogLineFact | Unreadable]:
+    """A broker log's facts, and those of lines without a header in a file that may be pasted."""
+    yield from read_broker_log(path)
+    yield from _excerpt(path, headed=False)
+
+
+def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
+    return list(read_excerpt(path, headed=headed)) if path.stat().st_size <= LARGEST else []
+
+
+def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
+    """Reads the file where it is a client's log."""
+    kind = client_log_kind(path, names)
+    if kind == "acknowledgements":
         result.acknowledgement_logs += 1
-        for item in read_acknowledgements(path):
-            if isinstance(item, Unreadable):
-                result.unreadable.append(item)
-            else:
-                result.acknowledgements.append(item)
+        _sort(read_acknowledgements(path, names), result.acknowledgements, result)
+        if not result.acknowledgements and result.unreadable:
+            first = result.unreadable[0]
+            result.near_misses.append(
+                f"{path}: no line of it can be used; {first.where}: "
+                f"{first.reason} (--ack-fields says what its fields mean)"
+            )
     elif kind == "consumption":
         result.consumption_logs += 1
-        for seen in read_consumptions(path):
-            if isinstance(seen, Unreadable):
-                result.unreadable.append(seen)
-            else:
-                result.consumptions.append(seen)
-    elif (output := tool_output_kind(path)) == METADATA_DUMP:
+        _sort(read_consumptions(path, names), result.consumptions, result)
+    if kind is not None:
+        result.recognised[str(path)] = (
+            "acknowledgement log" if kind == "acknowledgements" else "consumption log"
+        )
+    return kind is not None
+
+
+def _take_tools(path: Path, result: Collection) -> bool:
+    """Reads the file where one of Kafka's tools printed it."""
+    output = tool_output_kind(path)
+    if output == METADATA_DUMP:
         result.metadata_dumps.append(read_metadata_dump(path))
     elif output == DUMP_LOG:
         result.found_dumps, result.unreadable, result.notes = read_dumped_segments(path)
     elif output == LOG_DIRS:
-        for listed in read_log_dirs(path):
-            if isinstance(listed, Unreadable):
-                result.unreadable.append(listed)
-            else:
-                result.log_dirs.append(listed)
+        _sort(read_log_dirs(path), result.log_dirs, result)
     elif output == METADATA_QUORUM:
-        for member in read_metadata_quorum(path):
-            if isinstance(member, Unreadable):
-                result.unreadable.append(member)
-            else:
-                result.quorum.append(member)
-    elif is_broker_log(path):
-        result.found_logs.append(_read_log(path, facts_folder, result.unreadable))
-    elif is_topic_description(path):
-        for described in read_topic_descriptions(path):
-            if isinstance(described, Unreadable):
-                result.unreadable.append(described)
-            else:
-                result.descriptions.append(described)
-    return result
+        _sort(read_metadata_quorum(path), result.quorum, result)
+    if output is not None:
+        result.recognised[str(path)] = f"output of {_TOOLS[output]}"
+    return output is not None
 
 
-def _read_log(path: Path, facts_folder: Path | None, unreadable: list[Unreadable]) -> BrokerLog:
+def _sort(read: Iterable[Any], kept: list[Any], result: Collection) -> None:
+    """What was read to what is kept, and what could not be to the unreadable."""
+    for item in read:
+        (result.unreadable if isinstance(item, Unreadable) else kept).append(item)
+
+
+def _read_log(
+    path: Path,
+    facts: Iterable[LogLineFact | Unreadable],
+    facts_folder: Path | None,
+    unreadable: list[Unreadable],
+) -> BrokerLog:
     """One broker log, its facts sorted by what joining needs of them."""
     log = BrokerLog(str(path))
     packer = Packer(str(path), facts_folder)
     votes: Counter[int] = Counter()
     writers: dict[int | None, None] = {}
-    for fact in read_broker_log(path):
+    telling = Telling()
+    for fact in facts:
         if isinstance(fact, Unreadable):
             unreadable.append(fact)
             continue
         log.count += 1
+        telling.take(fact)
+        if fact.at is not None:
+            log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
+            log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
         writers[fact.broker] = None
         if fact.broker is not None:
             votes[fact.broker] += 1
@@ -341,6 +381,7 @@ def _read_log(path: Path, facts_folder: Path | None, unreadable: list[Unreadable
         if fact.kind == "log_created":
             log.homes.add((fact.broker, _home(fact)))
     log.lines = packer.done()
+    log.telling = telling.lines
     log.writers = list(writers)
     log.broker = votes.most_common(1)[0][0] if votes else None
     return log
@@ -358,182 +399,3 @@ def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
         log.cluster_id = log.cluster_id or str(fact.fields["cluster_id"])
     elif fact.kind in PROCESS_KINDS:
         log.processes.append(fact)
-
-
-def _attribute(result: Collection, roots: list[Path], spread: Spread) -> None:
-    """Says of each directory and log which broker of which cluster it is of."""
-    directories, logs = result.found_directories, result.found_logs
-    by_folder: dict[Path, tuple[int, str]] = {}
-    clusters = {d.meta.cluster_id for d in directories if d.meta and d.meta.cluster_id}
-    only = next(iter(clusters)) if len(clusters) == 1 else ""
-    top = {r.resolve() for r in roots} | {r.resolve().parent for r in roots}
-    for log in logs:
-        if log.broker is not None:
-            parent = Path(log.path).parent.resolve()
-            known = by_folder.get(parent, (log.broker, ""))
-            by_folder[parent] = (known[0], known[1] or log.cluster_id)
-    histories = spread(_metadata, [(d.path, d.has_cluster_metadata) for d in directories])
-    for directory, history in zip(directories, histories, strict=True):
-        _attribute_directory(directory, history, by_folder, top, only, result)
-    for log in logs:
-        folder = _nearest(Path(log.path).parent.resolve(), by_folder, top)
-        log.known_by = "its lines"
-        if log.broker is None and folder is not None:
-            log.broker, log.known_by = folder[0], "its folder's other evidence"
-        if log.broker is None:
-            log.broker, log.known_by = _by_folder_name(Path(log.path).parent), "its folder's name"
-        log.cluster_id = log.cluster_id or (folder[1] if folder else "") or only
-        if log.count:
-            result.logs.append(log)
-    by_cluster: dict[str, list[MetadataHistory]] = {}
-    for found in result.directories:
-        if found.metadata is not None:
-            cluster = found.cluster_id
-            by_cluster.setdefault(cluster, []).append(found.metadata)
-    for dump in result.metadata_dumps:
-        by_cluster.setdefault(dump.cluster_id or only, []).append(dump)
-    for cluster, histories in sorted(by_cluster.items()):
-        history = longest_history(histories)
-        result.histories[cluster] = history
-        result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
-    _attribute_dumps(result, roots)
-
-
-def _attribute_dumps(result: Collection, roots: list[Path]) -> None:
-    """Says of each file with dumped segments which broker it is of."""
-    known = Surroundings([r if r.is_dir() else r.parent for r in roots])
-    for found in result.directories:
-        path = found.directory.path.resolve()
-        known.places += [(p, found.broker, found.cluster_id) for p in (path, path.parent)]
-        known.clusters.add(found.cluster_id)
-        if found.directory.partitions:
-            known.brokers.add(found.broker)
-    for log in result.logs:
-        known.clusters.add(log.cluster_id)
-        for writer in log.writers:
-            broker = writer if writer is not None else log.broker
-            if broker is not None:
-                known.places.append((Path(log.path).parent.resolve(), broker, log.cluster_id))
-                known.brokers.update([broker] if log.homes else [])
-        for writer, home in log.homes:
-            broker = writer if writer is not None else log.broker
-            if broker is not None:
-                known.homes.setdefault(home, set()).add(broker)
-    for history in result.histories.values():
-        known.brokers.update(b.broker for b in history.brokers)
-    for listed in result.log_dirs:
-        known.homes.setdefault(listed.directory, set()).add(listed.broker)
-    by_file: dict[Path, list[SegmentDump]] = {}
-    for segment in result.found_dumps:
-        by_file.setdefault(segment.path, []).append(segment)
-    for path, segments in by_file.items():
-        homes = {str(PurePosixPath(s.directory).parent) for s in segments}
-        owner = known.owner(path, homes)
-        if isinstance(owner, Owner):
-            result.dumps.append(BrokerDump(owner.broker, owner.cluster_id, segments))
-            if owner.known_by != "the evidence beside it":
-                result.notes.append(
-                    f"{path}: taken for dumps of broker {owner.broker} by {owner.known_by}"
-                )
-        else:
-            result.notes.append(f"{path}: {owner}; these dumps were not used")
-
-
-def _attribute_directory(
-    directory: LogDirectory,
-    history: MetadataHistory | None,
-    by_folder: dict[Path, tuple[int, str]],
-    top: set[Path],
-    only: str,
-    result: Collection,
-) -> None:
-    meta = directory.meta
-    path = directory.path.resolve()
-    around = _nearest(path.parent, by_folder, top)
-    number, known_by = (meta.broker_id if meta else None), "meta.properties"
-    if number is None and around is not None:
-        number, known_by = around[0], "the broker log beside it"
-    if number is None:
-        number, known_by = _by_folder_name(path), "its folder's name"
-    if number is None:
-        if directory.partitions:
-            result.unreadable.append(
-                Unreadable(
-                    str(directory.path),
-                    "file",
-                    "no meta.properties, no broker log beside it and no number in its "
-                    "folder's name: whose log directory it is cannot be told",
-                )
-            )
-        return
-    if known_by != "meta.properties":
-        result.notes.append(f"{directory.path}: taken for broker {number} by {known_by}")
-    cluster = _cluster_of(meta, around, only)
-    if cluster is None:
-        result.unreadable.append(
-            Unreadable(
-                str(directory.path),
-                "file",
-                "its meta.properties names no cluster, as other directories' do, and nothing "
-                f"beside it is of broker {number}: of which cluster it is cannot be told",
-            )
-        )
-        return
-    if path.parent not in top:
-        by_folder.setdefault(path.parent, (number, cluster))
-    result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))
-
-
-def _cluster_of(
-    meta: MetaProperties | None, around: tuple[int, str] | None, only: str
-) -> str | None:
-    """The cluster a directory is of, "" where none is named anywhere; None: it may be another one.
-
-    Old brokers (1.1 still) do not write the cluster id. Among directories that name theirs, one
-    that does not is taken in only beside evidence of the same broker.
-    """
-    if meta is not None and meta.cluster_id:
-        return meta.cluster_id
-    if meta is not None and only:
-        return around[1] or only if around is not None and around[0] == meta.broker_id else None
-    return (around[1] if around else "") or only
-
-
-def _metadata(directory_and_log: tuple[Path, Path | None]) -> MetadataHistory | None:
-    """The controllers' log of a directory, or of the digest that stands for it."""
-    directory, where = directory_and_log
-    if where is None or not directory.is_file():
-        return None if where is None else read_cluster_metadata(where)
-    with TemporaryDirectory() as into:
-        restored = restore_cluster_metadata(directory, Path(into))
-        if restored is None:
-            return None
-        history = read_cluster_metadata(restored)
-    # Where it was unpacked is gone, and another place in every run.
-    return replace(
-        history,
-        path=str(directory),
-        unreadable=tuple(
-            replace(u, path=u.path.replace(str(restored.parent), str(directory), 1))
-            for u in history.unreadable
-        ),
-    )
-
-
-def _nearest(
-    folder: Path, known: dict[Path, tuple[int, str]], top: set[Path]
-) -> tuple[int, str] | None:
-    """What is known of the folder or its nearest ancestor below the folders handed over."""
-    while folder not in top and folder != folder.parent:
-        if folder in known:
-            return known[folder]
-        folder = folder.parent
-    return known.get(folder)
-
-
-def _by_folder_name(folder: Path) -> int | None:
-    for part in (folder, *list(folder.parents)[:3]):
-        match = TRAILING_NUMBER.search(part.name)
-        if match:
-            return int(match[1])
-    return None

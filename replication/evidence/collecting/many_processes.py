@@ -1,9 +1,11 @@
 """Reads many files at once where that pays: `map` over several processes of this machine."""
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from replication.evidence.collecting.collection import Spread
@@ -24,7 +26,9 @@ def spread_over(paths: Iterable[Path], processes: int | None) -> Iterator[Spread
     if processes <= 1:
         yield map
         return
-    with ProcessPoolExecutor(processes) as pool:
+    # An interruption is the first process's to tell of; the others just end.
+    quiet = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(processes, initializer=quiet) as pool:
         yield pool.map
 
 

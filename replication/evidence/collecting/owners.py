@@ -1,7 +1,7 @@
 """Whose a file is that names no broker: by where it lies, or by the log directory it speaks of.
 
-Only what can be of nobody else counts: evidence of one broker alone around the file, a folder whose
-name ends in a number, or a log directory that of all known brokers just one has.
+Only what can be of nobody else counts: evidence of one broker alone around the file, a log
+directory that of all known brokers just one has, or a folder with a name as people give to brokers.
 """
 
 import re
@@ -9,7 +9,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TRAILING_NUMBER = re.compile(r"(\d+)$")
+# A number behind a word for a broker, and behind it nothing but another word: what dates, versions
+# and years look like is no broker.
+_BROKERS_NAME = re.compile(
+    r"(?:^|[^a-z0-9])(?:broker|kafka|node|controller|server|kafka-?logs?|brokerid|host)"
+    r"(?:[-_ ]?id)?[-_ =]?(\d{1,9})(?:$|[-_. ][a-z(])",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"^(?:19|20)\d\d$|^20\d{6}$")
+
+
+def broker_by_name(name: str) -> int | None:
+    """The broker that a folder or a file is named after: `broker-2`, `kafka1`, `node_3.example`."""
+    found = _BROKERS_NAME.search(name)
+    return None if found is None or _YEAR.match(found[1]) else int(found[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +96,10 @@ class Surroundings:
         return None
 
     def _by_name(self, path: Path) -> int | None:
-        roots = {root.resolve() for root in self.roots}
         for folder in self._folders(path):
-            found = TRAILING_NUMBER.search(folder.name)
-            if found and folder not in roots:
-                return int(found[1])
+            found = broker_by_name(folder.name)
+            if found is not None:
+                return found
         return None
 
     def _by_homes(self, directories: set[str]) -> int | None:

@@ -18,6 +18,7 @@ from replication.evidence.joining.partition_events import PartitionEvidence
 from replication.evidence.joining.partition_join import SETTING_NAMES, file_rank
 from replication.evidence.joining.placement import Order, Ordered, lives_of, place
 from replication.evidence.joining.registrations import from_metadata
+from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.log_directories.log_directory import LogDirectory
 from replication.evidence.metadata_log.cluster_metadata import MetadataHistory, PartitionChange
 from replication.evidence.tools.dumped_logs import NotOneLog, SegmentDump, dumped_directory
@@ -143,6 +144,8 @@ class Joiner:
                         lines.topic_ids.setdefault(topic, set()).add(topic_id)
         for lines in result.values():
             lines.processes.sort(key=lambda ordered: ordered[0])
+            happened = {id(fact) for fact in each_once(fact for _, fact in lines.processes)}
+            lines.processes = [each for each in lines.processes if id(each[1]) in happened]
         return result
 
     def _incarnations(self) -> dict[str, list[tuple[str, int | None, int | None]]]:
@@ -187,7 +190,11 @@ class Joiner:
         key = (topic, topic_id, partition)
         if key not in self.partitions:
             self.partitions[key] = PartitionEvidence(
-                self.cluster.cluster_id, topic, topic_id, partition
+                self.cluster.cluster_id,
+                topic,
+                topic_id,
+                partition,
+                unpacked=self.collection.unpacked,
             )
         return self.partitions[key]
 
@@ -401,6 +408,12 @@ class Joiner:
             if copies:
                 lives = lives_of(lines.processes, lines.by_partition())
                 place(copies, lives, _registrations(self.history, broker))
+        for log in self.logs:
+            for nobodys in log.lines if log.broker is None else ():
+                # What they say is told, and their partition is looked at.
+                topic, number = nobodys.about[1], nobodys.about[2]
+                if topic not in INTERNAL:
+                    self._partition(topic, self._incarnation(topic, None), number)
         for evidence in self.partitions.values():
             unplaced = {c.broker for c in evidence.copies} - set(self.brokers)
             for broker in unplaced:

@@ -6,12 +6,13 @@ only interleave what nothing else orders.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.joining.copies import (
     UNSEEN_CONTENT,
     Contents,
@@ -22,6 +23,7 @@ from replication.evidence.joining.copies import (
 )
 from replication.evidence.joining.registrations import Recorded
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
+from replication.evidence.log_directories.log_directory import PartitionDirectory
 from replication.evidence.tools.dumped_logs import DumpedDirectory
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry, Span, clipped, normalized, uncovered
@@ -58,7 +60,7 @@ class PartitionEvidence:
     which `partition_join.finished` makes `lines`. settings: what the cluster says of the
     partition's; told_settings and told_replicas: what descriptions say of them. listed_replicas:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
-    known to follow the copy at hand.
+    known to follow the copy at hand. unpacked: how places in archives are named.
     """
 
     cluster_id: str
@@ -85,6 +87,11 @@ class PartitionEvidence:
     has_acknowledgement_log: bool = False
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
+    unpacked: Unpacked | None = None
+
+    def shown(self, text: str) -> str:
+        """The text with places in archives as the user knows them."""
+        return text if self.unpacked is None else self.unpacked.shown(text)
 
 
 @dataclass(slots=True)
@@ -123,7 +130,7 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
             fact=entry.fact,
             observed_at=entry.shown_at,
             grade=entry.grade,
-            source=entry.source,
+            source=entry.source and replace(entry.source, path=evidence.shown(entry.source.path)),
             trace_generation=generation,
         )
 
@@ -298,10 +305,11 @@ def _observed(
 ) -> ev.ReplicaLogObserved | ev.ReplicaStarted:
     """What a copy shows; a copy without any segment only shows that the broker lived on.
 
-    A log has at least one segment file, so none is a copy that is not whole. The same holds for an
-    offset between two segments or below the first one that the epoch file still names: such
-    records are held but were not handed over, and stand as a span without epoch and content.
-    keeps_every_offset: the topic is not compacted, so that a gap is no lawful one.
+    A log has at least one segment file, so none is a copy that is not whole. The same holds for
+    what could not be read, for an offset between two segments and for those below the first one
+    that the epoch file still names: such records may be held but were not handed over, and stand
+    as a span without epoch and content. Where the log's last segments are among them, only a part
+    of it was seen. keeps_every_offset: the topic is not compacted, so that a gap is no lawful one.
     """
     directory = copy.directory
     if isinstance(directory, DumpedDirectory):
@@ -312,13 +320,19 @@ def _observed(
     end = directory.log_end_offset if directory.log_end_offset is not None else start
     entries = directory.epoch_entries
     spans = list(copy.spans)
+    goes_on = bool(directory.unread) and directory.unread[-1][1] is None
+    if goes_on:
+        end = max(end, *_reached(directory))
+    unseen = [(a, end if b is None else b) for a, b in directory.unread]
     if keeps_every_offset:
         if entries and entries[0][1] < directory.segments[0].base_offset == start:
             start = entries[0][1]
-        for a, b in uncovered(start, directory.segments[-1].base_offset, copy.spans):
-            spans.append(Span(a, b, None, None))
+        unseen += uncovered(start, directory.segments[-1].base_offset, copy.spans)
+    for a, b in unseen:
+        spans += [Span(x, y, None, None) for x, y in uncovered(a, b, spans)]
     whole = directory.end_is_certain and (directory.last_snapshot_offset or 0) <= end
     kind = {"replica": "current", "deleted": "failed"}.get(directory.kind, directory.kind)
+    stopped = copy.clean and whole and (directory.high_watermark or 0) <= end
     return ev.ReplicaLogObserved(
         replica=copy.broker,
         log_start_offset=start,
@@ -327,9 +341,17 @@ def _observed(
         high_watermark=directory.high_watermark,
         recovery_point=directory.recovery_point,
         epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
-        stopped=copy.clean and whole and (directory.high_watermark or 0) <= end,
-        copy=kind,
+        stopped=None if goes_on and kind == "current" else stopped,
+        copy="part" if goes_on and kind == "current" else kind,
     )
+
+
+def _reached(directory: PartitionDirectory) -> Iterator[int]:
+    """Offsets that a log had reached by the small files beside its segments."""
+    yield directory.high_watermark or 0
+    yield directory.recovery_point or 0
+    yield directory.last_snapshot_offset or 0
+    yield from (start for _, start in directory.epoch_entries or ())
 
 
 def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
@@ -514,6 +536,8 @@ _CONVERTERS: dict[str, Any] = {
     "log_loaded": _log_loaded,
     "log_created": _log_created,
     "high_watermark_loaded": _high_watermark_loaded,
+    # One line for each replica, of which only the local one's is not 0 (1.1 - 2.3).
+    "replica_loaded": _high_watermark_loaded,
     "became_leader": _became_leader,
     "became_follower": _became_follower,
     "truncation_reason": _truncation_reason,

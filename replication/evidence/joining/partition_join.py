@@ -11,6 +11,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import identify_contents
 from replication.evidence.joining.partition_events import PartitionEvidence, events_of, is_traced
 from replication.evidence.joining.registrations import from_lines, joined
+from replication.evidence.joining.repeated_lines import each_once
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
 from replication.protocol.ground.versions import behaviour
@@ -86,7 +87,7 @@ def _unpacked(evidence: PartitionEvidence, broker: int) -> list[LogLineFact]:
     for packed in evidence.packed[broker]:
         lines.extend(packed)
     lines.sort(key=in_file_order)
-    return lines
+    return list(each_once(lines))
 
 
 def _outlives_history(evidence: PartitionEvidence) -> bool:

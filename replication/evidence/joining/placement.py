@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cmp_to_key
+from itertools import pairwise
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
@@ -24,7 +25,8 @@ class Life:
     """One life of a broker process by its log: log ends seen, and how it began and ended.
 
     ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do. ends: per
-    partition the lowest, the highest and the last log end.
+    partition the lowest, the highest and the last log end. recovered: its start looked through
+    segments that no clean stop had vouched for.
     """
 
     began_clean: bool | None = None
@@ -33,6 +35,7 @@ class Life:
     loaded: dict[tuple[str, int], int] = field(default_factory=dict)
     ends: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
     registered: bool = False
+    recovered: bool = False
     leader_epochs: set[int] = field(default_factory=set)
 
 
@@ -66,11 +69,18 @@ def lives_of(processes: list[Ordered], partitions: Iterable[Iterable[Ordered]]) 
                 if which < 0 and (begun is None or order < begun[0]):
                     begun = (order, fact)
                 _take_log_end(life, fact)
+            elif fact.kind == "segment_recovered" and which >= 0:
+                # Every log's last segment is recovered where no marker lay, and none where one did.
+                life.recovered = True
     if begun is not None:
         early.started_at = begun[1].at
         early.leader_epochs = {e for e, last in early_epochs.items() if last >= begun[0]}
         lives.insert(0, early)
     _take_processes(lives, processes, begun[0] if begun is not None else None)
+    for before, life in pairwise(lives):
+        if life.began_clean is None and life.recovered:
+            # No release before 0.11 says on INFO whether it found the marker.
+            life.began_clean = before.ended_clean = False
     return lives
 
 
@@ -132,9 +142,13 @@ def place(copies: list[Copy], lives: list[Life], registrations: int | None = Non
             copy.order_known = False
     for position, group in enumerate(groups):
         newest = position == len(groups) - 1
-        slot = _slot(group, lives, _lives_by_registration(group, lives, registrations), newest)
+        possible = _lives_by_registration(group, lives, registrations)
+        slot = _slot(group, lives, possible, newest)
         for copy in group:
-            copy.slot = slot
+            # A marker that no stop left: it is of a life whose lines are not here.
+            if slot is None:
+                copy.order_known = False
+            copy.slot = float(possible[-1] + 1) if slot is None else slot
     _separate(groups)
 
 
@@ -157,7 +171,8 @@ def _lives_by_registration(
     return range(registered[which], end)
 
 
-def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -> float:
+def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -> float | None:
+    """Where a copy fits; None for one of a clean stop where none is known that it fits."""
     count = len(lives)
     if not count:
         return 0.0
@@ -178,7 +193,7 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
     if exact:
         return float(exact[-1])
     if clean:
-        return float(possible[-1] + 1)
+        return float(possible[-1] + 1) if told or last.ended_clean is not False else None
     running = [k for k in possible if _fits_life(group, lives[k])]
     newest_record = group[0].latest_timestamp
     if newest_record is not None:
@@ -218,7 +233,8 @@ def _separate(groups: list[list[Copy]]) -> None:
 def _fits_start(group: list[Copy], lives: list[Life], k: int, clean: bool) -> bool:
     """Whether the copies are what start k loaded: same log ends, same marker, no newer epoch."""
     life = lives[k]
-    if life.began_clean is not None and life.began_clean != clean:
+    began_clean = life.began_clean if life.began_clean is not None else lives[k - 1].ended_clean
+    if began_clean is not None and began_clean != clean:
         return False
     known_epochs = [e for earlier in lives[:k] for e in earlier.leader_epochs]
     if known_epochs and group[0].latest_epoch > max(known_epochs):

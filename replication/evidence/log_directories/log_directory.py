@@ -104,7 +104,10 @@ class PartitionDirectory:
     somewhere. A torn tail is such a place: a running broker may be writing there, a crashed one
     will cut it off. `epoch_entries` are (leader epoch, start offset), None without a readable
     checkpoint. `last_snapshot_offset` comes from the newest producer snapshot's name: the log
-    reached it once. `max_timestamp` is milliseconds since 1970, by producers' or brokers' clocks.
+    reached it once. `unread`: from which offset to which (exclusive; None: nobody knows how far)
+    the log was there but not to be read: a damaged batch, a segment file that cannot be opened or
+    that holds something else. A torn tail is none. `max_timestamp` is milliseconds since 1970, by
+    producers' or brokers' clocks.
     `captured_between` is when a digest read it, first and last millisecond; None for a copied
     directory, whose file times a copy does not keep."""
 
@@ -127,6 +130,7 @@ class PartitionDirectory:
     unreadable: tuple[Unreadable, ...]
     segments: tuple[Segment, ...] = field(compare=False, repr=False)
     captured_between: tuple[int, int] | None = field(default=None, compare=False)
+    unread: tuple[tuple[int, int | None], ...] = ()
 
     @property
     def segment_files(self) -> tuple[tuple[int, Path], ...]:
@@ -290,6 +294,7 @@ def summarize_partition(
         max_timestamp=log.max_timestamp,
         unreadable=tuple(unreadable),
         segments=files.segments,
+        unread=tuple(log.unread),
     )
 
 
@@ -304,6 +309,7 @@ class _LogSummary:
     max_timestamp: int | None = None
     batch_count: int = 0
     end_is_certain: bool = True
+    unread: list[tuple[int, int | None]] = field(default_factory=list)
 
 
 def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
@@ -312,9 +318,15 @@ def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
     # Plain variables, because this loop runs once for every batch of the log.
     leader_epoch, span_start, end_offset = -2, 0, 0
     max_timestamp = -1
+    unread_from, goes_on = -1, False
     for segment, item in _walk(segments):
         if len(item) == 2:
             where, reason = item
+            if unread_from < 0:
+                unread_from = max(end_offset, segment.base_offset)
+            # What a crash or a copy of a running log leaves: the last batch, not all of it.
+            torn = reason.startswith("torn") and segment is segments[-1] and log.batch_count > 0
+            goes_on = goes_on or not torn
             if segment is segments[-1] or reason.startswith(BACKWARDS):
                 log.end_is_certain = False
             if len(log.unreadable) < MOST_UNREADABLE:
@@ -322,6 +334,10 @@ def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
             else:
                 left_out += 1
             continue
+        if unread_from >= 0:
+            if unread_from < item[0]:
+                log.unread.append((unread_from, item[0]))
+            unread_from, goes_on = -1, False
         if item[2] != leader_epoch:
             if log.batch_count:
                 log.spans.append((_or_none(leader_epoch), span_start, end_offset))
@@ -335,6 +351,8 @@ def _read_log(segments: tuple[Segment, ...]) -> _LogSummary:
     log.max_timestamp = _or_none(max_timestamp)
     if log.batch_count:
         log.spans.append((_or_none(leader_epoch), span_start, end_offset))
+    if goes_on:
+        log.unread.append((unread_from, None))
     if segments:
         log.end_offset = max(end_offset, segments[-1].base_offset)
     if left_out:

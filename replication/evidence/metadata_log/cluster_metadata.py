@@ -643,8 +643,10 @@ class _Replay:
 
         The record itself says it only in part: RECOVERING is written when it changes, so a second
         unclean election in a row carries no mark. What decides is where the leader came from. A
-        member of the old ISR is a clean election; of the old ELR, with the ISR empty and no mark
-        just set, an election from the ELR. The controller then tries the last known leader, without
+        member of the old ISR is a clean election; of the old ELR, with no mark just set, an
+        election from the ELR: of an ISR that still had members they all went in this very record
+        (PartitionChangeBuilder.isValidNewLeader asks the ISR as it will be, and its ELR members
+        come before any unclean choice). The controller then tries the last known leader, without
         asking whether unclean elections are allowed (PartitionChangeBuilder.electAnyLeader; only
         with ELR on, ISR and ELR empty and one member in lastKnownElr). The rest is unclean.
         """
@@ -655,7 +657,7 @@ class _Replay:
         marked_unclean = after.recovering and not before.recovering
         if leader in before.isr and not marked_unclean:
             return "preferred" if self._is_preferred(before, after) else "clean"
-        if leader in before.elr and not before.isr and not marked_unclean:
+        if leader in before.elr and not marked_unclean:
             return "eligible_leader_replica"
         if before.last_known_elr == (leader,) and not before.isr:
             struck_from_elr = not self._unclean_allowed(before.topic)

@@ -112,8 +112,10 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
         term.election_kind = fact.election_kind
         if term.observed_at is None:
             term.observed_at = event.observed_at
-        if newer and registration.isr is not None:
-            term.isr_before = registration.isr
+        if newer and registration.last_members is not None:
+            term.isr_before = registration.last_members
+        if term.unclean_permitted is None:
+            term.unclean_permitted = state.settings.unclean_leader_election
     if fact.isr and fact.assigned_replicas:
         _refute_outsiders(state, event, fact)
     if not newer:
@@ -136,6 +138,7 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
     registration.partition_epoch = fact.partition_epoch
     if fact.isr is not None:
         registration.isr = fact.isr
+        registration.last_members = fact.isr or registration.last_members
     registration.eligible_leader_replicas = fact.eligible_leader_replicas or ()
     registration.last_known_leader_replicas = fact.last_known_leader_replicas or ()
     registration.recovering = bool(fact.recovering)
@@ -296,8 +299,10 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
                 had,
                 end,
                 _witness(state, event),
-                state.registration.isr,
+                state.registration.last_members,
                 replica.leader_epoch,
+                clipped(replica.log.spans, end, had),
+                state.applied,
             )
         )
     if end < replica.log.log_end_offset:
@@ -371,6 +376,9 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     if term.start_offset is None:
         term.start_offset = known
         term.start_event_id = _witness(state, event)
+        term.started_at = state.applied
+        if occurrence:
+            term.isr_before = state.registration.last_members
         term.high_watermark = fact.high_watermark
         term.leads_on = leads
     if term.observed_at is None:
@@ -481,6 +489,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             dropped,
             replica.leader_epoch,
             inferred,
+            state.applied,
         )
     )
     if replica.high_watermark is not None:
@@ -772,8 +781,9 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
                 fact.high_watermark,
                 fact.log_end_offset,
                 event_id,
-                state.registration.isr,
+                state.registration.last_members,
                 max(epochs, default=None),
+                at=state.applied,
             )
         )
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started

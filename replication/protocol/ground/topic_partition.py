@@ -56,7 +56,7 @@ class Replica:
 
 @dataclass(slots=True)
 class Registration:
-    """What the controller last recorded of the partition."""
+    """What the controller last recorded of the partition. last_members: the last ISR with any."""
 
     leader: int | None = None
     leader_epoch: int = -1
@@ -67,6 +67,7 @@ class Registration:
     recovering: bool = False
     election_kind: str | None = None
     event_id: str = ""
+    last_members: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +77,8 @@ class Term:
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
     same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
     led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
+    isr_before: the last ISR with members before the election. unclean_permitted: whether unclean
+    election was allowed then. started_at: the step of the fold that told of its start.
     ended: how its leader's own lines end it: stopped, followed or led_on (in a later epoch); None
     where no line does. end_high_watermark: the leader's at the end of the term, by the line that
     ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held then,
@@ -95,6 +98,8 @@ class Term:
     event_id: str = ""
     start_event_id: str = ""
     leads_on: bool = False
+    unclean_permitted: bool | None = None
+    started_at: int = 0
     ended: str | None = None
     end_high_watermark: int | None = None
     end_log_end_offset: int | None = None
@@ -123,7 +128,7 @@ class Promise:
 
 @dataclass(slots=True)
 class Truncation:
-    """One cut of a replica's log, as observed or as the rule gives."""
+    """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold."""
 
     replica: int
     from_offset: int | None
@@ -134,6 +139,7 @@ class Truncation:
     dropped: list[Span]
     term_epoch: int | None
     inferred: bool = False
+    at: int = 0
 
 
 @dataclass(slots=True)
@@ -152,7 +158,11 @@ class Copy:
 
 @dataclass(slots=True)
 class StorageLoss:
-    """A replica came back with less than it had been known to hold."""
+    """A replica came back with less than it had been known to hold.
+
+    isr: the last ISR with members by then. leader_epoch: the last that the replica knew. spans: of
+    what it lost, as far as that was seen. at: the step of the fold.
+    """
 
     replica: int
     had_end_offset: int
@@ -160,6 +170,8 @@ class StorageLoss:
     event_id: str
     isr: tuple[int, ...] | None
     leader_epoch: int | None
+    spans: list[Span] = field(default_factory=list)
+    at: int = 0
 
 
 @dataclass(slots=True)

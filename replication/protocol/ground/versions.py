@@ -8,7 +8,7 @@ maintenance branches too. docs/protocol.md, Flags.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 KNOWN_BRANCHES: tuple[tuple[int, ...], ...] = (
@@ -33,10 +33,10 @@ _WHOLE_RELEASE = 1_000_000
 class Boundary:
     """One flag and where it turns on.
 
-    first_releases: the first release on each branch that has it, oldest first. Branches after the
-    last one named have it, earlier branches that are not named have not. ended_by: the same for
-    its end. inter_broker_version: also needed; None if the code alone decides. means: what is
-    true when the flag is on.
+    first_releases: the first release on each branch that has it, oldest first; none for a remedy.
+    Branches after the last one named have it, earlier branches that are not named have not.
+    ended_by: the same for its end. inter_broker_version: also needed; None if the code alone
+    decides. means: what is true when the flag is on.
     """
 
     flag: str
@@ -59,6 +59,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         ("0.10.2.0",),
         "KAFKA-4485",
         "a fetch that reaches the end remembered from earlier fetches counts as caught up",
+    ),
+    Boundary(
+        "leading_on_keeps_followers",
+        ("0.9.0.0",),
+        "KAFKA-2721",
+        "a leader that leads on in a higher epoch keeps what it knows of its followers' log ends",
     ),
     Boundary(
         "isr_by_time_alone",
@@ -141,6 +147,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         ("2.0.1", "2.1.0"),
         "KAFKA-7414",
         "a follower ahead of its leader truncates; before, without unclean election, it halted",
+    ),
+    Boundary(
+        "log_end_is_in_sync",
+        ("2.1.0",),
+        "KAFKA-7152",
+        "a follower at the leader's log end stays in the ISR however long ago it fetched",
     ),
     Boundary(
         "retruncates_on_every_leader_epoch",
@@ -234,6 +246,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "2.7-IV1",
     ),
     Boundary(
+        "isr_commit_raises_high_watermark",
+        ("3.1.0",),
+        "KAFKA-13091",
+        "a committed ISR change raises the high watermark at once, not at the next append or fetch",
+    ),
+    Boundary(
         "acks_all_by_default",
         ("3.0.0",),
         "KIP-679",
@@ -250,8 +268,20 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "isr_needs_unfenced_broker",
         ("3.3.0",),
         "KIP-841",
-        "a fenced or stopping broker may not join the ISR (KRaft)",
-        "3.3-IV3",
+        "leader and controller keep a fenced, stopping or dead broker out of the ISR",
+    ),
+    Boundary(
+        "isr_request_ahead_is_not_controller",
+        ("3.3.0",),
+        "KAFKA-14154",
+        "an ISR change asked for in an epoch above the controller's gets NOT_CONTROLLER",
+    ),
+    Boundary(
+        "ineligible_replica_has_error",
+        ("3.3.0",),
+        "KIP-841",
+        "a leader asks with AlterPartition version 2, whose error INELIGIBLE_REPLICA it knows",
+        "2.8-IV0",
     ),
     Boundary(
         "truncates_before_high_watermark",
@@ -292,6 +322,18 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "the min.insync.replicas that counts is at most the replication factor",
     ),
     Boundary(
+        "reassignment_waits_for_whole_target",
+        ("3.8.0",),
+        "KAFKA-15665",
+        "in KRaft a reassignment ends once all its target is in the ISR, not just what it adds",
+    ),
+    Boundary(
+        "late_fetch_response_dropped",
+        ("3.9.1", "4.0.1", "4.1.0"),
+        "KAFKA-18991",
+        "a follower drops a fetch response that it asked for in an earlier leader epoch",
+    ),
+    Boundary(
         "eligible_leader_replicas_known",
         ("4.0.0",),
         "KIP-966",
@@ -299,6 +341,22 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "4.0-IV1",
     ),
 )
+
+REMEDIES: tuple[Boundary, ...] = (
+    Boundary(
+        "leader_forgets_followers_after_missed_epoch",
+        (),
+        "docs/kafka_leader_missed_epoch.md",
+        "a leader that leads on forgets its followers' log ends if an epoch lies between",
+    ),
+    Boundary(
+        "leader_forgets_followers_at_every_epoch",
+        (),
+        "docs/kafka_leader_missed_epoch.md",
+        "a leader that leads on forgets its followers' log ends in every new epoch",
+    ),
+)
+"""Changes that no release holds, to be tried in the executable machine: `with_remedy`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +416,7 @@ HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = 5_000
 RECOVERY_POINT_CHECKPOINT_INTERVAL_MS = 60_000
 LOG_START_OFFSET_CHECKPOINT_INTERVAL_MS = 60_000
 
-BOUNDARY_BY_FLAG: dict[str, Boundary] = {b.flag: b for b in BOUNDARIES}
+BOUNDARY_BY_FLAG: dict[str, Boundary] = {b.flag: b for b in (*BOUNDARIES, *REMEDIES)}
 
 GENERATIONS: dict[str, str] = {
     "truncate_to_high_watermark": "0.10.2.2",
@@ -417,6 +475,17 @@ def _reached(version: tuple[int, ...], releases: tuple[str, ...]) -> bool:
     return version > firsts[-1]
 
 
+def controllers_of(kafka_version: str) -> tuple[str, ...]:
+    """The kinds of controller that a release has, the default first. ValueError as parse_version.
+
+    KRaft came with 2.8 and ZooKeeper went with 4.0.
+    """
+    version = parse_version(kafka_version)
+    if version >= (4,):
+        return ("kraft",)
+    return ("zookeeper", "kraft") if version >= (2, 8) else ("zookeeper",)
+
+
 @cache
 def behaviour(
     kafka_version: str,
@@ -439,12 +508,13 @@ def behaviour(
             raise ValueError(
                 f"inter-broker version {inter_broker_version} is newer than Kafka {kafka_version}"
             )
-    controller = controller or ("kraft" if version >= (4,) else "zookeeper")
+    modes = controllers_of(kafka_version)
+    controller = controller or modes[0]
     if controller not in ("kraft", "zookeeper"):
         raise ValueError(f"controller {controller!r}: expected zookeeper or kraft")
-    if controller == "zookeeper" and version >= (4,):
+    if controller not in modes and controller == "zookeeper":
         raise ValueError(f"Kafka {kafka_version} has no ZooKeeper mode (removed in 4.0)")
-    if controller == "kraft" and version < (2, 8):
+    if controller not in modes:
         raise ValueError(f"Kafka {kafka_version} has no KRaft mode (it came with 2.8)")
     flags = frozenset(b.flag for b in BOUNDARIES if _turned_on(b, version, spoken))
     possible = "eligible_leader_replicas_known" in flags and controller == "kraft"
@@ -457,6 +527,14 @@ def behaviour(
     return Behaviour(
         kafka_version, inter_broker_version, controller, flags, eligible_leader_replicas
     )
+
+
+def with_remedy(known: Behaviour, flag: str) -> Behaviour:
+    """The same behaviour with one of REMEDIES. ValueError, in words, for another name."""
+    names = [b.flag for b in REMEDIES]
+    if flag not in names:
+        raise ValueError(f"{flag!r} is no remedy, expected one of {', '.join(names)}")
+    return replace(known, flags=known.flags | {flag})
 
 
 def _turned_on(

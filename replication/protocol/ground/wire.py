@@ -22,6 +22,7 @@ HEADER = (
 )  # fmt: skip
 FACT_COLUMNS = tuple(dict.fromkeys(name for names in ev.FACT_FIELDS.values() for name in names))
 COLUMNS = HEADER + FACT_COLUMNS
+NOT_CONTENT = frozenset(("event_id", "source_path"))
 
 
 class Misfit(ValueError):
@@ -92,8 +93,12 @@ def to_row(event: ev.Event) -> dict[str, Any]:
 
 
 def content_id(row: Mapping[str, Any]) -> str:
-    """The content-derived identity of a row: all but event_id, null or absent alike."""
-    body = {k: v for k, v in row.items() if k != "event_id" and v is not None}
+    """The content-derived identity of a row, null or absent alike.
+
+    Where its file lay when it was read (source_path) is no part of it: the same evidence imported
+    from another folder gives the same events.
+    """
+    body = {k: v for k, v in row.items() if k not in NOT_CONTENT and v is not None}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

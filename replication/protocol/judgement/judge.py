@@ -3,12 +3,13 @@
 Pure: the same state gives the same answer, in every host.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
+from replication.protocol.judgement.at_risk import Danger, dangers
 from replication.protocol.judgement.declared_gaps import with_gaps
 from replication.protocol.judgement.invariants import (
     acknowledged_records_survive,
@@ -50,6 +51,7 @@ class PartitionAnswer:
     losses: list[dict[str, Any]]
     divergences: list[dict[str, Any]]
     findings: list[dict[str, Any]]
+    at_risk: list[dict[str, Any]]
 
 
 def answer(state: State) -> PartitionAnswer:
@@ -74,7 +76,12 @@ def answer(state: State) -> PartitionAnswer:
             _finding(state, k, f)
             for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
         ],
+        [{**_identity(state), **_danger(d)} for d in dangers(state)],
     )
+
+
+def _danger(danger: Danger) -> dict[str, Any]:
+    return {**asdict(danger), "holders": list(danger.holders)}
 
 
 def _identity(state: State) -> dict[str, Any]:

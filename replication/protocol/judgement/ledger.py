@@ -11,7 +11,7 @@ from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, Term
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
-from replication.protocol.judgement.loss_cause import cause_of, contract_of
+from replication.protocol.judgement.loss_cause import borders, cause_of, contract_of
 from replication.protocol.judgement.reference import Reference, log_is_known
 
 TIERS = (
@@ -71,14 +71,17 @@ class Loss:
 def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
     """The ledger's rows, in offset order."""
     rows = []
+    told_apart = sorted(borders(state))
     for first, end, record, tier, parts in _segments(absences):
-        loss = Loss(first, end, record, tier, parts)
-        _decide_status(state, ref, loss)
-        loss.cause, loss.contributing = cause_of(
-            state, loss.first_offset, loss.end_offset, loss.term, tier, parts
-        )
-        loss.contract = contract_of(state, loss.cause, tier, first)
-        rows.append(loss)
+        inside = [b for b in told_apart if first < b < end]
+        for a, b in pairwise([first, *inside, end]):
+            span = Span(a, b, *record[2:])
+            loss = Loss(a, b, span, tier, parts)
+            _decide_status(state, ref, loss)
+            cause = cause_of(state, span, tier, parts)
+            loss.cause, loss.contributing = cause.name, cause.contributing
+            loss.contract = contract_of(state, cause, tier)
+            rows.append(loss)
     joined = _joined(rows)
     for loss in joined:
         loss.finding = _finding(loss)

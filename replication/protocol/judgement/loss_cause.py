@@ -1,53 +1,389 @@
-"""Why records are gone: the earliest step without which they survive, and what else contributed."""
+"""Why records are gone: the earliest step without which they survive, and what else contributed.
 
-from replication.protocol.ground.topic_partition import State, Term
+Told by taking steps away, not by time. A record leaves the leaders' line of records when a leader
+without it takes over for good. That leader had lost it from its disk, or cut it from its log, or
+never had it: without the loss or the cut it leads with the record; without an unclean election
+some member of the ISR leads, which helps only if one of them still has the record.
+"""
+
+from dataclasses import dataclass
+
+from replication.protocol.ground.model import Span, clipped, same_record
+from replication.protocol.ground.topic_partition import State, StorageLoss, Term, Truncation
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
+from replication.protocol.judgement.reference import log_is_known
+from replication.protocol.judgement.term_starts import term_start
 from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
 
 UNCLEAN = ("unclean", "last_known_leader")
+# To its high watermark a follower cuts by rule, or for want of an answer (KAFKA-7415).
+BY_EPOCH = ("leader_epoch", "diverging_epoch")
+BY_CUT = {
+    "high_watermark": "truncate_to_high_watermark",
+    "leader_epoch": "truncate_to_high_watermark",
+    "diverging_epoch": "truncate_to_high_watermark",
+    "out_of_range": "out_of_range_reset",
+}
 
 
-def cause_of(
-    state: State, first: int, end: int, term: Term | None, tier: str, absences: list[Absence]
-) -> tuple[str, tuple[str, ...]]:
-    """The cause and the contributing causes of the loss of offsets [first, end).
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The record at one offset that is gone. written_in: its leader epoch, None if nobody saw it.
 
-    term: the first later term that lacked them, None where no term's start shows it.
+    not_after: the order of the term by whose end it had been promised, None if not known.
     """
-    term = term or _term_by_time(state, first, absences)
+
+    record: Span
+    tier: str
+    not_after: tuple[int, int] | None
+
+    @property
+    def offset(self) -> int:
+        """Where it stood."""
+        return self.record.first_offset
+
+    @property
+    def written_in(self) -> int | None:
+        """Its leader epoch."""
+        return self.record.leader_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The cause and the contributing ones in the ledger's words; not_promised: what permits it.
+
+    election: of a leader without the record, where that was unclean. lossy: who lost the record
+    from its disk.
+    """
+
+    name: str
+    contributing: tuple[str, ...] = ()
+    election: Term | None = None
+    lossy: frozenset[int] = frozenset()
+
+
+def borders(state: State) -> set[int]:
+    """Offsets at which the story of lost records may change."""
+    history = state.history
+    found: set[int | None] = {term_start(state, t) for t in history.terms}
+    for cut in history.truncations:
+        found |= {cut.to_offset, cut.from_offset}
+    for loss in history.storage_losses:
+        found |= {loss.left_end_offset, loss.had_end_offset}
+    for replica in state.replicas.values():
+        found |= {s.first_offset for s in replica.log.spans} | {replica.log.log_end_offset}
+    return {b for b in found if b is not None}
+
+
+def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> Cause:
+    """Why the record at record.first_offset is gone."""
+    orders = [a.promise.by_term for a in absences if a.promise.by_term is not None]
+    lost = Lost(record, tier, min(orders, default=None))
+    term = losing_term(state, lost, absences)
+    leader = term.leader if term is not None else _last_leader(state)
+    if leader is None:
+        return Cause("unknown")
     unclean = term is not None and term.election_kind in UNCLEAN
-    leader = term.leader if term is not None else state.registration.leader
-    if leader is not None and _came_back_short(state, leader, first, term):
-        contributing = ("unclean_election",) if unclean else ()
-        if _last_one_standing(state, leader, term):
-            return "last_replica_standing", ("storage_loss", *contributing)
-        return "storage_loss", contributing
+    lossy = _lossy(state, lost, term)
+    election = term if unclean else None
+    took = _taken_from(state, lost, leader, term)
+    if term is not None and unclean and term.isr_before and leader not in term.isr_before:
+        return _by_election(state, lost, term, took, lossy)
+    extra = ("unclean_election",) if unclean else ()
+    if isinstance(took, StorageLoss) or (took is None and _restarted_short(state, lost, term)):
+        return _by_storage(state, term, took, extra, election, lossy | {leader})
+    if took is not None:
+        return Cause(_cut_name(state, took), extra, election, lossy)
     if unclean:
-        return "unclean_election", ()
-    cut = _cut_by(state, leader, first, term)
-    if cut == "high_watermark":
-        return "truncate_to_high_watermark", ()
-    if cut == "out_of_range":
-        return "out_of_range_reset", ()
+        return Cause("unclean_election", (), election, lossy)
     if tier == "acknowledged_by_leader":
-        return "acks_one_failover", ()
-    if term is None and cut is not None:
-        return "divergence_overwrite", ()
-    if _leader_missed_a_term(state, first, end, term):
-        return "premature_high_watermark", ()
-    return _by_known_defect(state, leader, term), ()
+        return Cause("acks_one_failover", (), None, lossy)
+    return Cause(_by_known_defect(state, lost, term), (), None, lossy)
 
 
-def _term_by_time(state: State, first: int, absences: list[Absence]) -> Term | None:
+def _by_election(
+    state: State,
+    lost: Lost,
+    term: Term,
+    took: Truncation | StorageLoss | None,
+    lossy: frozenset[int],
+) -> Cause:
+    """The unclean election of a replica outside the ISR, unless all members had lost the record.
+
+    What a replica loses or cuts outside the ISR is not yet missed: it fetches it again.
+    """
+    if term.isr_before and set(term.isr_before) <= lossy:
+        return _by_storage(state, term, None, ("unclean_election",), term, lossy)
+    extra: tuple[str, ...] = ()
+    if isinstance(took, StorageLoss):
+        extra = ("storage_loss",)
+    elif took is not None:
+        extra = (_cut_name(state, took),)
+    return Cause("unclean_election", extra, term, lossy)
+
+
+def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | None:
+    """The first of those terms in a row, up to the last one, whose leaders lack the record.
+
+    Where the record is back under the last leader: the first term that is known to lack it.
+    """
+    found: Term | None = None
+    after = _written_at(lost)
+    for term in state.history.terms:
+        if after is None or term.order <= after:
+            continue
+        lacking = lacks(state, term, lost)
+        if lacking is False:
+            found = None
+        elif lacking and found is None:
+            found = term
+    if found is not None:
+        return found
+    known = [a.term for a in absences if a.term is not None]
+    return known[0] if known else _term_by_time(state, lost, absences)
+
+
+def _written_at(lost: Lost) -> tuple[int, int] | None:
+    """The order of the term in which it was written, as far as that is known."""
+    if lost.written_in is None:
+        return lost.not_after
+    return (lost.written_in, 0)
+
+
+def lacks(state: State, term: Term, lost: Lost) -> bool | None:
+    """Whether the leader of a term took over without the record; None where nothing tells.
+
+    Its log ended at or below the offset, or it held another record there: a longer log is no
+    better log (KIP-279).
+    """
+    start = term_start(state, term)
+    if start is None:
+        again = _next_start(state, term)
+        return None if again is None else lacks(state, again, lost)
+    if start <= lost.offset:
+        if term.occurrence and term.leader_epoch == lost.written_in:
+            # The record may have been written after the restart.
+            return _taken_from(state, lost, term.leader, term) is not None or None
+        return True
+    if lost.written_in is not None and _slept_through(state, term, lost.written_in):
+        return True
+    if _wrote_and_kept(state, term, lost):
+        return False
+    held = _held_by(state, term, lost.offset)
+    if held is None:
+        return None
+    same = same_record(held, lost.record)
+    return None if same is None else not same
+
+
+def _next_start(state: State, term: Term) -> Term | None:
+    """Where the leader of a term whose start was not seen is next seen to lead: its log was the
+    same then, if nobody led and it lost nothing in between."""
+    later = [t for t in state.history.terms if t.order > term.order]
+    again = later[0] if later else None
+    if again is None or again.leader != term.leader or again.start_offset is None:
+        return None
+    cuts: list[Truncation | StorageLoss] = [*state.history.truncations]
+    for cut in [*cuts, *state.history.storage_losses]:
+        leader_epoch = _epoch_of(cut)
+        if cut.replica == term.leader and (leader_epoch or 0) >= term.leader_epoch:
+            return None
+    return again
+
+
+def _slept_through(state: State, term: Term, leader_epoch: int) -> bool:
+    """Whether the leader led before the epoch and leads on after it, without having followed."""
+    if not term.leads_on or term.leader_epoch <= leader_epoch:
+        return False
+    before = [t for t in state.history.terms if t.leader == term.leader and t.order < term.order]
+    return bool(before) and before[-1].leader_epoch < leader_epoch
+
+
+def _wrote_and_kept(state: State, term: Term, lost: Lost) -> bool:
+    """Whether the leader wrote the record itself and lost nothing there before the term."""
+    wrote = any(
+        t.leader == term.leader and t.leader_epoch == lost.written_in for t in state.history.terms
+    )
+    cuts = _cuts(state, term.leader, lost.offset) if wrote else []
+    return wrote and not any(not _is_after(c, term) and _is_of(c, lost) for c in cuts)
+
+
+def _held_by(state: State, term: Term, offset: int) -> Span | None:
+    """What stood at the offset in the leader's log when the term began.
+
+    What it lost first after that, else what stands there still.
+    """
+    replica = state.replicas.get(term.leader)
+    if replica is None:
+        return None
+    later = [c for c in _cuts(state, term.leader, offset) if _is_after(c, term)]
+    if later:
+        first = min(later, key=lambda c: c.at)
+        spans = first.dropped if isinstance(first, Truncation) else first.spans
+    elif log_is_known(state, replica):
+        spans = replica.log.spans
+    else:
+        return None
+    held = next(iter(clipped(spans, offset, offset + 1)), None)
+    if held is not None and (held.leader_epoch or 0) > term.leader_epoch:
+        return None
+    return held
+
+
+def _cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLoss]:
+    """The steps by which the replica's log lost what stood at the offset, in its own order."""
+    found: list[Truncation | StorageLoss] = [
+        t
+        for t in state.history.truncations
+        if t.replica == replica
+        and t.to_offset <= offset
+        and (t.from_offset is None or offset < t.from_offset)
+    ]
+    found += [
+        s
+        for s in state.history.storage_losses
+        if s.replica == replica and s.left_end_offset <= offset < s.had_end_offset
+    ]
+    return sorted(found, key=lambda c: c.at)
+
+
+def _epoch_of(cut: Truncation | StorageLoss) -> int | None:
+    """The leader epoch that the replica knew when its log got shorter."""
+    return cut.term_epoch if isinstance(cut, Truncation) else cut.leader_epoch
+
+
+def _is_after(cut: Truncation | StorageLoss, term: Term) -> bool:
+    """Whether the leader of a term lost records only after it had begun to lead."""
+    if term.start_event_id:
+        return cut.at > term.started_at
+    leader_epoch = _epoch_of(cut)
+    return leader_epoch is not None and leader_epoch > term.leader_epoch
+
+
+def _is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
+    """Whether a cut can have taken this very record."""
+    leader_epoch = _epoch_of(cut)
+    if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:
+        return False
+    spans = cut.dropped if isinstance(cut, Truncation) else cut.spans
+    held = next(iter(clipped(spans, lost.offset, lost.offset + 1)), None)
+    return held is None or same_record(held, lost.record) is not False
+
+
+def _taken_from(
+    state: State, lost: Lost, replica: int, term: Term | None
+) -> Truncation | StorageLoss | None:
+    """The last step, before it led, by which a replica lost the record that it had.
+
+    A cut on the word of a leader that lacks the record itself is what the rules want; that leader
+    is to blame.
+    """
+    cuts = [c for c in _cuts(state, replica, lost.offset) if term is None or not _is_after(c, term)]
+    if not cuts or not _is_of(cuts[-1], lost):
+        return None
+    last = cuts[-1]
+    if isinstance(last, StorageLoss):
+        return last
+    followed = next((t for t in state.history.terms if t.leader_epoch == last.term_epoch), None)
+    lacking = None if followed is None else lacks(state, followed, lost)
+    written = _written_at(lost)
+    if followed is None or written is None:
+        lacking = None
+    elif followed.leader_epoch <= written[0]:
+        lacking = False
+    if lacking or (lacking is None and last.reason in BY_EPOCH):
+        return None
+    return last
+
+
+def _lossy(state: State, lost: Lost, term: Term | None) -> frozenset[int]:
+    """Who lost the record from its disk before the term."""
+    found = set()
+    for loss in state.history.storage_losses:
+        if not loss.left_end_offset <= lost.offset < loss.had_end_offset or not _is_of(loss, lost):
+            continue
+        if term is not None and loss.leader_epoch is not None:
+            if loss.leader_epoch > term.leader_epoch:
+                continue
+            if loss.replica == term.leader and _is_after(loss, term):
+                continue
+        found.add(loss.replica)
+    return frozenset(found)
+
+
+def _restarted_short(state: State, lost: Lost, term: Term | None) -> bool:
+    """Whether the record was written by the leader itself, which leads again without it and had
+    nobody to follow in between."""
+    if term is None or lost.written_in is None:
+        return False
+    terms = state.history.terms
+    between = [t for t in terms if (lost.written_in, 0) <= t.order <= term.order]
+    alone = bool(between) and {t.leader for t in between} == {term.leader}
+    start = term_start(state, term)
+    return alone and start is not None and start <= lost.offset and len(between) > 1
+
+
+def _by_storage(
+    state: State,
+    term: Term | None,
+    took: StorageLoss | None,
+    extra: tuple[str, ...],
+    election: Term | None,
+    lossy: frozenset[int],
+) -> Cause:
+    """Storage loss, or that of the last one that stood (KIP-966): of a member of an ISR that was
+    below min.insync.replicas before the election that failed."""
+    needed = state.settings.min_insync_replicas
+    term = _led_short(state, term, took)
+    isr = _isr_in_force(term, took)
+    if needed is not None and needed >= 2 and isr and len(isr) < needed:
+        return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy)
+    return Cause("storage_loss", extra, election, lossy)
+
+
+def _led_short(state: State, term: Term | None, took: StorageLoss | None) -> Term | None:
+    """The first term that the replica led after it had come back short."""
+    if term is None or took is None:
+        return term
+    led = [t for t in state.history.terms if t.leader == took.replica]
+    return next((t for t in led if t.start_event_id and not _is_after(took, t)), term)
+
+
+def _isr_in_force(term: Term | None, took: StorageLoss | None) -> tuple[int, ...] | None:
+    """The ISR before the election of the leader that came back short.
+
+    Leading again in one's own epoch, or in one raised for a smaller ISR, is no election.
+    """
+    if term is not None:
+        isr = term.isr if term.election_kind == "same_leader" else term.isr_before
+        if isr:
+            return isr
+    return None if took is None else took.isr
+
+
+def _cut_name(state: State, cut: Truncation) -> str:
+    if cut.reason == "unknown" and truncates_to_high_watermark(state):
+        return "truncate_to_high_watermark"
+    return BY_CUT.get(cut.reason, "unknown")
+
+
+def _last_leader(state: State) -> int | None:
+    if state.registration.leader is not None:
+        return state.registration.leader
+    terms = state.history.terms
+    return terms[-1].leader if terms else None
+
+
+def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> Term | None:
     """For records whose epoch is unknown: the first change of leader after the promise was made,
     among those that could lose it. Clocks decide only between several.
 
     Only the cause rests on it, never the verdict.
     """
     terms = state.history.terms
-    could = [t for t in terms if t.start_offset is None or t.start_offset <= first]
+    could = [t for t in terms if lacks(state, t, lost) is not False]
     changes = [t for t in could if t is not terms[0]]
     if len(changes) == 1 and changes[0].start_offset is not None:
         return changes[0]
@@ -57,62 +393,26 @@ def _term_by_time(state: State, first: int, absences: list[Absence]) -> Term | N
     return next((t for t in could if t.observed_at is not None and t.observed_at > min(made)), None)
 
 
-def _came_back_short(state: State, leader: int, first: int, term: Term | None) -> bool:
-    """Whether the leader once held the offset and lost it from its disk before it led.
+def _by_known_defect(state: State, lost: Lost, term: Term | None) -> str:
+    """Causes of losses by clean elections: the protocol failed, and only a known defect says how.
 
-    Its log cut by a truncation rule on the way is not storage loss.
+    A leader that slept through a term still counts its followers at the log ends that they had
+    before (Partition.makeLeader forgets them for a new leader only); KAFKA-13141 and KAFKA-7128.
     """
-    for loss in state.history.storage_losses:
-        if loss.replica == leader and loss.left_end_offset <= first < loss.had_end_offset:
-            if term is None or loss.leader_epoch is None:
-                return True
-            if loss.leader_epoch <= term.leader_epoch:
-                return True
-    return False
-
-
-def _last_one_standing(state: State, leader: int, term: Term | None) -> bool:
-    """min.insync.replicas of at least 2 and an ISR below it when the leader was lost."""
-    needed = state.settings.min_insync_replicas
-    if needed is None or needed < 2 or term is None:
-        return False
-    return any(i is not None and len(i) < needed for i in (term.isr_before, term.isr))
-
-
-def _cut_by(state: State, leader: int | None, first: int, term: Term | None) -> str | None:
-    """The reason of the last truncation by which the leader lost the offset."""
-    for cut in reversed(state.history.truncations):
-        if cut.replica != leader or cut.to_offset > first:
-            continue
-        if cut.from_offset is not None and cut.from_offset <= first:
-            continue
-        if term is not None and cut.term_epoch is not None and cut.term_epoch > term.leader_epoch:
-            continue
-        if cut.reason == "unknown" and truncates_to_high_watermark(state):
-            return "high_watermark"
-        return cut.reason
-    return None
-
-
-def _leader_missed_a_term(state: State, first: int, end: int, term: Term | None) -> bool:
-    """Whether a leader slept through a term that lacked the records, and led on with them.
-
-    It still counts its followers at the log ends that they had before that term
-    (Partition.makeLeader forgets them for a new leader only), and commits what they have cut since.
-    """
-    for missed in state.history.terms:
-        again = led_on_after(state, missed, first, end)
-        if again is not None:
-            return term is None or term is missed or again.order < term.order
-    return False
-
-
-def _by_known_defect(state: State, leader: int | None, term: Term | None) -> str:
-    """Causes that only a version's known defect leaves: KAFKA-7128 and KAFKA-13141."""
-    settings = state.settings
-    if term is None or settings.kafka_version is None or leader is None:
+    if term is not None and term.election_kind not in ("clean", "preferred", "same_leader"):
         return "unknown"
-    if term.election_kind not in ("clean", "preferred"):
+    offset = lost.offset
+    for missed in state.history.terms:
+        again = led_on_after(state, missed, offset, offset + 1)
+        if again is not None and (term is None or term is missed or again.order < term.order):
+            return "premature_high_watermark"
+    if term is None:
+        return "unknown"
+    start = term_start(state, term)
+    if start is not None and start > offset:
+        return "divergence_overwrite"
+    settings = state.settings
+    if settings.kafka_version is None:
         return "unknown"
     try:
         flags = behaviour(settings.kafka_version, settings.inter_broker_version)
@@ -129,24 +429,24 @@ def _by_known_defect(state: State, leader: int | None, term: Term | None) -> str
     return "unknown"
 
 
-def contract_of(state: State, cause: str, tier: str, first: int) -> str:
+def contract_of(state: State, cause: Cause, tier: str) -> str:
     """Whether Kafka had promised to keep the records: broken, not_promised or unknown."""
     if tier == "acknowledged_by_leader":
         return "not_promised"
-    settings = state.settings
-    if cause == "unclean_election":
-        if settings.unclean_leader_election is None:
+    permitted: bool | None = False
+    if cause.election is not None:
+        permitted = cause.election.unclean_permitted
+        if permitted is None:
+            permitted = state.settings.unclean_leader_election
+    if permitted:
+        return "not_promised"
+    by_disk = cause.name in ("storage_loss", "last_replica_standing")
+    if by_disk:
+        needed = state.settings.min_insync_replicas
+        if needed is None:
             return "unknown"
-        return "not_promised" if settings.unclean_leader_election else "broken"
-    if cause in ("storage_loss", "last_replica_standing"):
-        if settings.min_insync_replicas is None:
-            return "unknown"
-        lossy = {
-            s.replica
-            for s in state.history.storage_losses
-            if s.left_end_offset <= first < s.had_end_offset
-        }
-        return "not_promised" if len(lossy) >= settings.min_insync_replicas else "broken"
-    if cause == "unknown":
+        if len(cause.lossy) >= needed:
+            return "not_promised"
+    if permitted is None or cause.name == "unknown":
         return "unknown"
     return "broken"

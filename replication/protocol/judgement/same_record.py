@@ -124,7 +124,7 @@ def _by_position(
         if held.leader_epoch is None:
             return None
         return held.leader_epoch <= promise.by_term[0]
-    if not _first_to_stand_there(state, first) and not _never_cut(state, first, end):
+    if not _first_to_stand_there(state, end - 1) and not _never_cut(state, first, end):
         return None
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
         return None
@@ -145,13 +145,13 @@ def _is_superseded_in_its_lineage(state: State, promise: Promise, held: Span, en
     return False
 
 
-def _first_to_stand_there(state: State, first: int) -> bool:
+def _first_to_stand_there(state: State, last: int) -> bool:
     """Whether nobody led from, and nobody cut to, that offset or below it after the first term."""
     for later in state.history.terms[1:]:
         start = term_start(state, later)
-        if start is None or start <= first:
+        if start is None or start <= last:
             return False
-    return all(t.to_offset > first for t in state.history.truncations)
+    return all(t.to_offset > last for t in state.history.truncations)
 
 
 def _never_cut(state: State, first: int, end: int) -> bool:

@@ -30,7 +30,8 @@ def election_zookeeper(
     target_replicas: Sequence[int] = (),
     recovers: bool = False,
 ) -> Election | None:
-    """Decides a new leader and ISR; None when the present leader stays.
+    """Decides a new leader and ISR; None when the present leader stays, as it does while it lives
+    unless the cause is another than offline.
 
     cause: offline, preferred, reassignment, controlled_shutdown. stopping: brokers in controlled
     shutdown. recovers: an unclean leader is marked recovering (3.2-IV0, KIP-704).
@@ -41,6 +42,8 @@ def election_zookeeper(
     Leaves unchanged: the logs; a preferred election that is not possible changes nothing.
     Unknown: nothing.
     """
+    if cause == "offline" and leader is not None and leader in live:
+        return None
     order = list(target_replicas) if cause == "reassignment" else list(assigned_replicas)
     usable = [r for r in order if r in live and r in isr and r not in stopping]
     if cause == "preferred":

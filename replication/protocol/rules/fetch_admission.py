@@ -75,15 +75,27 @@ def fetch_admission(
     return FetchDecision(updates_follower=True)
 
 
+def leader_epoch_error(
+    asked: int | None, leader_epoch: int, behaviour: Behaviour, *, leads: bool
+) -> str | None:
+    """How a broker refuses a follower's Fetch, ListOffsets or OffsetsForLeaderEpoch.
+
+    asked: the leader epoch in the request, None where its release sends none. leader_epoch: the
+    asked broker's. A broker that does not lead may still answer by epoch: it looks there first.
+    """
+    if asked is not None and behaviour.has("fetch_carries_leader_epoch"):
+        if asked < leader_epoch:
+            return "FENCED_LEADER_EPOCH"
+        if asked > leader_epoch:
+            return "UNKNOWN_LEADER_EPOCH"
+    return None if leads else "NOT_LEADER_OR_FOLLOWER"
+
+
 def _epoch_error(fetch: FollowerFetch, target: FetchTarget, behaviour: Behaviour) -> str | None:
     asked = fetch.current_leader_epoch
-    if asked is not None and behaviour.has("fetch_carries_leader_epoch"):
-        if asked < target.leader_epoch:
-            return "FENCED_LEADER_EPOCH"
-        if asked > target.leader_epoch:
-            return "UNKNOWN_LEADER_EPOCH"
-    if not target.leads:
-        return "NOT_LEADER_OR_FOLLOWER"
+    error = leader_epoch_error(asked, target.leader_epoch, behaviour, leads=target.leads)
+    if error:
+        return error
     if not target.follower_assigned:
         return "NOT_LEADER_OR_FOLLOWER" if asked is None else "UNKNOWN_LEADER_EPOCH"
     return None

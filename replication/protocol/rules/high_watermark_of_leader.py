@@ -41,8 +41,8 @@ def high_watermark_of_leader(
     acks=1 record below min.insync.replicas is committed up to 3.6 and is not from 3.7
     (high_watermark_below_min_insync.txt).
     Leaves unchanged: everything but the leader's high watermark, which it never lowers.
-    Unknown: the release that first asks this when an AlterPartition shrink is committed. 2.8.2 does
-    not (KAFKA-13091): there the next append moves it.
+    Unknown: nothing. Whether it is asked at all when an ISR change is committed is isr_commit's
+    `commit_raises_high_watermark`.
     """
     if (
         behaviour.has("high_watermark_waits_for_min_insync_replicas")

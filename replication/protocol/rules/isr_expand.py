@@ -13,11 +13,12 @@ def isr_expand(
 ) -> bool:
     """Decides at a fetch of an assigned replica outside the ISR whether the leader proposes it.
 
-    active: unfenced and not in controlled shutdown.
+    active: unfenced and not in controlled shutdown (ZooKeeper: alive).
 
     Versions: log end at the high watermark; from 2.0.1 also at the leader epoch's start
-    (KAFKA-7128); in KRaft from 3.3-IV3 active (KIP-841). That the fetch is of the broker's present
-    life (KIP-903) is asked before, by fetch_admission, and after, by isr_commit.
+    (KAFKA-7128); from 3.3 active (KIP-841), whatever the metadata version. That the fetch is of
+    the broker's present life (KIP-903) is asked before, by fetch_admission, and after, by
+    isr_commit.
     Followed: the high watermark alone. Gave way to: the epoch start, because a new leader's high
     watermark lags behind what was committed (s07_early_isr_join.txt).
     Leaves unchanged: the ISR until isr_commit; the high watermark.
@@ -30,5 +31,4 @@ def isr_expand(
         and log_end_offset < leader_epoch_start_offset
     ):
         return False
-    kraft = behaviour.controller == "kraft"
-    return not (kraft and behaviour.has("isr_needs_unfenced_broker") and not active)
+    return active or not behaviour.has("isr_needs_unfenced_broker")

@@ -29,20 +29,22 @@ def isr_shrink(
 
     Shown by lag_by_messages.txt.
 
-    Versions: 0.8 by time or by messages behind; from 0.9 (KIP-16) by time alone. A follower at
-    the leader's log end stays in newer releases.
+    Versions: 0.8 by time, or by messages behind once it has fetched (0.8.0 spares who stands at
+    the log end, which is not told apart here); from 0.9 (KIP-16) by time alone. A follower at the
+    leader's log end stays from 2.1 (KAFKA-7152); before, it left when it fetched no more.
     Followed: nothing. Gave way to: nothing.
     Leaves unchanged: the ISR itself, until isr_commit says so; the leader epoch (in KRaft below
     3.6-IV0 the controller raises it: election_kraft).
-    Unknown: the release in which a follower at the log end first became safe; 0.9 is taken here,
-    where only a leader without a single append in the whole limit can tell the two apart.
+    Unknown: nothing.
     """
     removed = set()
     for replica, progress in followers.items():
-        behind = log_end_offset - (progress.log_end_offset or 0)
+        end = progress.log_end_offset
+        behind = 0 if end is None else log_end_offset - end
         late = now_ms - progress.last_caught_up_ms > replica_lag_time_max_ms
         if behaviour.has("isr_by_time_alone"):
-            out = late and progress.log_end_offset != log_end_offset
+            safe = end == log_end_offset
+            out = late and not (safe and behaviour.has("log_end_is_in_sync"))
         else:
             limit = replica_lag_max_messages
             out = late or (limit is not None and behind > limit)

@@ -25,16 +25,17 @@ def last_caught_up(
 
     Shown by jira_4485_keeps_pace.txt.
 
-    Versions: up to 0.10.1 only a fetch that reaches the log end counts; from 0.10.2 (KAFKA-4485)
+    Versions: in 0.8 every fetch counts: only who stops fetching is stuck, and isr_shrink counts
+    messages besides. Up to 0.10.1 only a fetch that reaches the log end; from 0.10.2 (KAFKA-4485)
     one that reaches the end of the previous fetch counts as of that fetch, so that a follower that
     keeps pace with a busy producer stays in sync.
     Followed: counting messages behind (0.8). Gave way to: nothing.
     Leaves unchanged: the ISR; isr_shrink and high_watermark_of_leader read this later.
-    Unknown: the exact clock of 0.8, which is treated as 0.9's.
+    Unknown: nothing.
     """
     caught_up = memory.last_caught_up_ms
     remembered = memory.leader_log_end_offset
-    if fetch_offset >= log_end_offset:
+    if fetch_offset >= log_end_offset or not behaviour.has("isr_by_time_alone"):
         caught_up = max(caught_up, now_ms)
     elif (
         behaviour.has("caught_up_by_previous_fetch")

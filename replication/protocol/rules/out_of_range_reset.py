@@ -25,6 +25,10 @@ def out_of_range_reset(
 ) -> Reset:
     """Decides by offsets alone, after asking the leader for its log end and start.
 
+    The leader is asked in the follower's leader epoch, by ListOffsets: who does not lead, or from
+    2.1 leads another epoch, answers with an error (fetch_admission.leader_epoch_error), and nothing
+    is decided.
+
     Versions: a follower ahead of its leader truncates; up to 2.0.0 with unclean election disabled
     for the topic it halts its broker instead (KAFKA-7414).
     Followed: halting. Gave way to: truncating. Neither compares epochs, so offsets below the

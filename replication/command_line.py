@@ -1,0 +1,160 @@
+"""The arguments of `replication-analyzer`: every option with its help, in any order."""
+
+import argparse
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+NAME = "replication-analyzer"
+
+
+def parser() -> tuple[argparse.ArgumentParser, Any]:
+    """The parser without its commands, and what they are added to."""
+    result = argparse.ArgumentParser(
+        prog=NAME,
+        description="Which records each Kafka replica holds, which acknowledged records are gone, "
+        "where replicas differ, why, and what can be recovered.",
+        epilog="Exit status of diagnose: 0 nothing violated, 1 something is, 3 not decided, "
+        "2 unusable call or input, 4 a defect of the tool. Shell completion: "
+        f"source <({NAME} completion)",
+    )
+    result.add_argument("--version", action="version", version=f"{NAME} {_version()}")
+    return result, result.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+
+def _version() -> str:
+    try:
+        return metadata.version(NAME)
+    except metadata.PackageNotFoundError:
+        return "of a checkout that is not installed"
+
+
+def parse(whole: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments, PATHs before, between and behind options."""
+    arguments, rest = whole.parse_known_args(argv)
+    more = [text for text in rest if not text.startswith("-")]
+    if len(more) < len(rest) or (more and not hasattr(arguments, "paths")):
+        unknown = " ".join(t for t in rest if t.startswith("-") or not hasattr(arguments, "paths"))
+        whole.error(f"unrecognized arguments: {unknown}")
+    if more:
+        arguments.paths = [*arguments.paths, *(Path(text) for text in more)]
+    return arguments
+
+
+def evidence_arguments(command: argparse.ArgumentParser) -> None:
+    """What every command takes that reads evidence."""
+    command.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="PATH",
+        help="a folder, file or archive (tar, zip, packed in any way) with evidence of any kind",
+    )
+    command.add_argument(
+        "--kafka",
+        metavar="VERSION",
+        help="the version, where the evidence does not say",
+    )
+    command.add_argument("--topic", metavar="NAME", help="only this topic")
+    command.add_argument(
+        "--broker",
+        nargs=2,
+        action="append",
+        metavar=("N", "PATH"),
+        help="this file or folder is of broker N; may be given several times",
+    )
+    command.add_argument(
+        "--ack-fields",
+        metavar="OURS=THEIRS,..",
+        help="how an acknowledgement log (JSON, CSV) names its fields; NAME=:VALUE where one value "
+        "holds for every line (ts=timestamp,payload_id=key,status=:acked); `none`: files that look "
+        "nearly like one are none",
+    )
+    command.add_argument(
+        "--processes",
+        type=int,
+        metavar="N",
+        help="how many read files at once; by default as many as help, at most 4",
+    )
+
+
+def answer_arguments(command: argparse.ArgumentParser) -> None:
+    """What `diagnose` takes besides."""
+    command.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="a short answer for people (the default), or the whole for scripts",
+    )
+    command.add_argument(
+        "--report", metavar="FILE.html", type=Path, help="write one offline page besides"
+    )
+    command.add_argument("--strict", action="store_true", help="exit 3 on any UNKNOWN")
+
+
+def import_arguments(command: argparse.ArgumentParser) -> None:
+    """What `import` takes besides."""
+    command.add_argument(
+        "--out",
+        required=True,
+        type=Path,
+        metavar="EVENTS",
+        help="JSON Lines, gzipped by .gz, Parquet by .parquet",
+    )
+    command.add_argument(
+        "--generation",
+        type=int,
+        default=0,
+        metavar="N",
+        help="higher wins when the same partitions are imported again",
+    )
+
+
+def show_arguments(command: argparse.ArgumentParser) -> None:
+    """What `show` takes besides."""
+    command.add_argument(
+        "--topic-partition", required=True, metavar="t-0", help="topic and number of the partition"
+    )
+    command.add_argument(
+        "--at",
+        type=int,
+        metavar="SEQUENCE",
+        help="after the event of this sequence number (0 is the first); at the end without",
+    )
+
+
+def completion(whole: argparse.ArgumentParser) -> str:
+    """A script for bash (and zsh by bashcompinit) that completes commands, options and files."""
+    commands: dict[str, argparse.ArgumentParser] = {}
+    for action in whole._subparsers._group_actions if whole._subparsers else ():
+        commands.update(action.choices or {})
+    cases = "\n".join(
+        f"    {name}) words={_quoted(_options(command))};;" for name, command in commands.items()
+    )
+    return f"""\
+[ -n "$ZSH_VERSION" ] && autoload -U +X bashcompinit && bashcompinit
+_replication_analyzer() {{
+  local words current="${{COMP_WORDS[COMP_CWORD]}}"
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W {_quoted(" ".join(commands) + " --help --version")} -- "$current"))
+    return
+  fi
+  case "${{COMP_WORDS[1]}}" in
+{cases}
+  esac
+  if [ "${{current#-}}" != "$current" ]; then
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+  else
+    COMPREPLY=($(compgen -f -- "$current"))
+  fi
+}}
+complete -o filenames -F _replication_analyzer {NAME}"""
+
+
+def _options(command: argparse.ArgumentParser) -> str:
+    return " ".join(option for a in command._actions for option in a.option_strings)
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'"

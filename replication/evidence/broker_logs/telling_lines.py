@@ -1,0 +1,59 @@
+"""Lines that say something of losses by themselves, whatever else is known of their broker."""
+
+from dataclasses import dataclass, field
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+
+TELLING_KINDS = frozenset(
+    ("truncated", "truncated_below_high_watermark", "truncated_fully", "truncation_reason",
+     "high_watermark_regressed", "fetch_out_of_range", "fetch_offset_reset", "truncation_refused",
+     "fenced", "fetching_failed", "unexpected_append_offset", "unclean_leader_elected",
+     "unclean_election_triggered", "corruption_found", "invalid_records_found",
+     "corrupt_segment_deleted", "log_dir_failed", "epoch_entry_refused", "log_marked_stray",
+     "high_watermark_missing", "last_isr_retained", "fetch_offset_mismatch",
+     "fetch_processing_failed",
+     "offsets_out_of_order", "log_start_above_high_watermark", "unknown_leader_epoch",
+     "leader_recovered", "replica_removed_from_isr", "partition_state_change_failed",
+     "isr_update_refused", "process_failed", "unclean_recovery", "become_follower_failed",
+     "truncation_without_effect", "isr_shrink_proposed")
+)  # fmt: skip
+# So many lines of one kind about one partition are kept; they say the same again and again.
+_KEPT = 3
+
+
+@dataclass(slots=True)
+class Telling:
+    """Picks such lines out of a file's facts. lines: the first few of each kind and partition;
+    `repeats` among a line's fields counts those that were left out behind it."""
+
+    lines: list[LogLineFact] = field(default_factory=list)
+    _seen: dict[tuple[object, ...], list[int]] = field(default_factory=dict)
+    _ends: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def take(self, fact: LogLineFact) -> None:
+        """A file's next fact."""
+        place = (fact.broker, fact.topic, fact.partition)
+        if fact.kind in TELLING_KINDS:
+            self._keep(fact, place)
+        end = fact.fields.get("log_end_offset")
+        if fact.kind == "truncation_without_effect" and "last_offset" in fact.fields:
+            end = int(fact.fields["last_offset"]) + 1
+        if fact.kind == "truncated":
+            end = fact.fields.get("to_offset")
+        if isinstance(end, int) and fact.partition is not None:
+            # A log's own lines often name no broker, where its partition's do.
+            self._ends[place] = self._ends[None, *place[1:]] = end
+
+    def _keep(self, fact: LogLineFact, place: tuple[object, ...]) -> None:
+        kept = self._seen.setdefault((fact.kind, *place), [])
+        if len(kept) >= _KEPT:
+            last = self.lines[kept[-1]].fields
+            last["repeats"] = last.get("repeats", 0) + 1
+            return
+        fields = dict(fact.fields)
+        if fact.kind == "truncated" and fields.get("log_end_offset") is None:
+            known = self._ends.get(place, self._ends.get((None, *place[1:])))
+            if known is not None and known >= fields.get("to_offset", known + 1):
+                fields["log_end_offset"] = known
+        kept.append(len(self.lines))
+        self.lines.append(fact._replace(fields=fields))

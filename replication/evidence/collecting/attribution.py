@@ -1,0 +1,285 @@
+"""Says whose everything is that was read: which broker's, of which cluster, how that is known.
+
+By what a file says of itself, then by the evidence beside it, and only where nothing else speaks
+by a folder's name that looks like a broker's, which is said. A date or a version is no broker.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from replication.evidence.collecting.collection import (
+    NOTHING_TOLD,
+    BrokerDirectory,
+    BrokerDump,
+    BrokerLog,
+    Collection,
+    NoEvidence,
+    Spread,
+    Told,
+    read_all,
+)
+from replication.evidence.collecting.owners import Owner, Surroundings, broker_by_name
+from replication.evidence.log_directories.digest_reader import restore_cluster_metadata
+from replication.evidence.log_directories.log_directory import LogDirectory
+from replication.evidence.log_directories.small_files import MetaProperties
+from replication.evidence.metadata_log.cluster_metadata import (
+    MetadataHistory,
+    longest_history,
+    read_cluster_metadata,
+)
+from replication.evidence.tools.dumped_logs import SegmentDump
+from replication.evidence.unreadable import Unreadable
+
+
+def collect(
+    paths: Iterable[Path],
+    spread: Spread = map,
+    facts_folder: Path | None = None,
+    told: Told = NOTHING_TOLD,
+) -> Collection:
+    """Reads all evidence at or below paths and says whose it is.
+
+    spread: applies a function to many files or partitions, as `map` does, perhaps on many machines;
+    answers in the same order. facts_folder: where facts of broker logs are kept meanwhile, in
+    memory without. told: what the user says where the files do not. Raises NoEvidence when a path
+    does not exist or nothing in them is evidence.
+    """
+    roots = list(paths)
+    result = read_all(roots, spread, facts_folder, told)
+    _attribute(result, roots, spread, told)
+    if not (
+        result.directories
+        or result.found_logs
+        or result.dumps
+        or result.event_dumps
+        or result.descriptions
+        or result.acknowledgement_logs
+        or result.consumption_logs
+    ):
+        named = ", ".join(str(r) for r in roots)
+        aside = [f"{u.path}: {u.reason}" for u in [*result.unreadable, *result.ignored]]
+        raise NoEvidence(
+            f"{named}: no evidence of a Kafka cluster found (looked at {result.files} files for "
+            "broker logs, log directories, digests, acknowledgement logs, event dumps)"
+            + "".join(f"; {result.unpacked.shown(n)}" for n in [*result.notes, *aside][:3])
+        )
+    return result
+
+
+class _Whose:
+    """What is known of folders: (broker, cluster id) by folder. top: the folders handed over and
+    those around them, which say nothing of one broker alone."""
+
+    def __init__(self, result: Collection, roots: list[Path], told: Told) -> None:
+        self.result = result
+        self.folders: dict[Path, tuple[int, str]] = {}
+        self.roots = [r.resolve() for r in roots]
+        self.top = {*self.roots, *(r.parent for r in self.roots)}
+        named = {d.meta.cluster_id for d in result.found_directories if d.meta}
+        clusters = {c for c in named if c}
+        self.only = next(iter(clusters)) if len(clusters) == 1 else ""
+        self.told = {p.resolve(): broker for p, broker in told.brokers.items()}
+
+    def place(self, path: Path) -> Path:
+        """Where a file lies as the user knows it, archives being folders."""
+        return self.result.unpacked.place(path).resolve()
+
+    def told_of(self, place: Path) -> int | None:
+        """The broker that the user says a file or a folder around it is of."""
+        around = (self.told.get(p) for p in (place, *place.parents))
+        return next((broker for broker in around if broker is not None), None)
+
+    def nearest(self, folder: Path) -> tuple[int, str] | None:
+        """What is known of the folder or its nearest ancestor below the folders handed over."""
+        while folder not in self.top and folder != folder.parent:
+            if folder in self.folders:
+                return self.folders[folder]
+            folder = folder.parent
+        return self.folders.get(folder)
+
+    def by_name(self, folder: Path) -> int | None:
+        """By the names of folders up to the one handed over."""
+        for part in (folder, *folder.parents):
+            if not any(root in (part, *part.parents) for root in self.roots):
+                return None
+            broker = broker_by_name(part.name)
+            if broker is not None:
+                return broker
+        return None
+
+
+def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told) -> None:
+    """Says of each directory and log which broker of which cluster it is of."""
+    directories, logs = result.found_directories, result.found_logs
+    whose = _Whose(result, roots, told)
+    for log in logs:
+        place = whose.place(Path(log.path))
+        broker = whose.told_of(place)
+        log.broker = log.broker if broker is None else broker
+        if log.broker is not None:
+            known = whose.folders.get(place.parent, (log.broker, ""))
+            whose.folders[place.parent] = (known[0], known[1] or log.cluster_id)
+    histories = spread(_metadata, [(d.path, d.has_cluster_metadata) for d in directories])
+    for directory, history in zip(directories, histories, strict=True):
+        _attribute_directory(directory, history, whose)
+    for log in logs:
+        _attribute_log(log, whose)
+    by_cluster: dict[str, list[MetadataHistory]] = {}
+    for found in result.directories:
+        if found.metadata is not None:
+            cluster = found.cluster_id
+            by_cluster.setdefault(cluster, []).append(found.metadata)
+    for dump in result.metadata_dumps:
+        by_cluster.setdefault(dump.cluster_id or whose.only, []).append(dump)
+    for cluster, histories in sorted(by_cluster.items()):
+        history = longest_history(histories)
+        result.histories[cluster] = history
+        result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
+    _attribute_dumps(result, roots)
+
+
+def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
+    """Whose a text log is: by its lines, the evidence beside it, its own or its folder's name."""
+    place = whose.place(Path(log.path))
+    folder = whose.nearest(place.parent)
+    log.known_by = "its lines"
+    if whose.told_of(place) is not None:
+        log.known_by = "--broker"
+    if log.broker is None and folder is not None:
+        log.broker, log.known_by = folder[0], "its folder's other evidence"
+    if log.broker is None:
+        log.broker, log.known_by = broker_by_name(place.name), "its name alone"
+    if log.broker is None:
+        log.broker, log.known_by = whose.by_name(place.parent), "its folder's name alone"
+    log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
+    if log.broker is not None and log.known_by.endswith("alone"):
+        whose.result.notes.append(f"{log.path}: taken for broker {log.broker} by {log.known_by}")
+    if log.count:
+        whose.result.logs.append(log)
+    else:
+        told = "a broker's log without any line that tells of replicas"
+        whose.result.ignored.append(Unreadable(log.path, "file", told))
+
+
+def _attribute_dumps(result: Collection, roots: list[Path]) -> None:
+    """Says of each file with dumped segments which broker it is of."""
+    known = Surroundings([r if r.is_dir() else r.parent for r in roots])
+    shown = result.unpacked.place
+    for found in result.directories:
+        path = shown(found.directory.path).resolve()
+        known.places += [(p, found.broker, found.cluster_id) for p in (path, path.parent)]
+        known.clusters.add(found.cluster_id)
+        if found.directory.partitions:
+            known.brokers.add(found.broker)
+    for log in result.logs:
+        known.clusters.add(log.cluster_id)
+        for writer in log.writers:
+            broker = writer if writer is not None else log.broker
+            if broker is not None:
+                place = shown(Path(log.path)).parent.resolve()
+                known.places.append((place, broker, log.cluster_id))
+                known.brokers.update([broker] if log.homes else [])
+        for writer, home in log.homes:
+            broker = writer if writer is not None else log.broker
+            if broker is not None:
+                known.homes.setdefault(home, set()).add(broker)
+    for history in result.histories.values():
+        known.brokers.update(b.broker for b in history.brokers)
+    for listed in result.log_dirs:
+        known.homes.setdefault(listed.directory, set()).add(listed.broker)
+    by_file: dict[Path, list[SegmentDump]] = {}
+    for segment in result.found_dumps:
+        by_file.setdefault(segment.path, []).append(segment)
+    for path, segments in by_file.items():
+        homes = {str(PurePosixPath(s.directory).parent) for s in segments}
+        owner = known.owner(shown(path), homes)
+        if isinstance(owner, Owner):
+            result.dumps.append(BrokerDump(owner.broker, owner.cluster_id, segments))
+            if owner.known_by != "the evidence beside it":
+                result.notes.append(
+                    f"{path}: taken for dumps of broker {owner.broker} by {owner.known_by}"
+                )
+        else:
+            result.notes.append(f"{path}: {owner}; these dumps were not used")
+
+
+def _attribute_directory(
+    directory: LogDirectory, history: MetadataHistory | None, whose: _Whose
+) -> None:
+    meta = directory.meta
+    path = whose.place(directory.path)
+    around = whose.nearest(path.parent)
+    number, known_by = (meta.broker_id if meta else None), "meta.properties"
+    told = whose.told_of(path)
+    if told is not None:
+        number, known_by = told, "--broker"
+    if number is None and around is not None:
+        number, known_by = around[0], "the broker log beside it"
+    if number is None:
+        number, known_by = whose.by_name(path), "its folder's name"
+    if number is None:
+        if directory.partitions:
+            whose.result.unreadable.append(
+                Unreadable(
+                    str(directory.path),
+                    "file",
+                    "no meta.properties, no broker log beside it and no folder named like a "
+                    "broker (broker-2): whose log directory it is cannot be told; say it with "
+                    "--broker N=FOLDER",
+                )
+            )
+        return
+    if known_by != "meta.properties":
+        whose.result.notes.append(f"{directory.path}: taken for broker {number} by {known_by}")
+    cluster = _cluster_of(meta, around, whose.only)
+    if cluster is None:
+        whose.result.unreadable.append(
+            Unreadable(
+                str(directory.path),
+                "file",
+                "its meta.properties names no cluster, as other directories' do, and nothing "
+                f"beside it is of broker {number}: of which cluster it is cannot be told",
+            )
+        )
+        return
+    if path.parent not in whose.top:
+        whose.folders.setdefault(path.parent, (number, cluster))
+    whose.result.directories.append(BrokerDirectory(number, cluster, directory, history, known_by))
+
+
+def _cluster_of(
+    meta: MetaProperties | None, around: tuple[int, str] | None, only: str
+) -> str | None:
+    """The cluster a directory is of, "" where none is named anywhere; None: it may be another one.
+
+    Old brokers (1.1 still) do not write the cluster id. Among directories that name theirs, one
+    that does not is taken in only beside evidence of the same broker.
+    """
+    if meta is not None and meta.cluster_id:
+        return meta.cluster_id
+    if meta is not None and only:
+        return around[1] or only if around is not None and around[0] == meta.broker_id else None
+    return (around[1] if around else "") or only
+
+
+def _metadata(directory_and_log: tuple[Path, Path | None]) -> MetadataHistory | None:
+    """The controllers' log of a directory, or of the digest that stands for it."""
+    directory, where = directory_and_log
+    if where is None or not directory.is_file():
+        return None if where is None else read_cluster_metadata(where)
+    with TemporaryDirectory() as into:
+        restored = restore_cluster_metadata(directory, Path(into))
+        if restored is None:
+            return None
+        history = read_cluster_metadata(restored)
+    # Where it was unpacked is gone, and another place in every run.
+    return replace(
+        history,
+        path=str(directory),
+        unreadable=tuple(
+            replace(u, path=u.path.replace(str(restored.parent), str(directory), 1))
+            for u in history.unreadable
+        ),
+    )

@@ -1,0 +1,169 @@
+"""Finds what there is to read below the folders handed over, archives opened.
+
+Log directories' own files are theirs and not listed; everything else is, each file once. What
+cannot be listed or opened is said, and so is what was left aside: nothing is dropped in silence.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication.evidence.collecting.archives import Unpacked, foreign_archive
+from replication.evidence.log_directories.log_directory import find_log_directories
+from replication.evidence.opening import READ_ERRORS, open_unpacked
+from replication.evidence.unreadable import Unreadable
+
+PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)(\.[0-9a-f]{32}-(delete|future|stray))?$")
+SEGMENT_PARTS = re.compile(
+    r"\.(log|index|timeindex|txnindex|snapshot|checkpoint|deleted|swap|cleaned|lock|tmp)$"
+)
+DIRECTORY_FILES = frozenset(
+    (
+        "meta.properties", "replication-offset-checkpoint", "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint", "cleaner-offset-checkpoint", ".kafka_cleanshutdown",
+        "bootstrap.checkpoint", ".lock", "quorum-state", "leader-epoch-checkpoint",
+        "partition.metadata",
+    )
+)  # fmt: skip
+_NO_LEAVE = "run as a user who may read it, or copy it as one"
+
+
+@dataclass(slots=True)
+class Found:
+    """directories: log directories. files: all others, sorted. ignored: left aside, and why."""
+
+    directories: list[Path] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    ignored: list[Unreadable] = field(default_factory=list)
+
+
+def find(roots: Iterable[Path], unpacked: Unpacked) -> Found:
+    """Everything at or below roots, and in the archives there."""
+    result = Found()
+    waiting = list(roots)
+    seen: set[Path] = set()
+    while waiting:
+        directories = find_log_directories([r for r in waiting if r.is_dir()])
+        result.directories += directories
+        listed = list(_files(waiting, directories, result))
+        waiting = []
+        for path in listed:
+            real = path.resolve()
+            if real in seen:
+                continue
+            seen.add(real)
+            folder = unpacked.take(path)
+            if folder is None:
+                result.files.append(path)
+            else:
+                waiting.append(folder)
+    result.files.sort()
+    result.directories.sort()
+    result.unreadable += unpacked.unreadable
+    result.ignored += unpacked.left_out
+    return result
+
+
+def _files(roots: list[Path], directories: list[Path], result: Found) -> Iterator[Path]:
+    """Files that are not part of a log directory's own machinery."""
+    own = {d.resolve() for d in directories}
+    for root in roots:
+        if root.is_file():
+            yield root
+            continue
+
+        def refused(error: OSError) -> None:
+            told = f"cannot be listed: {error.strerror or error} ({_NO_LEAVE})"
+            result.unreadable.append(Unreadable(str(error.filename), "file", told))
+
+        for folder, subfolders, names in os.walk(root, onerror=refused):
+            subfolders.sort()
+            parent = Path(folder).resolve()
+            for name in sorted(names + [s for s in subfolders if Path(folder, s).is_symlink()]):
+                path = Path(folder, name)
+                if _is_regular(path, roots, result) and not _is_machinery(parent, name, own):
+                    yield path
+
+
+def _is_regular(path: Path, roots: list[Path], result: Found) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError as error:
+        told = f"cannot be opened: {error.strerror or error} ({_NO_LEAVE})"
+        result.unreadable.append(Unreadable(str(path), "file", told))
+        return False
+    if stat.S_ISREG(mode):
+        return True
+    if stat.S_ISLNK(mode):
+        target = path.resolve()
+        if not any(root.resolve() in (target, *target.parents) for root in roots):
+            told = f"a link to {os.readlink(path)}, which was not handed over"
+            result.ignored.append(Unreadable(str(path), "file", told))
+    elif not stat.S_ISDIR(mode):
+        told = "no file (a device, a pipe or a socket)"
+        result.ignored.append(Unreadable(str(path), "file", told))
+    return False
+
+
+def _is_machinery(parent: Path, name: str, own: set[Path]) -> bool:
+    """Whether a file is a log directory's own, or a segment's or an index's in a partition's."""
+    if parent in own:
+        return name in DIRECTORY_FILES
+    return (
+        parent.parent in own
+        and PARTITION_FOLDER.match(parent.name) is not None
+        and (SEGMENT_PARTS.search(name) is not None or name in DIRECTORY_FILES)
+    )
+
+
+def cannot_be_opened(path: Path) -> Unreadable | None:
+    """Why a file cannot be opened; None where it can be."""
+    try:
+        with path.open("rb"):
+            return None
+    except OSError as error:
+        told = f"cannot be opened: {error.strerror or error} ({_NO_LEAVE})"
+        return Unreadable(str(path), "file", told)
+
+
+def is_binary(path: Path) -> bool:
+    """Whether a file is no text, whatever it is packed in."""
+    try:
+        with open_unpacked(path) as stream:
+            return b"\0" in stream.read(1024)
+    except READ_ERRORS:
+        return False
+
+
+_SEGMENT_NAME = re.compile(r"^\d{20}\.log(\.\w+)?$")
+_KAFKA_WORDS = re.compile(rb"kafka|zookeeper|leader|replica|partition|offset", re.IGNORECASE)
+
+
+def why_ignored(path: Path) -> str:
+    """What a file is that no reader took, as far as its beginning tells."""
+    try:
+        with path.open("rb") as raw:
+            foreign = foreign_archive(raw.read(8))
+        with open_unpacked(path) as stream:
+            head = stream.read(1 << 16)
+    except READ_ERRORS as error:
+        return f"cannot be unpacked: {error}"
+    if foreign:
+        return f"{foreign}, which is not opened here: unpack it first"
+    if not head.strip():
+        return "empty"
+    if _SEGMENT_NAME.match(path.name):
+        return (
+            "a log segment outside of its partition's folder: put it into a folder TOPIC-PARTITION"
+        )
+    if b"\0" in head[:1024]:
+        return "binary, of no kind that is known"
+    if head.lstrip().startswith((b"{", b"[")):
+        return "JSON of no kind that is known"
+    if _KAFKA_WORDS.search(head):
+        return "text that no reader knows, though it has Kafka's words"
+    return "text without anything of Kafka's"

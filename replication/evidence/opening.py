@@ -1,0 +1,192 @@
+"""Opens a file as it came from a machine: packed (gzip, bzip2, xz, zstandard), in UTF-8 or UTF-16.
+
+What comes out is always the unpacked bytes, text as UTF-8, so that no reader asks how a file is
+packed. What unpacks to far more than logs can is refused in the middle of reading (READ_ERRORS).
+"""
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+import zstandard
+
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+READ_ERRORS = (OSError, *DAMAGED)
+# Logs of one repeated line reach a few hundred.
+LARGEST_RATIO = 600
+UNSUSPICIOUS_BYTES = 1 << 30
+_TEXT_PIECE = 1 << 16
+
+
+class _Stepwise(Protocol):
+    def read1(self, size: int = -1, /) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class _Bounded(io.RawIOBase):
+    """Unpacked bytes, refused once they are too many for what they were packed in."""
+
+    def __init__(self, inner: "_Stepwise", raw: BinaryIO, most: int) -> None:
+        self._inner, self._raw = inner, raw
+        self._left = most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        # One step at a time: what comes before a place that is damaged is handed on.
+        data = self._inner.read1(len(view))
+        self._left -= len(data)
+        if self._left < 0:
+            raise OSError("it unpacks to far more than a log would: refused as a bomb")
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._inner.close()
+        self._raw.close()
+        super().close()
+
+
+class _AsUtf8(io.RawIOBase):
+    """Text of another encoding as UTF-8 bytes."""
+
+    def __init__(self, inner: BinaryIO, encoding: str) -> None:
+        self._text = io.TextIOWrapper(inner, encoding=encoding, errors="replace", newline="")
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        if not self._rest:
+            self._rest = self._text.read(_TEXT_PIECE).encode("utf-8", "replace")
+        taken = self._rest[: len(view)]
+        self._rest = self._rest[len(taken) :]
+        view[: len(taken)] = taken
+        return len(taken)
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
+
+
+class _Peekable(Protocol):
+    def peek(self, size: int, /) -> bytes: ...
+
+
+class _Zstandard(io.RawIOBase):
+    """Frames one after the other; unlike the library's own reader it tells a file that is cut."""
+
+    # What one piece unpacks to stays small even where it is all repetition.
+    _PIECE = 1 << 11
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """At most size bytes; none at the end."""
+        while not self._rest:
+            packed = self._raw.read(self._PIECE)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("the compressed file ended before its end-of-stream marker")
+                return b""
+            while packed:
+                self._frame = self._frame or zstandard.ZstdDecompressor().decompressobj()
+                self._rest += self._frame.decompress(packed)
+                packed = self._frame.unused_data if self._frame.eof else b""
+                self._frame = None if self._frame.eof else self._frame
+        taken, self._rest = self._rest[:size], self._rest[size:]
+        return taken
+
+
+_PACKINGS: dict[bytes, Callable[[BinaryIO], _Stepwise]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": _Zstandard,
+}
+_BYTE_ORDER_MARKS = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+
+
+def open_unpacked(path: Path, most: int | None = None) -> BinaryIO:
+    """The file's bytes unpacked, text as UTF-8. Raises one of READ_ERRORS, now or while reading.
+
+    most: the bytes it may unpack to, where that is not for its own size to say.
+    """
+    stream: BinaryIO = path.open("rb")
+    try:
+        head = cast(_Peekable, stream).peek(8)[:8]
+        for magic, unpacking in _PACKINGS.items():
+            if head.startswith(magic):
+                most = most or max(UNSUSPICIOUS_BYTES, path.stat().st_size * LARGEST_RATIO)
+                bounded = _Bounded(unpacking(stream), stream, most)
+                stream = cast(BinaryIO, io.BufferedReader(bounded, 1 << 17))
+                head = cast(_Peekable, stream).peek(64)
+                break
+        else:
+            head = cast(_Peekable, stream).peek(64)
+        encoding = _encoding(head[:64])
+        if encoding is not None:
+            return cast(BinaryIO, io.BufferedReader(_AsUtf8(stream, encoding)))
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _encoding(head: bytes) -> str | None:
+    """The encoding of text that is no UTF-8, by its byte order mark or by zeros in every other
+    byte."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if head.startswith(mark):
+            return encoding
+    even, odd = head[0:64:2], head[1:64:2]
+    if len(odd) >= 8 and even.isascii() and odd.isascii():
+        if not any(odd) and all(32 <= b < 127 or b in b"\t\r\n" for b in even):
+            return "utf-16-le"
+        if not any(even) and all(32 <= b < 127 or b in b"\t\r\n" for b in odd):
+            return "utf-16-be"
+    return None
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The file's lines up to its end, or to where it cannot be read any more."""
+    try:
+        with open_unpacked(path) as stream:
+            yield from stream
+    except READ_ERRORS:
+        return
+
+
+def read_up_to(stream: BinaryIO, size: int) -> bytes:
+    """As `read`, but what comes before a damaged place is answered before the error is raised."""
+    pieces: list[bytes] = []
+    left = size
+    try:
+        while left and (piece := cast(io.BufferedReader, stream).read1(left)):
+            pieces.append(piece)
+            left -= len(piece)
+    except READ_ERRORS:
+        if not pieces:
+            raise
+    return b"".join(pieces)

@@ -1,0 +1,271 @@
+"""Which records one more failure would cost: who holds them, what would lose them, what ends it.
+
+A run of records of the current leader's log is at risk when one failure that is possible in this
+evidence gives the partition a leader that is known to lack the run, by the election rules of the
+declared version and the settings in force, or leaves the run on no replica. Possible failures: the
+leader stops for good; the leader comes back from a power failure without what was not flushed.
+Where the partition has no leader, no further failure is needed: an unclean election is open, and
+each candidate lacks what it lacks. A setting alone puts nothing at risk: some replica must be
+behind. What is not known to be missing somewhere is not called at risk.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from replication.protocol.ground.model import Span, overlaps, same_record, uncovered
+from replication.protocol.ground.topic_partition import Replica, State, declared_behaviour
+from replication.protocol.ground.versions import Behaviour
+from replication.protocol.judgement.reference import log_is_known, tail_is_known
+from replication.protocol.rules.election_kraft import election_kraft
+from replication.protocol.rules.election_zookeeper import Election, election_zookeeper
+from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
+
+# Tiers as in the loss ledger, the strongest promise first.
+_TIERS = (
+    ("consumed", "consumed"),
+    ("acks_all", "acknowledged_by_isr"),
+    ("acks_1", "acknowledged_by_leader"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """Records [first_offset, end_offset) that one failure would lose.
+
+    failure: leader_stops, leader_loses_its_tail, or unclean_election where it needs none. broker:
+    whom it strikes, or who would be elected. next_leader: who would lead without the records, None
+    where the struck leader itself comes back. cause: the ledger's word for such a loss. holders:
+    the other replicas known to hold the records. ends_when: what ends the danger.
+    """
+
+    first_offset: int
+    end_offset: int
+    tier: str
+    failure: str
+    broker: int
+    next_leader: int | None
+    cause: str
+    holders: tuple[int, ...]
+    ends_when: str
+
+
+def dangers(state: State) -> list[Danger]:
+    """Every danger in offset order; none where the version, the ISR or the leader's log is unknown.
+
+    Sources: KIP-966 (last replica standing), KIP-106 (unclean election), the election rules.
+    """
+    registration, behaviour = state.registration, declared_behaviour(state)
+    assigned = state.settings.assigned_replicas
+    if behaviour is None or assigned is None or registration.isr is None or state.settings.deleted:
+        return []
+    if registration.leader is None:
+        return _without_leader(state, assigned)
+    leader = state.replicas.get(registration.leader)
+    if leader is None or not log_is_known(state, leader) or not tail_is_known(state, leader):
+        return []
+    heirs = _heirs(state, behaviour, assigned, leader.replica)
+    if not heirs:
+        return _tail_of_the_last(state, assigned, leader)
+    found: list[Danger] = []
+    for number, kind in heirs:
+        heir = state.replicas.get(number)
+        if heir is not None:
+            found += _of_heir(state, leader, heir, kind)
+    return sorted(found, key=lambda d: (d.first_offset, d.end_offset, d.broker))
+
+
+def _of_heir(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
+    """What the leader has and who would be elected after it has not."""
+    trusted = kind in ("clean", "eligible_leader_replica")
+    found = []
+    for first, end in _lacking(state, leader, heir):
+        for a, b, tier in _by_tier(state, leader, first, end):
+            # What was promised to nobody is in flight on every healthy partition.
+            if trusted and tier == "undetermined":
+                continue
+            cause = "premature_high_watermark" if tier in _COMMITTED else "acks_one_failover"
+            found.append(
+                Danger(
+                    a, b, tier, "leader_stops", leader.replica, heir.replica,
+                    cause if trusted else "unclean_election",
+                    _holders(state, leader, a, b),
+                    f"broker {heir.replica} has fetched up to {b}",
+                )
+            )  # fmt: skip
+    return found
+
+
+_COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
+
+
+def _heirs(
+    state: State, behaviour: Behaviour, assigned: tuple[int, ...], failed: int
+) -> list[tuple[int, str]]:
+    """Who may lead once the leader is gone, and by which kind of election; nobody: it must return.
+
+    Brokers that are known to be down may be taken for alive still, or come back first.
+    """
+    up = frozenset(r for r in assigned if r != failed and not _is_down(state, r))
+    trusted = {*(state.registration.isr or ()), *state.registration.eligible_leader_replicas}
+    found: list[tuple[int, str]] = []
+    for alive in (up, up | frozenset(r for r in assigned if r in trusted and r != failed)):
+        election = _election(state, behaviour, assigned, failed, alive)
+        if election is not None and election.leader is not None:
+            heir = (election.leader, election.kind or "unknown")
+            found += [heir] if heir not in found else []
+    return found
+
+
+def _election(
+    state: State,
+    behaviour: Behaviour,
+    assigned: tuple[int, ...],
+    failed: int,
+    alive: frozenset[int],
+) -> Election | None:
+    """What the controller decides when the leader is gone."""
+    registration, settings = state.registration, state.settings
+    isr = frozenset(registration.isr or ())
+    unclean = settings.unclean_leader_election is True
+    if (settings.controller or behaviour.controller) == "zookeeper":
+        return election_zookeeper("offline", assigned, isr, alive, unclean, leader=failed)
+    keeps = not behaviour.eligible_leader_replicas and isr == {failed}
+    left = isr if keeps else isr - {failed}
+    eligible = frozenset(registration.eligible_leader_replicas)
+    if behaviour.eligible_leader_replicas:
+        minimum = min(settings.min_insync_replicas or 1, len(assigned))
+        eligible = eligible_leader_replicas(isr, left, eligible, minimum).replicas
+    return election_kraft(
+        "unclean" if unclean else "online", assigned, left, alive, behaviour,
+        leader=failed, eligible=eligible,
+    )  # fmt: skip
+
+
+def _is_down(state: State, replica: int) -> bool:
+    known = state.replicas.get(replica)
+    return known is not None and known.stopped is True
+
+
+def _tail_of_the_last(state: State, assigned: tuple[int, ...], leader: Replica) -> list[Danger]:
+    """Nobody can follow the leader: what it alone holds is gone if it comes back without it."""
+    others = [state.replicas.get(r) for r in assigned if r != leader.replica]
+    known = [r for r in others if r is not None and log_is_known(state, r)]
+    if len(known) < len(others):
+        return []
+    sole = [(s.first_offset, s.end_offset) for s in leader.log.spans]
+    for other in known:
+        lacking = _lacking(state, leader, other)
+        sole = [
+            (max(a, x), min(b, y)) for a, b in sole for x, y in lacking if max(a, x) < min(b, y)
+        ]
+    minimum = state.settings.min_insync_replicas
+    stands_alone = minimum is not None and min(minimum, len(assigned)) > 1
+    return [
+        Danger(
+            a, b, tier, "leader_loses_its_tail", leader.replica, None,
+            "last_replica_standing" if stands_alone else "storage_loss", (),
+            f"another replica has fetched up to {b}, or broker {leader.replica} has flushed it",
+        )
+        for first, end in _joined(sole)
+        for a, b, tier in _by_tier(state, leader, first, end)
+    ]  # fmt: skip
+
+
+def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
+    """What each replica that could be elected lacks of the last leader's log."""
+    terms = state.history.terms
+    last = state.replicas.get(terms[-1].leader) if terms else None
+    if last is None or not log_is_known(state, last):
+        return []
+    trusted = {*(state.registration.isr or ()), *state.registration.eligible_leader_replicas}
+    found = []
+    for replica in assigned:
+        other = state.replicas.get(replica)
+        if replica in trusted or other is None or not log_is_known(state, other):
+            continue
+        for first, end in _lacking(state, last, other):
+            for a, b, tier in _by_tier(state, last, first, end):
+                found.append(
+                    Danger(
+                        a, b, tier, "unclean_election", replica, replica, "unclean_election",
+                        _holders(state, other, a, b),
+                        f"one of {', '.join(map(str, sorted(trusted)))} leads again",
+                    )
+                )  # fmt: skip
+    return sorted(found, key=lambda d: (d.first_offset, d.end_offset, d.broker))
+
+
+def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
+    """The offset ranges of one log whose records the other is known not to hold."""
+    if not log_is_known(state, other) or not tail_is_known(state, other):
+        return []
+    missing = []
+    for span in holder.log.spans:
+        first = max(span.first_offset, other.log.log_start_offset)
+        if first < span.end_offset:
+            missing += uncovered(first, span.end_offset, other.log.spans)
+    missing += [
+        (a, b)
+        for a, b, mine, theirs in overlaps(holder.log.spans, other.log.spans)
+        if same_record(mine, theirs) is False
+    ]
+    return _joined(missing)
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    result: list[tuple[int, int]] = []
+    for first, end in sorted(ranges):
+        if result and first <= result[-1][1]:
+            result[-1] = (result[-1][0], max(end, result[-1][1]))
+        else:
+            result.append((first, end))
+    return result
+
+
+def _holders(state: State, without: Replica, first: int, end: int) -> tuple[int, ...]:
+    """The other replicas whose known logs reach over the whole range."""
+    return tuple(
+        number
+        for number, replica in sorted(state.replicas.items())
+        if replica is not without
+        and log_is_known(state, replica)
+        and not uncovered(first, end, replica.log.spans)
+    )
+
+
+def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[int, int, str]]:
+    """The range cut where the strongest promise about its records changes."""
+    borders = {first, end}
+    promises = _promised(state, holder)
+    for _, span in promises:
+        borders |= {o for o in span[:2] if first < o < end}
+    ordered = sorted(borders)
+    result: list[tuple[int, int, str]] = []
+    for a, b in pairwise(ordered):
+        tier = next(
+            (t for t, s in promises if s.first_offset <= a and s.end_offset >= b), "undetermined"
+        )
+        if result and result[-1][2] == tier:
+            result[-1] = (result[-1][0], b, tier)
+        else:
+            result.append((a, b, tier))
+    return result
+
+
+def _promised(state: State, holder: Replica) -> list[tuple[str, Span]]:
+    """(tier, span) of every promise about records that the holder's log has, strongest first."""
+    history = state.history
+    every = [*history.consumptions, *history.acknowledgements]
+    found = [
+        (tier, promise.span) for how, tier in _TIERS[:2] for promise in every if promise.how == how
+    ]
+    found += [("committed", promise.span) for promise in history.commitments]
+    if holder.high_watermark:
+        found.append(("committed", Span(0, holder.high_watermark, None, None)))
+    found += [(_TIERS[2][1], promise.span) for promise in every if promise.how == "acks_1"]
+    return [
+        (tier, Span(a, b, None, None))
+        for tier, span in found
+        for a, b, mine, _ in overlaps([span], holder.log.spans)
+        if same_record(mine, _) is not False
+    ]

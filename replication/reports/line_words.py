@@ -1,0 +1,222 @@
+"""What single lines of broker logs mean, in a sentence each; the worst first.
+
+A line proves what it says of its own broker and nothing of the others, so a sentence never says
+that records are lost for good: it says what is gone from where, and who may still hold it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from replication.reports.inventory_words import counted, moment
+
+MOST_SHOWN = 12
+Fields = dict[str, Any]
+
+
+def line_text(answer: dict[str, Any]) -> list[str]:
+    """A section about lines of partitions that are not decided by more than them."""
+    undecided = {
+        (v["topic"], v["partition"])
+        for v in answer["verdicts"]
+        if v["verdict"] == "UNKNOWN"
+        and v["invariant"] in ("committed_records_survive", "log_matching")
+    }
+    rows = [
+        row
+        for row in answer.get("observations", ())
+        if row["topic"] is None or (row["topic"], row["partition"]) in undecided
+    ]
+    told = sorted(
+        ((_rank(row["kind"]), index, row) for index, row in enumerate(rows) if sentence(row)),
+        key=lambda each: each[:2],
+    )
+    if not told or not any(rank < len(_WORDS) for rank, _, _ in told):
+        return []
+    lines = ["What single lines tell (each of its own broker alone):"]
+    for _, _, row in told[:MOST_SHOWN]:
+        when = "" if row["at"] is None else f", {moment(row['at'])}"
+        more = f" (and {counted(row['repeats'], 'line')} like it)" if row["repeats"] else ""
+        lines.append(f"  {_place(row)}: {sentence(row)}{more}")
+        lines.append(f"    {row['path']}, line {row['line']}{when}")
+    if len(told) > MOST_SHOWN:
+        left = counted(len(told) - MOST_SHOWN, "line")
+        lines.append(f"  ... and {left} more (--format json has all: observations)")
+    return [*lines, ""]
+
+
+def _place(row: dict[str, Any]) -> str:
+    if row["topic"] is None:
+        return "the whole broker" if row["broker"] is None else f"broker {row['broker']}"
+    return f"{row['topic']}-{row['partition']}"
+
+
+def sentence(row: dict[str, Any]) -> str:
+    """What one row of `observations` means; nothing where it says nothing of losses."""
+    words = _WORDS.get(row["kind"])
+    if words is None:
+        return ""
+    who = "some broker" if row["broker"] is None else f"broker {row['broker']}"
+    try:
+        return words(who, row["fields"])
+    except KeyError:
+        return ""
+
+
+def _rank(kind: str) -> int:
+    return _ORDER.get(kind, len(_ORDER))
+
+
+def _range(first: int, end: int) -> str:
+    """Offsets with their count; the end is exclusive."""
+    if end <= first:
+        return "no records"
+    if end == first + 1:
+        return f"the record at offset {first}"
+    return f"offsets {first}..{end - 1} ({end - first} records)"
+
+
+def _leader(f: Fields) -> str:
+    return f"the leader, broker {f['leader']}" if f.get("leader") is not None else "the leader"
+
+
+def _refused(who: str, f: Fields) -> str:
+    first, end = f["leader_log_end_offset"], f["log_end_offset"]
+    return (
+        f"{who} stopped rather than cut its log: it holds {_range(first, end)} that {_leader(f)}, "
+        "lacks. They are still in its log: keep it before anybody deletes it or lets it start"
+    )
+
+
+def _below(who: str, f: Fields) -> str:
+    return (
+        f"{who} cut its log at {f['to_offset']}, below its high watermark {f['high_watermark']}: "
+        f"{_range(f['to_offset'], f['high_watermark'])} had been committed as far as it knew, and "
+        "its leader does not have them"
+    )
+
+
+def _truncated(who: str, f: Fields) -> str:
+    to, end = f["to_offset"], f.get("log_end_offset")
+    if end is None:
+        return (
+            f"{who} cut its log to offset {to}: what it held from {to} on is gone from it; how "
+            "much that was, its log end before that would tell"
+        )
+    if end <= to:
+        return f"{who} had nothing to cut from offset {to} on"
+    return f"{who} cut its log: {_range(to, end)} are gone from it"
+
+
+def _reason(who: str, f: Fields) -> str:
+    how = {
+        "high_watermark": "to its own high watermark",
+        "leader_epoch": "to where the leader's epoch ends",
+        "diverging_epoch": "to where its log diverges from the leader's",
+        "unknown_epoch": "by offset, the leader not knowing its epoch",
+    }.get(str(f.get("reason")), "")
+    return f"{who} was told to cut its log to offset {f['to_offset']} {how}".rstrip()
+
+
+def _unclean(who: str, f: Fields) -> str:
+    leader = f"broker {f['leader']}" if f.get("leader") is not None else "a broker"
+    return (
+        f"an unclean election: {leader} became leader though it was not in the ISR; what only "
+        "members of the ISR held is lost unless they still have it"
+    )
+
+
+def _high_watermark_fell(who: str, f: Fields) -> str:
+    return (
+        f"{who}'s high watermark fell from {f['from_high_watermark']} to {f['to_high_watermark']}: "
+        "lawful for a follower, never for a leader"
+    )
+
+
+def _out_of_range(who: str, f: Fields) -> str:
+    where = f" at offset {f['fetch_offset']}" if "fetch_offset" in f else ""
+    return f"{who} fetched{where} beyond what {_leader(f)}, holds: their logs differ in length"
+
+
+def _reset(who: str, f: Fields) -> str:
+    first, end = f["to_offset"], f["from_offset"]
+    if end > first:
+        return f"{who} set its log back to {_leader(f)}'s: {_range(first, end)} are gone from it"
+    return (
+        f"{who} gave up its log up to {first}, where {_leader(f)}'s begins (removed by retention "
+        "there, as a rule)"
+    )
+
+
+def _mismatch(who: str, f: Fields) -> str:
+    return (
+        f"{who} was given records from offset {f['fetch_offset']}, its log ending at "
+        f"{f['log_end_offset']}: its log changed while it fetched, and it stopped fetching"
+    )
+
+
+def _unexpected(who: str, f: Fields) -> str:
+    if "log_end_offset" not in f:
+        return f"{who} was given a batch that begins below its log start; it starts anew from there"
+    return (
+        f"{who} was given records from offset {f['first_offset']} though it holds all up to "
+        f"{f['log_end_offset']}: two histories of one log met"
+    )
+
+
+def _corrupt(who: str, f: Fields) -> str:
+    to = f" from offset {f['to_offset']} on" if "to_offset" in f else ""
+    return f"{who} found damaged records in its log and dropped what follows{to}"
+
+
+_SIMPLE = {
+    "truncated_fully": "{who} dropped its whole log and starts anew at offset {to_offset}",
+    "offsets_out_of_order": "{who} was given records whose offsets run backwards and refused them",
+    "log_start_above_high_watermark": "{who} was told of a log start {log_start_offset} above its "
+    "high watermark {high_watermark} (KAFKA-7104): it stopped fetching, nothing is cut by that",
+    "unknown_leader_epoch": "{who} knows a newer leader epoch than the broker it asked: one of the "
+    "two has not heard of the last election; nothing is cut by that",
+    "fetch_processing_failed": "{who} could not take in what it fetched at offset {fetch_offset} "
+    "and stopped fetching: the line of the cause says why",
+    "fenced": "{who} asked with an older leader epoch than the leader's; it waits for the new one",
+    "fetching_failed": "{who} gave up fetching: its replica stands still until it is restarted",
+    "log_dir_failed": "{who}'s log directory failed; what is only there is not to be had",
+    "unclean_recovery": "{who} had not stopped cleanly: what was not flushed may be gone from it",
+    "epoch_entry_refused": "{who} was given records of an older epoch behind newer ones",
+    "log_marked_stray": "{who} set its replica aside as stray; the files are still there",
+    "high_watermark_missing": "{who} began without a high watermark: its replica was new, or its "
+    "disk was",
+    "last_isr_retained": "nobody of the ISR was alive, and no other was made leader: nothing is "
+    "lost by that, the partition waits",
+    "leader_recovered": "{who} leads after an unclean election and has ended its recovery",
+    "unclean_election_triggered": "an unclean election was made: what only members of the ISR held "
+    "is lost unless they still have it",
+    "isr_update_refused": "{who} could not change the ISR: it may lead on without being the leader "
+    "any more, and what it acknowledges then is not kept",
+    "truncation_without_effect": "{who} had nothing to cut: its log ends before the place",
+}
+
+
+def _simple(template: str) -> Callable[[str, Fields], str]:
+    return lambda who, f: template.format(who=who, **f)
+
+
+_WORDS: dict[str, Callable[[str, Fields], str]] = {
+    "truncation_refused": _refused,
+    "truncated_below_high_watermark": _below,
+    "unclean_leader_elected": _unclean,
+    "unclean_election_triggered": _simple(_SIMPLE["unclean_election_triggered"]),
+    "truncated": _truncated,
+    "fetch_offset_reset": _reset,
+    "truncated_fully": _simple(_SIMPLE["truncated_fully"]),
+    "corruption_found": _corrupt,
+    "invalid_records_found": _corrupt,
+    "corrupt_segment_deleted": _corrupt,
+    "high_watermark_regressed": _high_watermark_fell,
+    "fetch_out_of_range": _out_of_range,
+    "fetch_offset_mismatch": _mismatch,
+    "unexpected_append_offset": _unexpected,
+    "truncation_reason": _reason,
+    **{kind: _simple(text) for kind, text in _SIMPLE.items() if "unclean_e" not in kind
+       and kind != "truncated_fully"},
+}  # fmt: skip
+_ORDER = {kind: rank for rank, kind in enumerate(_WORDS)}

@@ -1,0 +1,89 @@
+"""Where a copy of a log directory belongs among the lives of its broker, in the smallest forms."""
+
+from pathlib import Path
+from typing import Any
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.partition_events import PartitionEvidence, events_of
+from replication.evidence.joining.placement import Ordered, lives_of, place
+from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
+from replication.protocol.ground import events as ev
+
+
+def line(number: int, kind: str, **fields: Any) -> LogLineFact:
+    partition = None if kind in ("process_started", "stopped_cleanly") else 0
+    topic = None if partition is None else "t"
+    return LogLineFact(kind, 1_000 * number, number, "server.log", None, topic, partition, fields)
+
+
+def copy_of(name: str, end: int, *, clean: bool) -> Copy:
+    directory = PartitionDirectory(
+        path=Path(name) / "t-0",
+        topic="t",
+        partition=0,
+        kind="replica",
+        topic_id=None,
+        log_start_offset=0,
+        first_batch_offset=0,
+        log_end_offset=end,
+        end_is_certain=True,
+        batch_count=1,
+        spans=((0, 0, end),),
+        epoch_entries=((0, 0),),
+        high_watermark=None,
+        recovery_point=None,
+        last_snapshot_offset=None,
+        max_timestamp=None,
+        unreadable=(),
+        segments=(),
+    )
+    parent = LogDirectory(Path(name), None, None, (directory,), (), None)
+    return Copy(1, directory, parent, clean)
+
+
+def placed(copies: list[Copy], lines: list[LogLineFact]) -> list[Copy]:
+    ordered: list[Ordered] = [((n, 0, n, 0), f) for n, f in enumerate(lines)]
+    processes = [each for each in ordered if each[1].topic is None]
+    place(copies, lives_of(processes, [[each for each in ordered if each[1].topic is not None]]))
+    return copies
+
+
+def test_a_copy_of_a_clean_stop_is_not_of_before_a_start_after_a_crash() -> None:
+    """0.10 does not say whether it found the marker, but it recovers segments where it did not."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "log_loaded", log_end_offset=0),
+        line(3, "stopped_cleanly"),
+        line(4, "process_started"),
+        line(5, "log_loaded", log_end_offset=10),
+        line(6, "process_started"),
+        line(7, "segment_recovered"),
+        line(8, "log_loaded", log_end_offset=10),
+        line(9, "became_follower", leader_epoch=1, log_end_offset=12),
+    ]
+    (clean,) = placed([copy_of("clean", 10, clean=True)], lines)
+    assert (clean.slot, clean.order_known) == (1.0, True)
+    (unclean,) = placed([copy_of("unclean", 10, clean=False)], lines)
+    assert (unclean.slot, unclean.order_known) == (2.0, True)
+
+
+def test_a_copy_of_a_clean_stop_that_no_line_tells_has_no_known_place() -> None:
+    lines = [line(1, "process_started"), line(2, "log_loaded", log_end_offset=10)]
+    (clean,) = placed([copy_of("clean", 10, clean=True)], lines)
+    assert not clean.order_known
+
+
+def test_the_high_watermark_that_a_replica_object_is_loaded_with_counts() -> None:
+    """1.1 prints it for each replica, of which the remote ones' are 0."""
+    evidence = PartitionEvidence("", "t", "", 0)
+    evidence.described = ev.PartitionDescribed(assigned_replicas=(1, 2))
+    evidence.lines[1] = [
+        line(1, "process_started"),
+        line(2, "log_loaded", log_end_offset=10),
+        line(3, "replica_loaded", high_watermark=0),
+        line(4, "replica_loaded", high_watermark=8),
+    ]
+    found = [e.fact for e in events_of(evidence, "trace", 0)]
+    seen = [f for f in found if isinstance(f, ev.CheckpointObserved)]
+    assert seen == [ev.CheckpointObserved(1, 8)]

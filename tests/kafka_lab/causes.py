@@ -1,0 +1,128 @@
+"""Why a record is gone, and whether it had been promised: from what was done and what was set.
+
+Several causes are given where no single step made the difference: any of them is right then.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.kafka_lab.history import Term, seconds_of
+from tests.kafka_lab.lineage import Replicas
+from tests.kafka_lab.logs_on_disk import Held
+from tests.kafka_lab.versions import Version
+
+UNCLEAN, STORAGE, LAST_STANDING = "unclean_election", "storage_loss", "last_replica_standing"
+ACKS_ONE, TRUNCATION = "acks_one_failover", "truncate_to_high_watermark"
+PREMATURE, EARLY_JOIN = "premature_high_watermark", "early_isr_join"
+# A disk is empty a moment before that is noted; its broker is down since longer.
+EMPTYING = 0.5
+BROKEN, NOT_PROMISED = "broken", "not_promised"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the topic, and the release that keeps it."""
+
+    version: Version
+    min_insync_replicas: int = 1
+    unclean: bool = False
+
+
+@dataclass(frozen=True)
+class StorageLoss:
+    """A disk that was cut or emptied while its broker was down."""
+
+    at: float
+    broker: int
+    # None: everything that it held.
+    removed: frozenset[str] | None
+
+
+@dataclass
+class Why:
+    """What may be named as cause and as contract, without a difference to anybody."""
+
+    causes: set[str] = field(default_factory=set)
+    contracts: set[str] = field(default_factory=set)
+
+
+def storage_losses(actions: list[dict[str, Any]], partition: int) -> list[StorageLoss]:
+    found = []
+    for action in actions:
+        if action["action"] == "cut_suffix" and action.get("partition", partition) == partition:
+            removed = frozenset(action["removed"])
+            found.append(StorageLoss(seconds_of(action["ts"]), action["broker"], removed))
+        elif action["action"] == "empty_disk":
+            found.append(StorageLoss(seconds_of(action["ts"]), action["broker"], None))
+    return found
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A record that is missing from the log of `term`'s leader as it takes up leadership at `at`.
+
+    `promised`: it was committed, or acknowledged at acks=all.
+    """
+
+    held: Held
+    since: float
+    at: float
+    term: Term
+    promised: bool
+
+
+def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Settings) -> Why:
+    found = Why()
+    lossy = _lossy(loss, replicas, storage)
+    leader, term = loss.term.leader, loss.term
+    again = loss.at > term.at
+    before = term.isr_at(loss.at) if again or term.before is None else term.before.isr
+    unclean = term.unclean and not again
+    of_storage = LAST_STANDING if len(before) < settings.min_insync_replicas > 1 else STORAGE
+    if leader in lossy:
+        found.causes.add(of_storage)
+    if unclean:
+        found.causes.add(UNCLEAN)
+        if lossy & set(before):
+            found.causes.add(of_storage)
+    if not found.causes and not loss.promised:
+        found.causes.add(ACKS_ONE)
+        if lossy:
+            found.causes.add(of_storage)
+    if not found.causes and _held_before(loss, replicas) and not settings.version.at_least(0, 11):
+        found.causes.add(TRUNCATION)
+    if not found.causes:
+        found.causes |= {PREMATURE, EARLY_JOIN}
+    for cause in found.causes:
+        found.contracts.add(_contract(cause, loss.promised, len(lossy), settings))
+    return found
+
+
+def _lossy(loss: Loss, replicas: Replicas, storage: list[StorageLoss]) -> set[int]:
+    """Brokers whose disks lost the record before it was missed."""
+    return {
+        one.broker
+        for one in storage
+        if one.at < loss.at
+        and (
+            loss.held.payload_id in one.removed
+            if one.removed is not None
+            else loss.held in replicas.at(one.broker, one.at - EMPTYING)
+        )
+        and loss.held not in replicas.at(one.broker, loss.at)
+    }
+
+
+def _held_before(loss: Loss, replicas: Replicas) -> bool:
+    first = replicas.first_seen(loss.term.leader, loss.held)
+    return first is not None and first < loss.at
+
+
+def _contract(cause: str, promised: bool, lossy: int, settings: Settings) -> str:
+    if not promised or cause == ACKS_ONE:
+        return NOT_PROMISED
+    if cause == UNCLEAN:
+        return NOT_PROMISED if settings.unclean else BROKEN
+    if cause in (STORAGE, LAST_STANDING):
+        return NOT_PROMISED if lossy >= settings.min_insync_replicas else BROKEN
+    return BROKEN

@@ -1,0 +1,86 @@
+"""What every replica held at any moment, and which of it belonged to the valid leader's line."""
+
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
+
+from tests.kafka_lab.history import LeaderStart, Term
+from tests.kafka_lab.logs_on_disk import Held, records
+from tests.kafka_lab.notes import LogSample
+
+# The sampler looks ten times a second, and later on a busy machine.
+SOON = 0.4
+
+
+@lru_cache(maxsize=20_000)
+def held_in(batches: tuple[bytes, ...]) -> frozenset[Held]:
+    return frozenset(held for batch in batches for held in records(batch))
+
+
+class Replicas:
+    """Samples of one partition by broker; a sample holds until the next one of that broker."""
+
+    def __init__(self, samples: list[LogSample]) -> None:
+        self._samples: dict[int, list[LogSample]] = {}
+        for sample in sorted(samples, key=lambda one: one.at):
+            self._samples.setdefault(sample.broker, []).append(sample)
+        self._times = {broker: [one.at for one in taken] for broker, taken in self._samples.items()}
+
+    @property
+    def brokers(self) -> list[int]:
+        return sorted(self._samples)
+
+    def at(self, broker: int, at: float) -> frozenset[Held]:
+        """As last seen up to that moment."""
+        place = bisect_right(self._times.get(broker, []), at)
+        return held_in(self._samples[broker][place - 1].batches) if place else frozenset()
+
+    def seen(self, broker: int, begins: float, ends: float) -> list[tuple[float, frozenset[Held]]]:
+        """Samples within, with their times."""
+        times = self._times.get(broker, [])
+        taken = self._samples.get(broker, [])[bisect_left(times, begins) : bisect_left(times, ends)]
+        return [(one.at, held_in(one.batches)) for one in taken]
+
+    def around(self, broker: int, at: float) -> tuple[frozenset[Held], frozenset[Held]]:
+        """As seen just before and, if it changed soon, just after."""
+        before = self.at(broker, at)
+        after = self.seen(broker, at, at + SOON)
+        return before, (after[0][1] if after else before)
+
+    def first_seen(self, broker: int, held: Held) -> float | None:
+        for at, log in self.seen(broker, 0.0, float("inf")):
+            if held in log:
+                return at
+        return None
+
+    def everywhere_first(self, held: Held) -> float:
+        """When any replica was first seen with it."""
+        seen = (self.first_seen(broker, held) for broker in self.brokers)
+        return min((at for at in seen if at is not None), default=0.0)
+
+    def everything(self) -> frozenset[Held]:
+        return frozenset(
+            held
+            for taken in self._samples.values()
+            for sample in taken
+            for held in held_in(sample.batches)
+        )
+
+    def line(self, term: Term) -> frozenset[Held]:
+        """All that the leader of the term held within it."""
+        before, after = self.around(term.leader, term.at)
+        found = set(before & after)
+        for _, log in self.seen(term.leader, term.at, term.until):
+            found |= log
+        return frozenset(found)
+
+
+def reigns(term: Term, starts: list[LeaderStart]) -> list[float]:
+    """When the term's leader took up leadership: by the controller, then again by restarts."""
+    again = [
+        start.at
+        for start in starts
+        if start.broker == term.leader
+        and term.at < start.at < term.until
+        and start.leader_epoch in (None, term.leader_epoch)
+    ]
+    return [term.at, *again]

@@ -1,0 +1,1 @@
+"""Tests of the rooms where verdicts are reached."""

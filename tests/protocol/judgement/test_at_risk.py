@@ -1,0 +1,176 @@
+"""Dangers by forks: the named failure is really made, and the named records are really lost.
+
+The machine knows what is. At the end of each random schedule its facts are folded; then every
+failure that one danger could name is made in a copy of the machine. What a fork loses must have
+been named before (recall), and what was named must be lost in its fork (precision).
+"""
+
+from replication.machine.machine_state import Impossible
+from replication.machine.partition_machine import PartitionMachine
+from replication.machine.scenario import Runner
+from replication.machine.scenario_text import Stanza, parse
+from replication.protocol.folding.fold import Rejected, apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.at_risk import Danger, dangers
+from tests.protocol.schedules import schedule_machine
+from tests.protocol.world_states import copied, logs_of, records_of, valid_leader
+
+PROMISED = ("consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader")
+Lost = dict[tuple[str, int | None], set[int]]
+
+
+def folded(machine: PartitionMachine) -> State:
+    """What a complete trace of the machine tells."""
+    state = new_state("", "t", "", 0)
+    facts = [step.fact for step in machine.world.steps]
+    for n, fact in enumerate(facts):
+        try:
+            apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, None, "traced"))
+        except Rejected:
+            continue
+    return state
+
+
+def forks(machine: PartitionMachine, at_risk: list[Danger]) -> Lost:
+    """By failure: the offsets of the leader's log that the leader after it does not hold."""
+    leader = valid_leader(machine.world)
+    if leader is None or not leader.running or leader.isolated:
+        return {}
+    before = records_of(leader.log.spans)
+    found: Lost = {}
+    fork = copied(machine)
+    fork.stop(leader.replica, "process_crash")
+    fork.fence(leader.replica)
+    after = fork.world.controller.leader
+    if after is not None:
+        found["leader_stops", after] = lacking(before, fork, after)
+        return found
+    tail = [d.first_offset for d in at_risk if d.failure == "leader_loses_its_tail"]
+    fork = copied(machine)
+    try:
+        fork.stop(leader.replica, "power_loss", surviving=min(tail, default=0))
+        fork.fence(leader.replica)
+        fork.start(leader.replica)
+        fork.elect_by_rule()
+    except Impossible:
+        return found
+    after = fork.world.controller.leader
+    if after is not None:
+        found["leader_loses_its_tail", None] = lacking(before, fork, after)
+    return found
+
+
+def controller_sees_all(machine: PartitionMachine) -> bool:
+    """Whether the controller counts as alive those who are: evidence shows no more than that."""
+    world = machine.world
+    return world.controller.active == {r for r, b in world.brokers.items() if b.running}
+
+
+def lacking(before: dict[int, tuple[int, int]], fork: PartitionMachine, leader: int) -> set[int]:
+    log = logs_of(fork.world)[leader]
+    start = fork.world.brokers[leader].log.log_start_offset
+    return {o for o, record in before.items() if o >= start and log.get(o) != record}
+
+
+def test_what_is_named_is_lost_in_its_fork_and_what_a_fork_loses_was_named() -> None:
+    named = forked = 0
+    for seed in range(400):
+        machine = schedule_machine(seed).story.machine
+        state = folded(machine)
+        at_risk = dangers(state)
+        lost = forks(machine, at_risk)
+        for danger in at_risk:
+            fork = (danger.failure, danger.next_leader)
+            if fork in lost:
+                named += 1
+                assert offsets_of(danger) <= lost[fork], (seed, danger)
+        for (failure, _), offsets in lost.items():
+            if failure == "leader_stops" and controller_sees_all(machine):
+                told = {o for d in at_risk if d.failure == failure for o in offsets_of(d)}
+                promised = offsets & promised_offsets(state, machine)
+                forked += len(promised)
+                assert promised <= told, (seed, failure, promised - told)
+    assert named > 20
+    assert forked > 20
+
+
+def offsets_of(danger: Danger) -> set[int]:
+    return set(range(danger.first_offset, danger.end_offset))
+
+
+def promised_offsets(state: State, machine: PartitionMachine) -> set[int]:
+    """Offsets of the leader's log that somebody was promised."""
+    history = state.history
+    leader = valid_leader(machine.world)
+    assert leader is not None
+    log = records_of(leader.log.spans)
+    promises = [*history.acknowledgements, *history.commitments, *history.consumptions]
+    return {
+        offset
+        for promise in promises
+        for offset, record in records_of([promise.span]).items()
+        if offset in log and (record[1] in (-1, log[offset][1]))
+    }
+
+
+def story(text: str) -> State:
+    """The state that the fold reaches over the machine's facts in a scenario."""
+    runner = Runner()
+    for stanza in parse(text):
+        if isinstance(stanza, Stanza):
+            runner.run(stanza)
+    assert runner.story is not None
+    return folded(runner.story.machine)
+
+
+GIVEN = """given isr={isr} min_insync_replicas=2 kafka={kafka} unclean={unclean}
+A{a} e0  {one} |
+B{b} e0  {two} |
+C  e0  {three} |
+----
+"""
+
+
+def given(isr: str = "A,B,C", *, leader: str = "A", kafka: str = "3.9.1", unclean: str = "no",
+          logs: tuple[str, str, str] = ("0:m*10", "0:m*10", "0:m*10")) -> str:  # fmt: skip
+    """A partition of A, B and C, all of whose records are committed on the leader."""
+    marks = {"a": "*" if leader == "A" else " ", "b": "*" if leader == "B" else " "}
+    return GIVEN.format(
+        isr=isr, kafka=kafka, unclean=unclean, one=logs[0], two=logs[1], three=logs[2], **marks
+    )
+
+
+def test_equal_replicas_are_no_danger_whatever_the_settings_permit() -> None:
+    assert dangers(story(given(unclean="yes"))) == []
+    assert dangers(story(given(isr="A", unclean="yes"))) == []
+
+
+def test_the_last_in_sync_replica_may_come_back_without_what_it_alone_holds() -> None:
+    found = dangers(story(given(isr="A", logs=("0:m*10", "0:m*8", "0:m*7"))))
+    assert [(d.first_offset, d.end_offset) for d in found] == [(8, 10)]
+    assert found[0].failure == "leader_loses_its_tail"
+    assert found[0].cause == "last_replica_standing"
+    assert found[0].next_leader is None
+
+
+def test_an_unclean_election_would_take_the_first_alive_not_the_longest_log() -> None:
+    told = given(isr="B", leader="B", unclean="yes", logs=("0:m*7", "0:m*10", "0:m*9"))
+    found = dangers(story(told))
+    assert [(d.first_offset, d.end_offset, d.holders) for d in found] == [(7, 10, ())]
+    assert (found[0].next_leader, found[0].cause) == (1, "unclean_election")
+
+
+def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
+    told = given(isr="A", logs=("0:m*10", "0:m*9", "0:m*7")) + "\nstop A\nfence A\n----\n"
+    found = dangers(story(told))
+    assert {(d.failure, d.broker, d.first_offset, d.end_offset) for d in found} == {
+        ("unclean_election", 2, 9, 10),
+        ("unclean_election", 3, 7, 10),
+    }
+
+
+def test_without_version_or_in_sync_replicas_nothing_is_claimed() -> None:
+    state = story(given(isr="A", logs=("0:m*10", "0:m*8", "0:m*7")))
+    state.settings.kafka_version = None
+    assert dangers(state) == []

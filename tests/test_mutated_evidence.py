@@ -1,0 +1,77 @@
+"""Mutations of captured incidents that must not change the answer, or not make it wrong."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replication.evidence.event_dumps import read_events, write_events
+from replication.evidence.importer import import_evidence
+from replication.evidence.unreadable import Unreadable
+from replication.protocol.judgement.bounded import fold_all
+from tests.changed_evidence import EXPECTED, INCIDENTS, Change, changed_copy
+from tests.mutated_evidence import (
+    NOTHING_WRONG,
+    SAME_ANSWER,
+    folded,
+    mutated,
+    outcome,
+    wrong_in,
+)
+
+QUICK = ("same_epoch_power_loss__1.1.1", "unclean_election__4.1.1__trace")
+
+
+def cases(classes: dict[str, Any]) -> Iterator[Any]:
+    for mutations in classes.values():
+        for incident in EXPECTED:
+            for what, change in mutations(incident):
+                marks = [] if incident in QUICK else [pytest.mark.slow]
+                yield pytest.param(incident, change, id=f"{incident}, {what}", marks=marks)
+
+
+@pytest.mark.parametrize(("incident", "change"), list(cases(SAME_ANSWER)))
+def test_the_same_evidence_gives_the_same_answer(incident: str, change: Change) -> None:
+    assert outcome(mutated(incident, change)) == outcome(mutated(incident, lambda _: None))
+
+
+@pytest.mark.parametrize(("incident", "change"), list(cases(NOTHING_WRONG)))
+def test_nothing_becomes_wrong(incident: str, change: Change) -> None:
+    assert wrong_in(incident, mutated(incident, change)) == []
+
+
+def spellings(folder: Path) -> list[list[Path]]:
+    """The same folder under other names."""
+    link = folder.parent / "link"
+    link.symlink_to(folder)
+    roundabout = folder / ".." / folder.name
+    return [[link], [roundabout], [folder, link], [folder, folder / "broker-1"], [link, roundabout]]
+
+
+@pytest.mark.parametrize("incident", ["unclean_election__2.8.2"])
+def test_another_spelling_of_a_path_is_the_same_evidence(incident: str, tmp_path: Path) -> None:
+    folder = changed_copy(incident, lambda _: None, tmp_path)
+    first = import_evidence([folder])
+    expected = list(first.events())
+    for paths in spellings(folder):
+        again = import_evidence(paths)
+        assert again.trace_id == first.trace_id, paths
+        assert [e.event_id for e in again.events()] == [e.event_id for e in expected], paths
+        assert outcome(folded(paths)) == outcome(folded([folder])), paths
+
+
+def test_evidence_imported_twice_into_one_folder_is_the_same_evidence(tmp_path: Path) -> None:
+    """Each import names the files as it was given them: the events are the same ones."""
+    folder = INCIDENTS / "unclean_election__2.8.2"
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    for number, path in enumerate((folder, link)):
+        write_events(tmp_path / f"{number}.jsonl", import_evidence([path]).events())
+    read = [e for p in sorted(tmp_path.glob("*.jsonl")) for e in read_events(p)]
+    events = [e for e in read if not isinstance(e, Unreadable)]
+    (partition,) = fold_all(events)
+    counts = partition.counts
+    assert counts["quarantined"] == counts["held"] == 0
+    assert counts["applied"] == counts["duplicates"] == len(events) // 2
+    assert outcome([partition]) == outcome(folded([folder]))
