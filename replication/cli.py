@@ -161,6 +161,7 @@ def _imported(arguments: argparse.Namespace) -> Import:
             generation=getattr(arguments, "generation", 0),
             spread=progress.spread(spread),
             told=told,
+            payload_id_in=arguments.payload_id_in,
         )
 
 
@@ -213,6 +214,10 @@ def _folded(
         if keep_events:
             kept += events
     folded.sort(key=lambda f: f.identity)
+    for partition in folded:
+        if partition.defect is not None:
+            _, topic, _, number = partition.identity
+            print(f"{topic}-{number}: a defect of this tool: {partition.defect}", file=sys.stderr)
     counts = _counts(imported, rows, misfits, folded)
     answers = [f.answer for f in folded]
     answer = assemble(

@@ -93,6 +93,8 @@ class Ingest:
         figures["rows_in"] += sum(s.rows for s in refusals.files)
         figures["quarantined"] = refusals.rows
         figures["applied"] = figures["rows_in"] - refusals.rows
+        figures["rows/replica_events"] = figures["applied"]
+        figures["rows/quarantine"] = refusals.entries
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         self.store.finish(writer, micro_batch_id, figures)
         self._may_be_repeated = False

@@ -12,14 +12,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
 from replication.spark.event_files import Admission, SourceError, event_files
-from replication.spark.failures import first_cause
+from replication.spark.failures import failed
 from replication.spark.fold_stream import Fold
 from replication.spark.ingest import Ingest, KafkaSource
+from replication.spark.lease import CheckpointLock, LockedError
 from replication.spark.progress import Progress, sum_of
 from replication.spark.settings import Settings, SettingsError
-from replication.spark.tables import Store, TablesError
+from replication.spark.tables import MiscountedError, Store, TablesError, check_counts
 
 FLAGS = (
     "trigger", "max_files_per_trigger", "max_offsets_per_trigger", "fold_max_files_per_trigger",
@@ -79,12 +81,11 @@ def main(argv: list[str]) -> int:
         )
         job.run(source, flags.new_run)
         return EXIT_OK
-    except (SourceError, TablesError) as error:
+    except (SourceError, TablesError, LockedError) as error:
         progress.say(f"stream.py: {error}")
         return EXIT_UNUSABLE
-    except PySparkException as error:
-        progress.say(f"stream.py: {first_cause(error)}")
-        return EXIT_DEFECT
+    except (PySparkException, MiscountedError) as error:
+        return failed("stream.py", error, progress.out)
     finally:
         spark.stop()
 
@@ -129,6 +130,14 @@ class StreamJob:
 
         Raises SourceError, TablesError.
         """
+        lock = CheckpointLock(self.checkpoint_dir)
+        lock.take()
+        try:
+            self._run_locked(source, new_run)
+        finally:
+            lock.release()
+
+    def _run_locked(self, source: KafkaSource | Path, new_run: str | None) -> None:
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
@@ -146,6 +155,7 @@ class StreamJob:
             notes = source
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
         folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
+        folding.judge_anew()
         if self.settings.interval_seconds is None:
             self._all_there_is(reading, folding, notes)
         else:
@@ -154,7 +164,7 @@ class StreamJob:
 
     def _enter(self, store: Store, new_run: str | None) -> tuple[runs.Run, runs.Run]:
         reading = runs.enter(store, self.checkpoint_dir, ingest.QUERY, new_run)
-        fixed = {"state_shards": self.settings.state_shards}
+        fixed = {"state_shards": self.settings.state_shards, "state_layout": codec.layout()}
         folding = runs.enter(store, self.checkpoint_dir, fold_stream.QUERY, new_run, fixed)
         if new_run is not None and new_run not in (reading.name, folding.name):
             raise TablesError(
@@ -203,6 +213,7 @@ class StreamJob:
                 self.progress.say(f"left for later, as it may still grow: {text}")
         for line in totals(store, reading, folding):
             self.progress.say(line)
+        check_counts(store, {ingest.QUERY: reading.name, fold_stream.QUERY: folding.name})
         self.progress.say(f"tables: {self.tables}")
 
 

@@ -1,24 +1,27 @@
 """Which later leader began its term without the promised records."""
 
 from replication.protocol.ground.topic_partition import Promise, State, Term
-from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.term_starts import TermStarts, term_start
 
 
-def first_lacking_terms(state: State, promise: Promise) -> list[tuple[int, int, Term | None]]:
+def first_lacking_terms(
+    state: State, starts: TermStarts, promise: Promise
+) -> list[tuple[int, int, Term | None]]:
     """The promise cut into stretches by the first later term that began at or below them."""
     first, end = promise.span.first_offset, promise.span.end_offset
     if promise.by_term is None:
         return [(first, end, None)]
+    later = starts.after(promise.by_term)
+    if starts.lowest_from[later] >= end:
+        return [(first, end, None)]
     result: list[tuple[int, int, Term | None]] = []
-    for term in state.history.terms:
+    for place in range(later, len(starts.terms)):
         if first >= end:
             break
-        if term.order <= promise.by_term:
-            continue
-        start = term_start(state, term)
+        term, start = starts.terms[place], starts.starts[place]
         if start is not None and start < end:
             cut = max(start, first)
-            wrote = appender(state, promise)
+            wrote = appender(starts, promise)
             if promise.how == "acks_all" and led_on_after(state, term, cut, end, wrote):
                 continue  # It may have been acknowledged after this term.
             if cut < end:
@@ -29,9 +32,9 @@ def first_lacking_terms(state: State, promise: Promise) -> list[tuple[int, int, 
     return sorted(result, key=lambda r: r[0])
 
 
-def appender(state: State, promise: Promise) -> int | None:
+def appender(starts: TermStarts, promise: Promise) -> int | None:
     """The leader that wrote the records: of their leader epoch. None where nothing names it."""
-    led = {t.leader for t in state.history.terms if t.leader_epoch == promise.span.leader_epoch}
+    led = starts.leaders_in(promise.span.leader_epoch)
     return led.pop() if len(led) == 1 else None
 
 

@@ -7,23 +7,23 @@ from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt
 from replication.protocol.judgement.lacking_terms import appender
 from replication.protocol.judgement.reference import log_is_covered
-from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import UNSURE_KINDS
 
 BY_LEADER = ("acks_all", "checkpoint", "load", "start_line")
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
 
 
-def objection(state: State, absence: Absence) -> Doubt | None:
+def objection(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """The first objection to an absence."""
     for objects in (promised_by_zombie, answered_after_leading_again, foreign_to_its_leader):
-        doubt = objects(state, absence)
+        doubt = objects(state, starts, absence)
         if doubt is not None:
             return doubt
     return None
 
 
-def promised_by_zombie(state: State, absence: Absence) -> Doubt | None:
+def promised_by_zombie(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """Whether the leader that promised was superseded by then: what it does alone commits nothing.
 
     Only an election beside the ISR leaves its leader free to commit without its successor; and only
@@ -89,18 +89,20 @@ def _needed_more(state: State, promise: Promise, successor: Term) -> bool:
     return promise.how == "acks_all" and needed is not None and 0 < len(isr or ()) < needed
 
 
-def answered_after_leading_again(state: State, absence: Absence) -> Doubt | None:
+def answered_after_leading_again(
+    state: State, starts: TermStarts, absence: Absence
+) -> Doubt | None:
     """Whether the leader that wrote the records led on later, where its lines would tell and are
     missing: then it may have answered the producer after the term that lacked them."""
     promise, missed = absence.promise, absence.term
     if promise.how != "acks_all" or missed is None:
         return None
-    wrote = appender(state, promise)
+    wrote = appender(starts, promise)
     if wrote is None or wrote == missed.leader or log_is_covered(state, wrote):
         return None
     for term in state.history.terms:
         if term.leader == wrote and term.order > missed.order:
-            start = term_start(state, term)
+            start = starts.of(term)
             if start is None or start >= absence.end_offset:
                 return _doubt(
                     absence,
@@ -111,7 +113,7 @@ def answered_after_leading_again(state: State, absence: Absence) -> Doubt | None
     return None
 
 
-def foreign_to_its_leader(state: State, absence: Absence) -> Doubt | None:
+def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """Whether a follower's high watermark lies over records of its own that its leader lacked.
 
     It learns a leader's high watermark before it has cut what that leader does not hold: only what
@@ -124,7 +126,7 @@ def foreign_to_its_leader(state: State, absence: Absence) -> Doubt | None:
     for term in state.history.terms:
         if not made_in < term.leader_epoch <= promise.by_term[0] or term.leader == promise.replica:
             continue
-        start = term_start(state, term)
+        start = starts.of(term)
         if start is not None and start < absence.end_offset:
             return _doubt(
                 absence,

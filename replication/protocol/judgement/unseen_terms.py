@@ -4,8 +4,9 @@ from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
-from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.term_starts import TermStarts
 
+ANY_OCCURRENCE = 1 << 62
 UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
 
 
@@ -16,23 +17,19 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
         first = max(first, ref.replica.log.log_start_offset)
     if promise.by_term is None or first >= end:
         return []
-    for term in state.history.terms:
-        if (
-            term.order > promise.by_term
-            and term_start(state, term) is None
-            and not must_have_held(state, promise, term)
-        ):
-            return [
-                Doubt(
-                    first,
-                    end,
-                    promise,
-                    f"nothing tells whether broker {term.leader} held it when it took epoch "
-                    f"{term.leader_epoch}",
-                    f"the broker log of broker {term.leader}",
-                )
-            ]
-    missed = unnamed_leader_epoch(state, promise.by_term[0])
+    term = _first_in_doubt(state, ref.starts, promise)
+    if term is not None:
+        return [
+            Doubt(
+                first,
+                end,
+                promise,
+                f"nothing tells whether broker {term.leader} held it when it took epoch "
+                f"{term.leader_epoch}",
+                f"the broker log of broker {term.leader}",
+            )
+        ]
+    missed = unnamed_leader_epoch(state, ref.starts, promise.by_term[0])
     if missed is None:
         return []
     return [
@@ -46,19 +43,19 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
     ]
 
 
-def unnamed_leader_epoch(state: State, after: int) -> int | None:
+def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | None:
     """A leader epoch above `after` in which a broker may have led of which nothing tells.
 
     Between epochs that only brokers' lines name; where all their logs are here, nobody did.
     """
     if all_logs_are_covered(state):
         return None
-    last = after
-    for term in state.history.terms:
-        if term.leader_epoch > last + 1 and not term.recorded:
-            return last + 1
-        last = max(last, term.leader_epoch)
-    return None
+    terms = starts.terms
+    place = starts.after((after, ANY_OCCURRENCE))
+    if place < len(terms) and terms[place].leader_epoch > after + 1 and not terms[place].recorded:
+        return after + 1
+    place = starts.gap_from[min(place + 1, len(terms))]
+    return terms[place - 1].leader_epoch + 1 if place < len(terms) else None
 
 
 def never_began(state: State, term: Term) -> bool:
@@ -66,42 +63,47 @@ def never_began(state: State, term: Term) -> bool:
     return log_is_covered(state, term.leader) and not term.start_event_id
 
 
-def must_have_held(state: State, promise: Promise, term: Term) -> bool:
+def _first_in_doubt(state: State, starts: TermStarts, promise: Promise) -> Term | None:
+    """The first later term whose start nobody saw and whose leader may have lacked the records."""
+    assert promise.by_term is not None
+    if not starts.unplaced_after(promise.by_term):
+        return None
+    end = promise.span.end_offset
+    after = starts.after(promise.by_term)
+    held_by = starts.terms[after - 1].leader if after else None
+    for term, start in zip(starts.terms[after:], starts.starts[after:], strict=True):
+        if start is None and never_began(state, term):
+            continue
+        if start is not None:
+            held_by = term.leader if start >= end else None
+        elif must_have_held(state, starts, promise, term, held_by):
+            held_by = term.leader
+        else:
+            return term
+    return None
+
+
+def must_have_held(
+    state: State, starts: TermStarts, promise: Promise, term: Term, held_by: int | None = None
+) -> bool:
     """Whether a later leader held the records at the start of its term, though no line tells.
 
-    It never led in that term, by its whole log; or it wrote them itself and was never cut; or they
-    were committed, it was elected from the ISR, and has neither lost storage nor, where followers
-    cut to their high watermark, been cut since.
+    held_by: the leader of the term before, if it held them. It still does; or it wrote them itself
+    and was never cut; or they were committed, it was elected from the ISR, and has neither lost
+    storage nor, where followers cut to their high watermark, been cut since.
     """
-    x = term.leader
-    told = log_is_covered(state, x)
-    if never_began(state, term):
-        return True
-    wrote = {t.leader for t in state.history.terms if t.leader_epoch == promise.span.leader_epoch}
     end = promise.span.end_offset
     if lost_storage_in_isr(state, term, end):
         return False
-    cut = any(t.replica == x and t.to_offset < end for t in state.history.truncations)
-    if wrote == {x} and told and not cut:
+    if term.leader == held_by:
         return True
-    earlier = [t for t in state.history.terms if t.order < term.order]
-    before = max(earlier, key=lambda t: t.order, default=None)
-    if before is not None and before.leader == x and _held_in(state, promise, before):
+    told = log_is_covered(state, term.leader)
+    cut = any(t.replica == term.leader and t.to_offset < end for t in state.history.truncations)
+    if starts.leaders_in(promise.span.leader_epoch) == {term.leader} and told and not cut:
         return True
     if promise.how == "acks_1" or term.election_kind in UNSURE_KINDS:
         return False
     return not truncates_to_high_watermark(state) or (told and not cut)
-
-
-def _held_in(state: State, promise: Promise, term: Term) -> bool:
-    """Whether the leader of a term held the records by its end: it promised them or began so."""
-    assert promise.by_term is not None
-    if term.order <= promise.by_term:
-        return True
-    start = term_start(state, term)
-    if start is None:
-        return must_have_held(state, promise, term)
-    return start >= promise.span.end_offset
 
 
 def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:

@@ -60,7 +60,7 @@ def judge(view: View) -> Verdict:
             ["an acknowledgement log", "replication-offset-checkpoint"],
             missing=True,
         )
-    unsure = unwitnessed_election(view.state)
+    unsure = unwitnessed_election(view.state, view.ref.starts)
     if unsure is not None:
         before, term = unsure
         return unknown(
@@ -87,9 +87,12 @@ def judge(view: View) -> Verdict:
             "acks=1 and gone, and nothing tells whether they were committed",
             ["consumption logs", "broker logs with kafka.cluster.Partition at TRACE"],
         )
-    count = sum(1 for p in history.acknowledgements if p.how == "acks_all")
+    told = [
+        "high watermark observations" if history.commitments else None,
+        "acks=all acknowledgements"
+        if any(p.how == "acks_all" for p in history.acknowledgements)
+        else None,
+    ]
+    sources = " and ".join(source for source in told if source)
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
-    sources = [f"{len(history.commitments)} high watermark observations"]
-    if count:
-        sources.append("acks=all acknowledgements")
-    return holds(NAME, f"{basis} ({', '.join(sources)})")
+    return holds(NAME, f"{basis} ({sources})" if sources else basis)
