@@ -699,6 +699,7 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
         if (
             old.by_term == new.by_term
             and old.how == new.how
+            and old.replica == new.replica
             and old.span[2:] == new.span[2:]
             and old.span.first_offset <= new.span.first_offset <= old.span.end_offset
         ):

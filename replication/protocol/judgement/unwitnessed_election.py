@@ -77,6 +77,19 @@ def lost_by_who_answered(state: State, ref: Reference, absences: list[Absence]) 
     return None
 
 
+def came_back_alone(state: State, starts: TermStarts) -> int | None:
+    """A leader that stopped, not cleanly, and led again next: what it lost of its log meanwhile
+    nobody else has to show. None where there is none, or what was committed is known."""
+    if all(_known_by_the_end(state, starts)[-1:]):
+        return None
+    for before, term in pairwise(starts.terms):
+        replica = state.replicas.get(term.leader)
+        unclean = replica is not None and replica.may_have_lost_from is not None
+        if before.leader == term.leader and before.ended == "stopped" and unclean:
+            return term.leader
+    return None
+
+
 def lost_by_its_leader(state: State, ref: Reference) -> tuple[int, int, int] | None:
     """(broker, first offset, end offset) of records that a leader lost with its storage and then
     led without: whether they had been committed, nothing tells.

@@ -6,6 +6,7 @@ Retention, compaction, record deletion and topic deletion are not loss.
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
 from replication.protocol.judgement.unwitnessed_election import (
+    came_back_alone,
     lost_by_its_leader,
     lost_by_who_answered,
     unwitnessed_election,
@@ -78,6 +79,13 @@ def judge(view: View) -> Verdict:
             f"broker {broker} led without offsets {low}..{high - 1}, which it had before, and "
             "nothing tells whether they were committed",
             ["an acknowledgement log", "consumption logs"],
+        )
+    alone = came_back_alone(view.state, view.ref.starts)
+    if alone is not None and not view.supplied("acknowledgements"):
+        return unknown(
+            NAME,
+            f"broker {alone} stopped, not cleanly, and led again: nothing tells what its log lost",
+            ["an acknowledgement log"],
         )
     answered = lost_by_who_answered(view.state, view.ref, view.absences)
     if answered is not None:
