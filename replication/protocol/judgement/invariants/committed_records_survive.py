@@ -61,6 +61,22 @@ def judge(view: View) -> Verdict:
             ["an acknowledgement log", "replication-offset-checkpoint"],
             missing=True,
         )
+    unseen = _lost_unseen(view)
+    if unseen is not None:
+        return unseen
+    told = [
+        "high watermark observations" if history.commitments else None,
+        "acks=all acknowledgements"
+        if any(p.how == "acks_all" for p in history.acknowledgements)
+        else None,
+    ]
+    sources = " and ".join(source for source in told if source)
+    basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
+    return holds(NAME, f"{basis} ({sources})" if sources else basis)
+
+
+def _lost_unseen(view: View) -> Verdict | None:
+    """Why records may be lost of which nothing tells that they were committed; None if none are."""
     unsure = unwitnessed_election(view.state, view.ref.starts)
     if unsure is not None:
         before, term = unsure
@@ -95,12 +111,4 @@ def judge(view: View) -> Verdict:
             "acks=1 and gone, and nothing tells whether they were committed",
             ["consumption logs", "broker logs with kafka.cluster.Partition at TRACE"],
         )
-    told = [
-        "high watermark observations" if history.commitments else None,
-        "acks=all acknowledgements"
-        if any(p.how == "acks_all" for p in history.acknowledgements)
-        else None,
-    ]
-    sources = " and ".join(source for source in told if source)
-    basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
-    return holds(NAME, f"{basis} ({sources})" if sources else basis)
+    return None
