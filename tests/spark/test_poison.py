@@ -133,4 +133,6 @@ def by_partition(found: list[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _named(row: dict[str, Any]) -> str:
-    return f"{row.get('finding_id')} {row['invariant']} {row.get('verdict')} {row.get('reason')}"
+    return (
+        f"{row.get('finding_id')} {row.get('invariant')} {row.get('verdict')} {row.get('reason')}"
+    )
