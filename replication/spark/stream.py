@@ -145,7 +145,9 @@ class StreamJob:
         notes: KafkaSource | str
         if isinstance(source, Path):
             notes = str(ingest_run.folder / "admitted")
-            admission = Admission(source, Path(notes), self.settings.settle_seconds)
+            admission = Admission(
+                source, Path(notes), self.settings.settle_seconds, self.progress.say
+            )
             found = admission.admit()
             if not event_files(source):
                 self.progress.say(f"no event files in {source} yet")
