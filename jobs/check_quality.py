@@ -15,10 +15,10 @@ from replication.quality.command import parser
 from replication.quality.great_expectations_suite import Judge, JudgeError
 from replication.quality.suites import Suite, SuiteError
 from replication.spark import expectation_results, session, views
+from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
 from replication.spark.fold_stream import QUERY
 from replication.spark.session import SessionError
-from replication.spark.stream import Stop
 from replication.spark.tables import BATCHES, Store, TablesError
 from replication.spark.views import Opened
 
