@@ -1,7 +1,6 @@
 """spark-submit jobs/check_quality.py: expectations over the tables; `--help` tells all."""
 
 import argparse
-import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -36,12 +35,11 @@ def main(argv: list[str]) -> int:
         spark = session.start("replication-analyzer quality")
     except (SuiteError, SessionError) as error:
         return _refused(error, EXIT_UNUSABLE)
+    stop = Stop()
     try:
         if flags.every is None:
             return check(spark, flags, chosen)
-        stop = Stop()
-        signal.signal(signal.SIGTERM, stop.asked_by)
-        signal.signal(signal.SIGINT, stop.asked_by)
+        stop.listen(spark)
         return follow(spark, flags, chosen, stop)
     except (TablesError, SuiteError) as error:
         return _refused(error, EXIT_UNUSABLE)
@@ -49,6 +47,7 @@ def main(argv: list[str]) -> int:
         return _refused(first_cause(error), EXIT_DEFECT)
     finally:
         spark.stop()
+        stop.ended.set()
 
 
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:
