@@ -70,7 +70,8 @@ class PartitionEvidence:
     partition's; told_settings and told_replicas: what descriptions say of them. listed_replicas:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
     known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
-    naming: where they were found to. unpacked: how places in archives are named.
+    naming: where they were found to. unpacked: how places in archives are named. unsure_lines:
+    brokers of which lines may be missing, being anybody's in a file of several.
     """
 
     cluster_id: str
@@ -100,6 +101,7 @@ class PartitionEvidence:
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
+    unsure_lines: set[int | None] = field(default_factory=set)
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""
@@ -605,7 +607,8 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         yield ev.CoverageDeclared("payload_ids", None, False, NO_NAMES)
     for broker in sorted(evidence.lines):
         kinds = {f.kind for f in evidence.lines[broker]}
-        yield ev.CoverageDeclared("broker_log", broker, "process_started" in kinds)
+        covered = "process_started" in kinds and broker not in evidence.unsure_lines
+        yield ev.CoverageDeclared("broker_log", broker, covered)
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
