@@ -18,6 +18,7 @@ STATUSES = {
 }
 # How an artefact that would settle a question is obtained.
 _WAYS = (
+    (r"assignment", "kafka-topics --describe --topic NAME"),
     (r"log director(y|ies)", "copy the folders of its log.dirs, at best after a clean stop, or run "
      "digest.py beside the running broker"),
     (r"dump", "kafka-dump-log over every segment of the partition"),

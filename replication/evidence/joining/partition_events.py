@@ -573,6 +573,9 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     return is_whole(in_order(lines, broker), broker)
 
 
+LISTED = "kafka-log-dirs lists a replica"
+
+
 def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     if evidence.has_acknowledgement_log:
         yield ev.CoverageDeclared("acknowledgements", None, True)
@@ -590,10 +593,12 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
+    listed = evidence.listed_replicas
     for broker in sorted(handed_over):
-        yield ev.CoverageDeclared("log_directory", broker, True)
-    for broker in sorted(evidence.listed_replicas - handed_over):
-        yield ev.CoverageDeclared("log_directory", broker, False, "kafka-log-dirs lists a replica")
+        told = LISTED if broker in listed else None
+        yield ev.CoverageDeclared("log_directory", broker, True, told)
+    for broker in sorted(listed - handed_over):
+        yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
 
 
 def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
