@@ -2,13 +2,16 @@
 
 import argparse
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta, timezone, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from replication import command_line, doctor, progress, scenario_command
 from replication.evidence.clients.client_logs import AckFields
@@ -162,6 +165,7 @@ def _imported(arguments: argparse.Namespace) -> Import:
             generation=getattr(arguments, "generation", 0),
             spread=progress.spread(spread),
             told=told,
+            payload_id_in=arguments.payload_id_in,
         )
 
 
@@ -181,7 +185,23 @@ def _told(arguments: argparse.Namespace) -> Told:
         if not number.isdecimal():
             raise Unusable(f"--broker {number}: expected a broker id and a file or folder")
         brokers[Path(path)] = int(number)
-    return Told(names, brokers)
+    return Told(names, brokers, _time_zone(arguments.time_zone))
+
+
+def _time_zone(text: str | None) -> tzinfo | None:
+    """`Europe/Vienna`, `+05:30` or `UTC`."""
+    if text is None:
+        return None
+    offset = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d\d)?", text)
+    try:
+        if offset:
+            ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+            return timezone(ahead if offset[1] == "+" else -ahead)
+        return ZoneInfo(text)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        raise Unusable(
+            f"--time-zone {text}: expected a name (Europe/Vienna) or an offset (+05:30)"
+        ) from None
 
 
 def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unreadable]]:
@@ -214,6 +234,10 @@ def _folded(
         if keep_events:
             kept += events
     folded.sort(key=lambda f: f.identity)
+    for partition in folded:
+        if partition.defect is not None:
+            _, topic, _, number = partition.identity
+            print(f"{topic}-{number}: a defect of this tool: {partition.defect}", file=sys.stderr)
     counts = _counts(imported, rows, misfits, folded)
     answers = [f.answer for f in folded]
     answer = assemble(

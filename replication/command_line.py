@@ -65,6 +65,12 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         help="this file or folder is of broker N; may be given several times",
     )
     command.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        help="that of the brokers' machines, in which their logs print the time: Europe/Vienna or "
+        "+05:30; without, it is found from the rest of the evidence, else UTC",
+    )
+    command.add_argument(
         "--ack-fields",
         metavar="OURS=THEIRS,..",
         help="how an acknowledgement log (JSON, CSV) names its fields; NAME=:VALUE where one value "
@@ -72,11 +78,24 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         "nearly like one are none",
     )
     command.add_argument(
+        "--payload-id-in",
+        metavar="PLACE",
+        type=_place_of_ids,
+        help="where the payload ids of clients' logs stand in the records: key, value or "
+        "header:NAME; found out where the records show it",
+    )
+    command.add_argument(
         "--processes",
         type=int,
         metavar="N",
         help="how many read files at once; by default as many as help, at most 4",
     )
+
+
+def _place_of_ids(text: str) -> str:
+    if text in ("key", "value") or (text.startswith("header:") and len(text) > len("header:")):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is not key, value or header:NAME")
 
 
 def answer_arguments(command: argparse.ArgumentParser) -> None:

@@ -94,12 +94,15 @@ def import_evidence(
     generation: int = 0,
     spread: Spread = map,
     facts_folder: Path | None = None,
+    payload_id_in: str | None = None,
     told: Told = NOTHING_TOLD,
 ) -> Import:
     """Reads the evidence at or below paths and joins it.
 
     Raises collection.NoEvidence when there is none. kafka_version: for evidence that does not name
-    it. topic: only this one. spread, facts_folder, told: as `collect` takes them.
+    it. topic: only this one. spread, facts_folder, told: as `collect` takes them. payload_id_in:
+    where in the records the payload ids of clients' logs stand ("key", "value", "header:NAME"), if
+    told.
     """
     collection = collect(paths, spread, facts_folder, told)
     clusters: list[ClusterFacts] = []
@@ -117,6 +120,8 @@ def import_evidence(
         joiner = Joiner(collection, cluster_id, kafka_version, nameless.get(cluster_id, set()))
         clusters.append(joiner.cluster)
         partitions += joiner.join(topic)
+    for partition in partitions:
+        partition.payload_id_in = payload_id_in
     return Import(collection, clusters, partitions, _trace_id(collection), generation)
 
 

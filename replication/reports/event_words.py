@@ -42,6 +42,7 @@ SUBJECT_WORDS = {
     "replica_trace": "a step-by-step trace",
     "log_directory": "the log directory",
     "payloads": "the records' contents",
+    "payload_ids": "what the payload ids name",
 }
 COPY_WORDS = {
     "current": "its log directory",

@@ -96,7 +96,8 @@ def story(identity: Identity, events: Iterable[ev.Event], witnesses: set[str], m
         mark = _mark(event, state) if wanted else None
         try:
             fold.apply(state, event)
-        except fold.Rejected as error:
+        except Exception as error:
+            # Of a defect of ours the verdicts tell; here the event is one more that was refused.
             if wanted:
                 words += f" Refused: {error}."
         applied += 1

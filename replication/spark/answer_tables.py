@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
-from replication.spark.shard_fold import FIGURES, REFOLD
-from replication.spark.tables import Store, Writer
+from replication.spark.shard_fold import FIGURES
+from replication.spark.tables import REPLACED_BY_NAME, Store, Writer, named
 
 # The order of commits where one thread writes; what others point to comes first.
 ORDER = (
@@ -24,9 +24,11 @@ ORDER = (
     "quarantine",
 )
 LATE = "_late"
+# Tables that the fold only appends to while what it told before still counts, and the SQL condition
+# of the fold's own rows there.
+APPENDED = {"isr_and_leadership": "true", "quarantine": "query = 'fold'"}
 WRITTEN_BY_FOLD = {
     "quarantine": {
-        "rows": "1L",
         "origin": "'replica_events'",
         "raw": "CAST(NULL AS STRING)",
         "origin_line": "CAST(NULL AS BIGINT)",
@@ -122,17 +124,14 @@ def write(
     threads: int,
     afresh: bool,
 ) -> None:
-    """Writes every table that has rows, each in one commit.
+    """Writes every table that has rows.
 
-    afresh: the first micro-batch of a run, whose answers replace those of an earlier run wholly.
+    afresh: the first micro-batch of a run, whose rows replace those of an earlier run wholly.
     """
-    known = contracts.tables()
     tasks: list[Callable[[], None]] = []
     for table in ORDER:
-        current = known[table].written == "current"
-        if not outcome.has(table) and not (afresh and current and store.has_rows(table)):
-            continue
-        tasks.append(_task(store, outcome, table, writer, micro_batch_id, afresh and current))
+        if outcome.has(table) or (afresh and store.has_rows(table)):
+            tasks.append(_task(store, outcome, table, writer, micro_batch_id, afresh))
     if threads == 1:
         for task in tasks:
             task()
@@ -152,21 +151,31 @@ def _task(
 ) -> Callable[[], None]:
     def task() -> None:
         rows = rows_of(outcome.frame, table, writer, micro_batch_id).coalesce(1)
-        if afresh:
+        replaced, touched = outcome.replaced.get(table, []), outcome.touched.get(table, [])
+        if table in APPENDED:
+            own = APPENDED[table]
+            if afresh:
+                store.replace_where(table, rows, own, writer, micro_batch_id)
+                return
+            _put_in_place(store, table, rows, replaced, writer, micro_batch_id)
+            new = rows.filter(~F.col("topic_partition_id").isin(replaced)) if replaced else rows
+            if len(touched) > len(replaced):
+                store.append(table, new, writer, micro_batch_id)
+        elif afresh:
             store.overwrite(table, rows, writer, micro_batch_id)
-        elif contracts.tables()[table].written == "current":
-            replaced, touched = outcome.replaced[table], outcome.touched[table]
-            store.replace(table, rows, replaced, touched, writer, micro_batch_id)
         else:
-            store.append(table, rows, writer, micro_batch_id)
+            store.replace(table, rows, replaced, touched, writer, micro_batch_id)
 
     return task
 
 
-def refolds_asked(outcome: Outcome) -> dict[str, int]:
-    """topic_partition_id -> next sequence, of the partitions that ask to be folded again."""
-    asked: dict[str, int] = {}
-    if outcome.has(REFOLD):
-        for row in outcome.frame.filter(F.col("out_table") == REFOLD).collect():
-            asked[row["topic_partition_id"]] = json.loads(row["rows"])[0]["next_sequence"]
-    return asked
+def _put_in_place(
+    store: Store, table: str, rows: DataFrame, replaced: list[str], writer: Writer,
+    micro_batch_id: int,
+) -> None:  # fmt: skip
+    """Replaces what the fold had appended of some topic partitions and now tells otherwise."""
+    for first in range(0, len(replaced), REPLACED_BY_NAME):
+        names = named(replaced[first : first + REPLACED_BY_NAME])
+        condition = f"{APPENDED[table]} AND {names}"
+        part = f"replaced/{first}"
+        store.replace_where(table, rows.filter(names), condition, writer, micro_batch_id, part)

@@ -1,12 +1,35 @@
 """How a job fails: the one line that tells a user what happened, and the exit status."""
 
+import errno
 import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
-EXIT_UNUSABLE, EXIT_DEFECT = 2, 4
+EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
+# Failures of what the job stands on: they pass, or somebody mends them, and then it goes on.
+OUTSIDE = (
+    "No space left on device", "Disk quota exceeded", "Input/output error", "Stale file handle",
+    "Read-only file system", "Permission denied", "AccessDeniedException", "Too many open files",
+    "Cannot allocate memory", "OutOfMemoryError", "Connection refused", "Connection reset",
+    "No route to host", "UnknownHostException", "NoBrokersAvailable", "BrokerNotAvailable",
+    "org.apache.kafka.common.errors.TimeoutException", "Timed out waiting for a node assignment",
+    "Timeout of 60000ms expired",
+)  # fmt: skip
+OUTSIDE_NUMBERS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM,
+)  # fmt: skip
+# Ours, by the names of their classes: text is all that comes through Spark.
+REFUSALS = ("LeaseLostError", "TablesError", "SourceError")
+DEFECTS = ("MiscountedError", "CorruptState", "UnknownFormat")
+# What wraps a cause and says nothing of its own.
+WRAPPERS = (
+    "StreamingQueryException", "SparkException", "Py4JJavaError", "PythonException",
+    "Py4JException", "ExecutionException", "CompletionException", "StreamExecutionException",
+)  # fmt: skip
+CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.$]*?\w*(?:Error|Exception|Format|State)): (.+)$")
 
 
 def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
@@ -19,18 +42,42 @@ def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int
         return main(list(command[1:]))
     except OSError as error:
         print(f"{job}: {error}", file=sys.stderr)
-        return EXIT_UNUSABLE
-    except Exception:
+        return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
+    except Exception as error:
         traceback.print_exc()
-        print(f"{job}: a defect of this tool; the lines above say where", file=sys.stderr)
-        return EXIT_DEFECT
+        return failed(job, error, sys.stderr)
+
+
+def failed(job: str, error: BaseException, out: TextIO) -> int:
+    """Says in the last line why a job failed; returns the exit status for that.
+
+    2: what it was given cannot be used, 5: what it stands on failed and may come back (a full disk,
+    a broker), 4: everything else.
+    """
+    cause, text = first_cause(error), f"{type(error).__name__}: {error}"
+    if any(name in text for name in REFUSALS):
+        print(f"{job}: {cause}", file=out, flush=True)
+        return EXIT_UNUSABLE
+    if any(name in text for name in OUTSIDE):
+        print(f"{job}: {cause}; start it again when that is mended", file=out, flush=True)
+        return EXIT_TRY_AGAIN
+    print(f"{job}: a defect of this tool: {cause}", file=out, flush=True)
+    return EXIT_DEFECT
 
 
 def first_cause(error: BaseException) -> str:
-    """Our own defect with its place where there is one, else Spark's first line."""
+    """The innermost cause that an error names, in one line; of ours the words alone."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    for line in lines:
-        found = re.search(r"(?:FoldDefectError|CorruptState|UnknownFormat): (.*)", line)
-        if found:
-            return found[0]
+    named = [(m[1].rsplit(".", 1)[-1], m[2]) for m in map(CAUSE.match, lines) if m]
+    for name, words in named:
+        if name in REFUSALS:
+            return words
+        if name in DEFECTS:
+            return f"{name}: {words}"
+    told = [(name, words) for name, words in named if name not in WRAPPERS]
+    outside = [f"{n}: {w}" for n, w in told if any(text in f"{n}: {w}" for text in OUTSIDE)]
+    if outside:
+        return outside[-1]
+    if told:
+        return ": ".join(told[-1])
     return lines[0] if lines else repr(error)

@@ -19,19 +19,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from replication.spark import answer_tables, contracts
+from replication.spark.analyzer_version import analyzer_version
 from replication.spark.answer_tables import LATE, Outcome
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked, query_id, triggered
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
-from replication.spark.shard_fold import OUT_DDL, STATE, ShardFold, out_frame
-from replication.spark.tables import Store, Writer
+from replication.spark.shard_fold import OUT_DDL, REFOLD, STATE, ShardFold, out_frame
+from replication.spark.tables import REFOLDS, Store, Writer
 from replication.spark.transport import TOPIC_PARTITION_ID, narrow
 
 QUERY = "fold"
-REFOLDS = "_refolds"
-LEADERSHIP = "isr_and_leadership"
 STATE_DDL = "shard binary"
 ShardFunction = Callable[[tuple[int], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]
 
@@ -99,7 +98,7 @@ class Fold:
             "topic_partition_id": F.col("topic_partition_id"),
             "ingest": F.col("ingest_micro_batch_id"),
             "refolded": F.col("state"),
-            "state_shard": _shard(shards),
+            "state_shard": F.col("state_shard"),
         }
         return columns.unionByName(again.select(*[c.alias(n) for n, c in given.items()]))
 
@@ -124,10 +123,9 @@ class Fold:
 
     def _refold(self, outcome: Outcome, writer: Writer, micro_batch_id: int) -> None:
         """Folds again what the stream cannot settle, and hands it over through `_refolds`."""
-        asked = answer_tables.refolds_asked(outcome)
+        asked = set(outcome.touched.get(REFOLD, []))
         if outcome.has(LATE):
-            for name in self._late_conflicts(outcome):
-                asked.setdefault(name, -1)
+            asked |= set(self._late_conflicts(outcome))
         if not asked:
             return
         self.refolds += len(asked)
@@ -136,18 +134,44 @@ class Fold:
         # the rows could be missing here and then be taken for known when it comes by.
         newest = self.store.newest_batches()["ingest"]["micro_batch_id"]
         events = self._stored().filter(F.col("micro_batch_id") <= newest)
-        session = self.spark
-        keys = session.createDataFrame(
-            list(asked.items()), "topic_partition_id string, next bigint"
+        keys = self.spark.createDataFrame(
+            [(name,) for name in sorted(asked)], "topic_partition_id string"
         )
         chosen = events.withColumn("topic_partition_id", F.expr(TOPIC_PARTITION_ID)).join(
-            F.broadcast(keys.select("topic_partition_id")), "topic_partition_id", "left_semi"
+            F.broadcast(keys), "topic_partition_id", "left_semi"
         )
-        again = fold_events(chosen, self.settings.held_limit, with_states=True).persist()
-        try:
-            self._write_refolds(again, newest, keys, writer, micro_batch_id)
-        finally:
-            again.unpersist()
+        again = fold_events(chosen, self.settings.held_limit, with_states=True)
+        states = again.filter(F.col("out_table") == STATE).select(
+            "topic_partition_id",
+            _shard(self.settings.state_shards),
+            F.lit(newest).cast("bigint").alias("ingest_micro_batch_id"),
+            "state",
+        )
+        self._hand_over(states, writer, micro_batch_id)
+
+    def _hand_over(self, states: DataFrame, writer: Writer, micro_batch_id: int) -> None:
+        rows = marked(states, writer, micro_batch_id)
+        ordered = rows.select(*[c.name for c in contracts.tables()[REFOLDS].columns])
+        self.store.append(REFOLDS, ordered.coalesce(1), writer, micro_batch_id)
+
+    def judge_anew(self) -> None:
+        """Has every partition judged once more where another analyzer wrote last."""
+        newest = self.store.newest_batches().get(QUERY)
+        if newest is None or newest["analyzer_version"] == analyzer_version():
+            return
+        self.progress.say(
+            f"{newest['analyzer_version'] or 'an older analyzer'} wrote last: this one "
+            f"({analyzer_version()}) judges every topic partition anew"
+        )
+        self.refolds += 1
+        writer = self.run.writer(f"{analyzer_version()}/{newest['micro_batch_id']}")
+        shards = self.spark.range(self.settings.state_shards).select(
+            F.lit("").alias("topic_partition_id"),
+            F.col("id").alias("state_shard"),
+            F.lit(-1).cast("bigint").alias("ingest_micro_batch_id"),
+            F.lit(b"").alias("state"),
+        )
+        self._hand_over(shards, writer, 0)
 
     def _stored(self) -> DataFrame:
         return self.store.newest("replica_events").filter(F.col("run") == self.ingest_run)
@@ -172,45 +196,6 @@ class Fold:
         found = other.select("topic_partition_id").distinct().collect()
         return sorted(row["topic_partition_id"] for row in found)
 
-    def _write_refolds(
-        self,
-        again: DataFrame,
-        newest: int,
-        keys: DataFrame,
-        writer: Writer,
-        micro_batch_id: int,
-    ) -> None:
-        outcome = answer_tables.outcome_of(again)
-        states = again.filter(F.col("out_table") == STATE).select(
-            "topic_partition_id",
-            _shard(self.settings.state_shards),
-            F.lit(newest).cast("bigint").alias("ingest_micro_batch_id"),
-            "state",
-        )
-        rows = marked(states, writer, micro_batch_id)
-        ordered = rows.select(*[c.name for c in contracts.tables()[REFOLDS].columns])
-        self.store.append(REFOLDS, ordered.coalesce(1), writer, micro_batch_id)
-        if outcome.has("quarantine"):
-            refused = answer_tables.rows_of(again, "quarantine", writer, micro_batch_id)
-            known = self.store.newest("quarantine").filter(F.col("run") == self.run.name)
-            known = known.select("event_id", "reason_code")
-            fresh = refused.join(known, ["event_id", "reason_code"], "left_anti")
-            names = [c.name for c in contracts.tables()["quarantine"].columns]
-            self.store.append(
-                "quarantine", fresh.select(*names).coalesce(1), writer, micro_batch_id, "refold"
-            )
-
-        if outcome.has(LEADERSHIP):
-            # A partition that had stalled: what the stream let go has not been written yet.
-            rows = answer_tables.rows_of(again, LEADERSHIP, writer, micro_batch_id)
-            new = rows.join(F.broadcast(keys), "topic_partition_id").filter(
-                "next BETWEEN 0 AND sequence"
-            )
-            names = [c.name for c in contracts.tables()[LEADERSHIP].columns]
-            self.store.append(
-                LEADERSHIP, new.select(*names).coalesce(1), writer, micro_batch_id, "refold"
-            )
-
 
 def folded_shard(
     frames: Iterator[pd.DataFrame], state: GroupState, limit: int
@@ -222,15 +207,12 @@ def folded_shard(
     again = frame["refolded"].notna()
     if again.any():
         for row in frame[again].sort_values("ingest").itertuples():
-            shard.adopt(str(row.topic_partition_id), bytes(row.refolded), int(row.ingest))
+            if row.refolded:
+                shard.adopt(str(row.topic_partition_id), bytes(row.refolded), int(row.ingest))
+            else:
+                shard.touch_all()
         frame = frame[~again].reset_index(drop=True)
     if len(frame):
         shard.take(frame)
     yield out_frame(shard.outcome())
     state.update((shard.encode(),))
-
-
-def pending(store: Store, run: Run) -> int:
-    """How many refolds have been written for this run."""
-    rows = store.newest(REFOLDS).filter(F.col("run") == run.name)
-    return rows.count()

@@ -16,18 +16,18 @@ from replication.protocol.folding.sequencing import HELD_LIMIT, Sequencer, gap_r
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement import judge
+from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
 
-STATE_MAGIC = b"RPF1"
+STATE_MAGIC = b"RPF2"
 HEAD = struct.Struct(">4sI")
 NOTHING = hashlib.blake2b(b"[]", digest_size=8).hexdigest()
 ANSWER_TABLES = ("replica_states", "verdicts", "loss_ledger", "divergences", "findings")
+APPENDED_TABLES = ("isr_and_leadership", "quarantine")
+TABLES = ANSWER_TABLES + APPENDED_TABLES
 LEADERSHIP_KINDS = ("leadership_recorded", "became_leader", "became_follower")
+# The figure that says by how much a table's rows have changed.
+ROWS_OF = {table: f"rows/{table}" for table in TABLES}
 COUNTS = ("applied", "duplicates", "quarantined", "held", "superseded", "findings")
-
-
-class FoldDefectError(RuntimeError):
-    """The fold failed on an event of the contract: a defect of this tool."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,10 @@ def identity_of(topic_partition_id: str) -> tuple[str, str, str, int]:
 class PartitionFold:
     """One topic partition. ingest: the newest micro-batch of the ingest that was seen; folded: the
     newest one that a refold has covered, whose events count for nothing when they come by.
-    refold_again: a refold came that did not cover all that had been seen."""
+    refold_again: a refold came that did not cover all that had been seen. standing: by table the
+    rows of this partition that stand there; afresh: those of appended tables are to be replaced,
+    because what they tell of has turned out not to count. defect: what of this tool failed while
+    folding; unjudged: or while judging, the last time."""
 
     topic_partition_id: str
     sequencer: Sequencer = field(default_factory=Sequencer)
@@ -64,17 +67,24 @@ class PartitionFold:
     refused: list[dict[str, Any]] = field(default_factory=list)
     late: list[dict[str, Any]] = field(default_factory=list)
     refold_again: bool = False
+    standing: dict[str, int] = field(default_factory=dict)
+    afresh: bool = False
+    defect: str | None = None
+    unjudged: str | None = None
 
     def counts(self) -> dict[str, int]:
-        """The sequencer's counts and the number of findings."""
-        return {**self.sequencer.counts(), "findings": self.findings}
+        """The sequencer's counts, the number of findings, and of the rows in each table."""
+        rows = {figure: self.standing.get(table, 0) for table, figure in ROWS_OF.items()}
+        return {**self.sequencer.counts(), "findings": self.findings, **rows}
 
     def enter_trace(self, trace: tuple[int, str]) -> bool:
         """Whether events of trace count; a higher trace makes the state start afresh."""
         before = self.sequencer.trace
         counts = self.sequencer.start_trace(trace)
         if counts and before != trace:
-            self.state = None
+            self.state = self.defect = None
+            self.leadership, self.refused = [], []
+            self.afresh = True
         return counts
 
     def present_state(self) -> State:
@@ -107,43 +117,42 @@ class PartitionFold:
                 self.sequencer.reject()
 
     def fold_one(self, event: Event) -> bool:
-        """Folds an event that is next in the trace; False where the fold refuses it.
-
-        Raises FoldDefectError.
-        """
+        """Folds an event that is next in the trace; False where the fold refuses it, or fails."""
         try:
             fold.apply(self.present_state(), event)
         except fold.Rejected as error:
             self.refuse(event.event_id, event.sequence, "rejected_by_fold", str(error))
             return False
         except Exception as error:
-            raise FoldDefectError(
-                f"event {event.event_id} (sequence {event.sequence} of {self.topic_partition_id}, "
-                f"{event.fact.kind}) cannot be folded: {type(error).__name__}: {error}"
-            ) from error
+            self.fail(event, error)
+            return False
         if event.fact.kind in LEADERSHIP_KINDS:
             self.leadership.append(_leadership_row(event))
         return True
 
-    def refuse(self, event_id: str, sequence: int, code: str, reason: str) -> None:
-        """Puts an event into quarantine by its event_id."""
-        row = {"reason_code": code, "reason": reason, "event_id": event_id, "sequence": sequence}
+    def fail(self, event: Event, error: Exception) -> None:
+        """Notes that the fold failed on an event, which costs the partition its verdicts."""
+        reason = cannot_be_folded(event, error)
+        self.refuse(event.event_id, event.sequence, "cannot_be_folded", reason)
+        self.defect = self.defect or reason
+
+    def refuse(self, event_id: str | None, sequence: int | None, code: str, reason: str) -> None:
+        """Puts an event into quarantine by its event_id; without one, a note on the partition."""
+        row = {"reason_code": code, "reason": reason, "event_id": event_id, "sequence": sequence,
+               "rows": 0 if event_id is None else 1}  # fmt: skip
         self.refused.append(row)
 
     def answer(self) -> None:
         """Judges the state and notes the rows of each table whose rows have changed."""
-        state = self.present_state()
-        try:
-            answer = judge.answer(state)
-        except Exception as error:
-            raise FoldDefectError(
-                f"{self.topic_partition_id} cannot be judged: {type(error).__name__}: {error}"
-            ) from error
+        answer, defect = answer_or_defect(self.present_state(), self.defect)
+        unjudged = None if self.defect else defect
+        if unjudged is not None and unjudged != self.unjudged:
+            self.refuse(None, None, "cannot_be_judged", unjudged)
+        self.unjudged = unjudged
         self.findings = len(answer.findings)
-        verdicts = with_gap(answer.verdicts, gap_reason(self.sequencer))
         found: dict[str, list[dict[str, Any]]] = {
             "replica_states": _replica_rows(answer.partition),
-            "verdicts": verdicts,
+            "verdicts": with_gap(answer.verdicts, gap_reason(self.sequencer)),
             "loss_ledger": answer.losses,
             "divergences": answer.divergences,
             "findings": answer.findings,
@@ -156,18 +165,21 @@ class PartitionFold:
                 replaces = before != NOTHING
                 self.out.append(Out(table, self.topic_partition_id, rows, replaces))
                 self.digests[table] = digest
+                self.standing[table] = len(rows)
 
     def take_out(self) -> list[Out]:
         """What has come out since the last call."""
         result = self.out
-        for table, rows in (
-            ("isr_and_leadership", self.leadership),
-            ("quarantine", self.refused),
-            ("_late", self.late),
-        ):
-            if rows:
-                result.append(Out(table, self.topic_partition_id, rows))
+        for table, rows in zip(APPENDED_TABLES, (self.leadership, self.refused), strict=True):
+            standing = self.standing.get(table, 0)
+            replaces = self.afresh and standing > 0
+            if rows or replaces:
+                result.append(Out(table, self.topic_partition_id, rows, replaces))
+                self.standing[table] = len(rows) + (0 if replaces else standing)
+        if self.late:
+            result.append(Out("_late", self.topic_partition_id, self.late))
         self.out, self.leadership, self.refused, self.late = [], [], [], []
+        self.afresh = False
         return result
 
     def encode(self) -> bytes:
@@ -178,7 +190,10 @@ class PartitionFold:
             s.superseded, s.dropped, s.stalled, s.ended,
             [wire.to_row(event) for event in s.held.values()],
             list(s.conflicts.items()), s.missing,
-            self.digests, self.findings, self.ingest, self.folded,
+            [self.digests.get(table) for table in ANSWER_TABLES],
+            [self.standing.get(table, 0) for table in TABLES],
+            self.findings, self.ingest, self.folded, self.leadership, self.refused, self.defect,
+            self.unjudged,
         ]  # fmt: skip
         text = json.dumps(header, separators=(",", ":")).encode()
         state = b"" if self.state is None else codec.encode(self.state)
@@ -191,14 +206,21 @@ class PartitionFold:
             raise codec.CorruptState(f"the state of {topic_partition_id} is none of this fold")
         length = HEAD.unpack_from(data)[1]
         text, state = data[HEAD.size : HEAD.size + length], data[HEAD.size + length :]
-        h = json.loads(text)
+        try:
+            h = json.loads(text)
+        except ValueError as error:
+            raise codec.CorruptState(f"the state of {topic_partition_id}: {error}") from None
         trace = None if h[0] is None else (h[0][0], h[0][1])
         held = {row["sequence"]: wire.from_row(row) for row in h[10]}
         values = [trace, *h[1:10], held, dict(h[11]), h[12]]
-        sequencer = Sequencer(*values)
+        digests = zip(ANSWER_TABLES, h[13], strict=True)
+        standing = zip(TABLES, h[14], strict=True)
         return cls(
-            topic_partition_id, sequencer, codec.decode(state) if state else None,
-            h[13], h[14], h[15], h[16],
+            topic_partition_id, Sequencer(*values), codec.decode(state) if state else None,
+            {table: digest for table, digest in digests if digest is not None},
+            findings=h[15], ingest=h[16], folded=h[17], leadership=h[18], refused=h[19],
+            standing={table: rows for table, rows in standing if rows},
+            defect=h[20], unjudged=h[21],
         )  # fmt: skip
 
 

@@ -19,12 +19,14 @@ class Refusals:
 
     lines: rows of event_frames.refused, persisted; None where every row fits. rescued: how many of
     them protocol.wire takes after all. rows: how many lines or rows of the input are refused.
+    entries: how many rows of the table that makes.
     """
 
     lines: DataFrame | None
     files: list[Slice]
     rescued: int
     rows: int
+    entries: int
 
     def events(self) -> DataFrame:
         """The rescued rows as columns of the event contract."""
@@ -46,10 +48,11 @@ def of(delivered: DataFrame | None, slices: Sequence[Slice], refused: int) -> Re
     files = [s for s in slices if s.format == REFUSED]
     in_files = sum(s.rows for s in files)
     if delivered is None or not refused:
-        return Refusals(None, files, 0, in_files)
+        return Refusals(None, files, 0, in_files, len(files))
     lines = event_frames.refused(delivered, slices).persist()
     rescued = lines.filter("event_row IS NOT NULL").count()
-    return Refusals(lines, files, rescued, refused - rescued + in_files)
+    in_lines = refused - rescued
+    return Refusals(lines, files, rescued, in_lines + in_files, in_lines + len(files))
 
 
 def write(
@@ -79,4 +82,5 @@ def write(
         }
     )
     ordered = complete.select(*[c.name for c in columns])
-    store.append(TABLE, ordered.coalesce(1), writer, micro_batch_id)
+    # A replay writes what its fold refused too, under the same transaction id but for this part.
+    store.append(TABLE, ordered.coalesce(1), writer, micro_batch_id, "refused")

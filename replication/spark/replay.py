@@ -20,16 +20,18 @@ from replication.spark import (
     session,
     settings,
 )
+from replication.spark.cut import WRITTEN_BY
 from replication.spark.event_files import Slice, SourceError, event_files, next_slice
-from replication.spark.failures import first_cause
+from replication.spark.failures import failed
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked
 from replication.spark.progress import Progress, sum_of
 from replication.spark.runs import Run
 from replication.spark.settings import Settings, SettingsError
-from replication.spark.tables import Store, TablesError, Writer
+from replication.spark.tables import MiscountedError, Store, TablesError, Writer, check_counts
 
 FLAGS = ("held_limit", "write_threads")
+ALL_TABLES = tuple(sorted({table for names in WRITTEN_BY.values() for table in names}))
 DECIDING = ("committed_records_survive", "log_matching")
 EXIT_HOLDS, EXIT_VIOLATED, EXIT_UNUSABLE, EXIT_UNKNOWN, EXIT_DEFECT = 0, 1, 2, 3, 4
 
@@ -80,9 +82,8 @@ def main(argv: list[str]) -> int:
     except TablesError as error:
         progress.say(f"replay.py: {error}")
         return EXIT_UNUSABLE
-    except PySparkException as error:
-        progress.say(f"replay.py: {first_cause(error)}")
-        return EXIT_DEFECT
+    except (PySparkException, MiscountedError) as error:
+        return failed("replay.py", error, progress.out)
     finally:
         spark.stop()
 
@@ -151,8 +152,12 @@ class ReplayJob:
         figures = dict(answers.outcome.figures) if answers.outcome is not None else {}
         figures["rows_in"] = int(seen["rows_in"]) + sum(s.rows for s in refusals.files)
         figures["quarantined"] = figures.get("quarantined", 0) + refusals.rows
+        figures["rows/quarantine"] = figures.get("rows/quarantine", 0) + refusals.entries
+        if keep_events:
+            figures["rows/replica_events"] = figures["rows_in"] - refusals.rows
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
-        store.finish(writer, 0, figures)
+        store.finish(writer, 0, figures, ALL_TABLES)
+        check_counts(store, {fold_stream.QUERY: run.name})
         self.progress.report("replay", 0, figures)
         self.progress.say(sum_of(figures))
         self.progress.say(f"tables: {self.tables}")

@@ -11,10 +11,11 @@ import os
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from replication.spark.lease import Lease
 from replication.spark.tables import START, Store, TablesError, Writer
 
 
@@ -29,6 +30,7 @@ class Run:
     token: str
     folder: Path
     is_new: bool
+    lease: Lease | None = None
 
     @property
     def spark_location(self) -> str:
@@ -37,7 +39,14 @@ class Run:
 
     def writer(self, query_id: str) -> Writer:
         """The writer of this run, given the id that Spark gave the query."""
-        return Writer(self.name, self.number, self.query, self.token, f"{self.query}/{query_id}")
+        app = f"{self.query}/{query_id}"
+        return Writer(self.name, self.number, self.query, self.token, app, self.lease)
+
+    def leased(self, store: Store) -> "Run":
+        """The same run, which may write from now on: whoever wrote before may not any more."""
+        lease = Lease(store.folder, self.query)
+        lease.take(self.name)
+        return replace(self, lease=lease)
 
 
 def enter(
@@ -59,9 +68,10 @@ def enter(
     if noted is None:
         return _started(store, folder, query, newest, new_run, fixed)
     for name, value in fixed.items():
-        if noted.get("fixed", {}).get(name, value) != value:
+        known = noted.get("fixed", {}).get(name)
+        if known != value:
             raise TablesError(
-                f"{name} is {noted['fixed'][name]} for the life of {folder}, not {value}: "
+                f"{name} is {known} for the life of {folder}, not {value}: "
                 f"leave it, or delete {folder} and start anew with --new-run NAME"
             )
     if newest is not None and newest["token"] != noted["token"]:
@@ -71,13 +81,15 @@ def enter(
         )
     run = Run(query, noted["run"], noted["run_number"], noted["token"], folder, newest is None)
     if newest is None:
+        run = run.leased(store)
         store.finish(run.writer("start"), START, {})
-    elif newest["micro_batch_id"] > START and not (folder / "spark" / "metadata").is_file():
+        return run
+    if newest["micro_batch_id"] > START and not (folder / "spark" / "metadata").is_file():
         raise TablesError(
             f"{folder}/spark is gone, but {store.folder} has {newest['micro_batch_id'] + 1} "
             f"micro-batches of it: delete {folder} wholly and ask for a new run with --new-run NAME"
         )
-    return run
+    return run.leased(store)
 
 
 def bounded(store: Store, query: str, new_run: str | None) -> Run:
@@ -91,7 +103,7 @@ def bounded(store: Store, query: str, new_run: str | None) -> Run:
             f"{store.folder} holds the answers of run {newest['run']!r}: replace them with "
             "--new-run NAME, or give other tables"
         )
-    run = _named(store, Path(), query, newest, new_run)
+    run = _named(store, Path(), query, newest, new_run).leased(store)
     store.finish(run.writer("start"), START, {})
     return run
 
@@ -126,6 +138,7 @@ def _started(
     partial = folder / "run.json.partial"
     partial.write_text(json.dumps(note), encoding="utf-8")
     os.replace(partial, folder / "run.json")
+    run = run.leased(store)
     store.finish(run.writer("start"), START, {})
     return run
 

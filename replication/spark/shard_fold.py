@@ -17,7 +17,13 @@ from replication.protocol.folding import steady
 from replication.protocol.folding.codec import CorruptState
 from replication.protocol.folding.sequencing import HELD_LIMIT
 from replication.spark import contracts
-from replication.spark.partition_fold import COUNTS, Out, PartitionFold, identity_of
+from replication.spark.partition_fold import (
+    COUNTS,
+    ROWS_OF,
+    Out,
+    PartitionFold,
+    identity_of,
+)
 from replication.spark.transport import ABSENT, Rows
 
 OUT_DDL = "out_table string, topic_partition_id string, replaces boolean, rows string, state binary"
@@ -88,7 +94,8 @@ class ShardFold:
             rows.trace_codes[places] == rows.trace_codes[first]
         ).all()
         gap_free = (
-            len(sequence) == sequence[-1] - sequence[0] + 1 and (np.diff(sequence) == 1).all()
+            len(sequence) == int(sequence[-1]) - int(sequence[0]) + 1
+            and (np.diff(sequence) == 1).all()
         )
         plain = one_trace and gap_free and part.enter_trace(trace)
         if plain and part.sequencer.is_next(int(sequence[0])):
@@ -110,7 +117,12 @@ class ShardFold:
             places.tolist(), *columns, strict=True
         ):
             step = STEPS[kind]
-            if step is not None and step(state, a0, a1, a2, a3, a4, a5, word, traced):
+            try:
+                if step is not None and step(state, a0, a1, a2, a3, a4, a5, word, traced):
+                    continue
+            except Exception as error:
+                part.fail(rows.event(i, identity), error)
+                refused += 1
                 continue
             if not part.fold_one(rows.event(i, identity)):
                 refused += 1
@@ -130,11 +142,17 @@ class ShardFold:
             part.refold_again = True
             return
         again.digests, again.findings, again.ingest = part.digests, part.findings, part.ingest
+        again.standing, again.unjudged, again.afresh = part.standing, part.unjudged, True
         self.live[name] = again
 
-    def outcome(self, with_states: bool = False) -> Iterator[Out]:
+    def touch_all(self) -> None:
+        """Makes every partition of the shard one that answers anew."""
+        for name in list(self.blobs):
+            self.partition(name)
+
+    def outcome(self) -> Iterator[Out]:
         """The rows that go out: changed answers, what was refused, refolds asked for, figures."""
-        figures = dict.fromkeys(COUNTS, 0)
+        figures = dict.fromkeys((*COUNTS, *ROWS_OF.values()), 0)
         for name, part in self.live.items():
             part.answer()
             sequencer = part.sequencer
@@ -144,7 +162,7 @@ class ShardFold:
                 part.refold_again = False
             yield from part.take_out()
             after, before = part.counts(), self.before[name]
-            for key in COUNTS:
+            for key in after:
                 figures[key] += after[key] - before[key]
         newest = self.newest_event_time
         yield Out(FIGURES, "", [{
@@ -241,11 +259,12 @@ def _finished(shard: ShardFold, open_name: str | None, with_states: bool) -> Ite
     kept = shard.live.pop(open_name, None) if open_name is not None else None
     before = shard.before.get(open_name or "")
     if shard.live or open_name is None:
+        # Before the answer: what goes out of a refold goes out where the stream takes it over.
+        encoded = [(n, part.encode()) for n, part in shard.live.items()] if with_states else []
         frame = out_frame(shard.outcome())
         if with_states:
             states = pd.DataFrame(
-                [(STATE, name, False, "[]", part.encode()) for name, part in shard.live.items()],
-                columns=OUT_NAMES,
+                [(STATE, name, False, "[]", data) for name, data in encoded], columns=OUT_NAMES
             )
             frame = pd.concat([frame, states], ignore_index=True)
         yield frame
@@ -253,4 +272,4 @@ def _finished(shard: ShardFold, open_name: str | None, with_states: bool) -> Ite
         shard.rows_in = shard.ignored = 0
     if kept is not None and open_name is not None:
         shard.live[open_name] = kept
-        shard.before[open_name] = before or dict.fromkeys(COUNTS, 0)
+        shard.before[open_name] = before or dict.fromkeys((*COUNTS, *ROWS_OF.values()), 0)

@@ -10,37 +10,55 @@ import os
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
+from replication.spark.analyzer_version import analyzer_version
+from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
+from replication.spark.lease import Lease
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
 RESULTS = "expectation_results"
+# What the fold hands over to itself: written, and read once, by no figures.
+REFOLDS = "_refolds"
+ROWS = "rows/"
 FIRST_COMMIT = f"{0:020d}.json"
 START = -1
 # A longer list of partitions to replace is given as a table of its own to a full rewrite.
 REPLACED_BY_NAME = 2_000
+# A commit that meets one of another process (OPTIMIZE, DELETE) is tried again this often.
+COMMIT_TRIES = 6
 
 
 class TablesError(RuntimeError):
     """The tables cannot be used as asked; the text says why and what to do."""
 
 
+class MiscountedError(RuntimeError):
+    """A table does not hold as many rows as were counted: a defect of this tool, or somebody else
+    has written into the tables."""
+
+
 @dataclass(frozen=True)
 class Writer:
-    """Who writes: a run of a query. app: what its transaction ids begin with."""
+    """Who writes: a run of a query. app: what its transaction ids begin with. lease: what lets it,
+    None where nobody else can write."""
 
     run: str
     run_number: int
     query: str
     token: str
     app: str
+    lease: Lease | None = None
 
 
 @dataclass
@@ -68,6 +86,27 @@ class Store:
                 partial = delta_log / f".{FIRST_COMMIT}.{uuid.uuid4().hex}.tmp"
                 partial.write_text(first_commit(table), encoding="utf-8")
                 os.replace(partial, delta_log / FIRST_COMMIT)
+            elif table.written != "view":
+                self._bring_up_to_date(table)
+
+    def _bring_up_to_date(self, table: contracts.Table) -> None:
+        """Adds the columns that a table of an older version lacks. Raises TablesError."""
+        schema = json.loads(self._snapshot(table.name).schema().json())
+        found = {field["name"]: field["type"] for field in schema["fields"]}
+        lacking = []
+        for column in table.columns:
+            wanted = json.loads(_json_type(column.type))
+            if column.name not in found:
+                lacking.append(f"`{column.name}` {column.type} COMMENT {_quoted(column.meaning)}")
+            elif _bare(found[column.name]) != _bare(wanted):
+                raise TablesError(
+                    f"{self.path(table.name)} has {column.name} as "
+                    f"{json.dumps(found[column.name])}, not as {column.type}: it was changed, or "
+                    "is of another version. Fold the events into new tables"
+                )
+        if lacking:
+            path = self.path(table.name).replace("`", "``")
+            self.spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(lacking)})")
 
     def append(
         self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int, part: str = ""
@@ -77,7 +116,22 @@ class Store:
         part tells a second write to the same table in one micro-batch from the first.
         """
         purpose = f"{table}/{part}" if part else table
-        self._save(self._written(rows, writer, purpose, micro_batch_id).mode("append"), table)
+        written = self._written(rows, writer, purpose, micro_batch_id).mode("append")
+        self._save(written, table, writer)
+
+    def replace_where(
+        self,
+        table: str,
+        rows: DataFrame,
+        condition: str,
+        writer: Writer,
+        micro_batch_id: int,
+        part: str = "",
+    ) -> None:
+        """Puts rows, to all of which the condition applies, in the place of those it applies to."""
+        purpose = f"{table}/{part}" if part else table
+        written = self._written(rows, writer, purpose, micro_batch_id)
+        self._save(written.option("replaceWhere", condition).mode("overwrite"), table, writer)
 
     def replace(
         self,
@@ -97,10 +151,7 @@ class Store:
             return
         if len(touched) <= REPLACED_BY_NAME:
             # Delta refuses rows that the condition does not cover: the new ones are named as well.
-            names = ", ".join(_quoted(name) for name in touched)
-            written = self._written(rows, writer, table, micro_batch_id)
-            written = written.option("replaceWhere", f"topic_partition_id IN ({names})")
-            self._save(written.mode("overwrite"), table)
+            self.replace_where(table, rows, named(touched), writer, micro_batch_id)
             return
         keys = self.spark.createDataFrame(
             [(name,) for name in replaced], "topic_partition_id string"
@@ -111,10 +162,20 @@ class Store:
 
     def overwrite(self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int) -> None:
         """Makes rows the whole content of a table, in one commit."""
-        self._save(self._written(rows, writer, table, micro_batch_id).mode("overwrite"), table)
+        written = self._written(rows, writer, table, micro_batch_id).mode("overwrite")
+        self._save(written, table, writer)
 
-    def _save(self, written: DataFrameWriter, table: str) -> None:
-        written.save(self.path(table))
+    def _save(self, written: DataFrameWriter, table: str, writer: Writer) -> None:
+        for attempt in range(COMMIT_TRIES):
+            try:
+                with writer.lease.held() if writer.lease is not None else nullcontext():
+                    written.save(self.path(table))
+                break
+            except PySparkException as error:
+                # Its transaction id keeps a commit that did land from being made twice.
+                if attempt == COMMIT_TRIES - 1 or "DELTA_CONCURRENT" not in str(error):
+                    raise
+                time.sleep(0.2 * 2**attempt)
         self._versions.pop(table, None)
 
     def _written(
@@ -155,19 +216,32 @@ class Store:
         """A table as its newest commit has it: its neighbours may be one micro-batch apart."""
         return self.spark.read.format("delta").load(self.path(table))
 
-    def finish(self, writer: Writer, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
-        """Writes the row of `_batches` that makes a micro-batch visible to readers."""
-        names = [t.name for t in contracts.tables().values() if t.written != "view"]
+    def finish(
+        self,
+        writer: Writer,
+        micro_batch_id: int,
+        figures: Mapping[str, Any],
+        named: Sequence[str] | None = None,
+    ) -> None:
+        """Writes the row of `_batches` that makes a micro-batch visible to readers.
+
+        figures: its counts, and by "rows/<table>" the change of the number of rows of each table.
+        named: the tables that it names; by default those that the writer's query writes.
+        """
+        named = WRITTEN_BY[writer.query] if named is None else named
         row: dict[str, Any] = {c.name: 0 for c in contracts.tables()[BATCHES].columns}
+        changes = {n.removeprefix(ROWS): v for n, v in figures.items() if n.startswith(ROWS)}
         row |= {
             "newest_event_time": None,
-            **figures,
+            **{name: value for name, value in figures.items() if name in row},
             "run": writer.run,
             "run_number": writer.run_number,
             "query": writer.query,
             "micro_batch_id": micro_batch_id,
             "token": writer.token,
-            "table_versions": {n: self.version(n) for n in names if n not in (BATCHES, RESULTS)},
+            "table_versions": {n: self.version(n) for n in named},
+            "table_rows": {name: rows for name, rows in changes.items() if rows},
+            "analyzer_version": analyzer_version(),
         }
         columns = contracts.tables()[BATCHES].columns
         values = [f"{_literal(row[c.name], c.type)} AS {c.name}" for c in columns]
@@ -180,16 +254,46 @@ class Store:
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
+        return newest_of(self._batches())
+
+    def _batches(self) -> list[Any]:
         commits = self.folder / BATCHES / "_delta_log"
         if not commits.is_dir() or len(list(commits.glob("*.json"))) <= 1:
-            return {}
-        newest: dict[str, Any] = {}
-        for row in self.newest(BATCHES).collect():
-            known = newest.get(row["query"])
-            place = (row["run_number"], row["micro_batch_id"])
-            if known is None or place > (known["run_number"], known["micro_batch_id"]):
-                newest[row["query"]] = row
-        return newest
+            return []
+        return self.newest(BATCHES).collect()
+
+    def miscounted(self, runs: Mapping[str, str]) -> list[str]:
+        """In words, each table whose rows at the cut are not as many as were counted.
+
+        runs: query -> run. What is counted is what the fold and the ingest gave out, micro-batch by
+        micro-batch; what is there is what the table holds of that run.
+        """
+        batches = [r for r in self._batches() if runs.get(r["query"]) == r["run"]]
+        counted: dict[tuple[str, str], int] = {}
+        for row in batches:
+            for table, rows in (row["table_rows"] or {}).items():
+                counted[row["query"], table] = counted.get((row["query"], table), 0) + rows
+        cut = cut_of(batches, self.folder)
+        frames = []
+        for query, run in runs.items():
+            for table in WRITTEN_BY[query]:
+                if table != REFOLDS:
+                    counted.setdefault((query, table), 0)
+            for table in [t for q, t in counted if q == query]:
+                own = self.at_cut(table, cut).filter(F.col("run") == run)
+                own = own.filter(F.col("query") == query) if table == "quarantine" else own
+                frames.append(own.groupBy().agg(
+                    F.lit(query).alias("query"), F.lit(table).alias("table"),
+                    F.count("*").alias("n"),
+                ))  # fmt: skip
+        found = {
+            (r["query"], r["table"]): r["n"] for r in reduce(DataFrame.union, frames).collect()
+        }
+        return [
+            f"{table} holds {found[query, table]} rows of run {runs[query]!r}, {rows} were counted"
+            for (query, table), rows in sorted(counted.items())
+            if found[query, table] != rows
+        ]
 
     def sums(self, run: str, query: str) -> dict[str, int]:
         """The sums of a run's figures over its rows of `_batches`."""
@@ -206,21 +310,19 @@ class Store:
         row = rows.agg(*[F.coalesce(F.sum(n), F.lit(0)).alias(n) for n in names]).collect()[0]
         return {name: int(row[name]) for name in names}
 
-    def cut(self) -> dict[str, int]:
-        """Table -> version: the consistent cut that the newest rows of `_batches` name."""
-        versions: dict[str, int] = {}
-        for row in self.newest_batches().values():
-            for table, version in row["table_versions"].items():
-                versions[table] = max(version, versions.get(table, 0))
-        return versions
+    def cut(self) -> Cut:
+        """The consistent cut that the newest rows of `_batches` name."""
+        return cut_of(self._batches(), self.folder)
 
-    def at_cut(self, table: str, cut: Mapping[str, int] | None = None) -> DataFrame:
-        """A table as readers should see it: at the version that `_batches` names."""
+    def at_cut(self, table: str, cut: Cut | None = None) -> DataFrame:
+        """A table as readers should see it: as `_batches` names it."""
         cut = self.cut() if cut is None else cut
         if table not in cut:
             return self.newest(table)
         reader = self.spark.read.format("delta").option("versionAsOf", cut[table])
-        return reader.load(self.path(table))
+        frame = reader.load(self.path(table))
+        condition = cut.condition(table)
+        return frame if condition is None else frame.filter(condition)
 
 
 def first_commit(table: contracts.Table) -> str:
@@ -276,9 +378,29 @@ def _literal(value: Any, type_text: str) -> str:
     """SQL: a value of `_batches`."""
     if isinstance(value, dict):
         pairs = ", ".join(f"{_quoted(name)}, {number}L" for name, number in value.items())
-        return f"map({pairs})"
+        return f"CAST(map({pairs}) AS {type_text})"
     text = "NULL" if value is None else _quoted(value) if isinstance(value, str) else str(value)
     return f"CAST({text} AS {type_text})"
+
+
+def check_counts(store: Store, runs: Mapping[str, str]) -> None:
+    """Raises MiscountedError where a table does not hold what was counted. runs: query -> run."""
+    wrong = store.miscounted(runs)
+    if wrong:
+        raise MiscountedError(f"{store.folder}: {'; '.join(wrong)}")
+
+
+def named(topic_partitions: Sequence[str]) -> str:
+    """SQL: the rows of these topic partitions."""
+    return f"topic_partition_id IN ({', '.join(_quoted(name) for name in topic_partitions)})"
+
+
+def _bare(field_type: Any) -> Any:
+    """A type of a Delta schema without what may differ: comments and nullability."""
+    if isinstance(field_type, dict):
+        left_out = ("metadata", "nullable", "containsNull", "valueContainsNull")
+        return {k: _bare(v) for k, v in field_type.items() if k not in left_out}
+    return [_bare(v) for v in field_type] if isinstance(field_type, list) else field_type
 
 
 def _quoted(text: str) -> str:

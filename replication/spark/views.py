@@ -6,15 +6,14 @@ of schemas/ in a session, and writes them as a script for spark-sql.
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from replication.spark import contracts, session
+from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
@@ -37,7 +36,7 @@ class Opened:
     """
 
     store: Store
-    cut: Mapping[str, int]
+    cut: Cut
     run: str
     micro_batch_id: int
 
@@ -92,7 +91,8 @@ def opened(spark: SparkSession, folder: Path) -> Opened:
     if not folds:
         raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
     newest = max(folds, key=lambda r: (r["run_number"], r["micro_batch_id"]))
-    cut = _cut(rows) | {BATCHES: batches}
+    cut = cut_of(rows, folder)
+    cut[BATCHES] = batches
     for table in stored():
         if table != RESULTS:
             _check_columns(store, table, cut)
@@ -111,22 +111,7 @@ def _at(store: Store, table: str, version: int) -> DataFrame:
     return reader.load(store.path(table))
 
 
-def _cut(rows: Iterable[Any]) -> dict[str, int]:
-    """Table -> version, as the newest row of each query names them."""
-    newest: dict[str, Any] = {}
-    for row in rows:
-        known = newest.get(row["query"])
-        place = (row["run_number"], row["micro_batch_id"])
-        if known is None or place > (known["run_number"], known["micro_batch_id"]):
-            newest[row["query"]] = row
-    versions: dict[str, int] = {}
-    for row in newest.values():
-        for table, version in row["table_versions"].items():
-            versions[table] = max(version, versions.get(table, 0))
-    return versions
-
-
-def _check_columns(store: Store, table: str, cut: Mapping[str, int]) -> None:
+def _check_columns(store: Store, table: str, cut: Cut) -> None:
     if table not in cut:
         raise TablesError(
             f"{store.path(table)} is not named by {BATCHES}: it is of an older version of the "
@@ -168,7 +153,11 @@ def script(found: Opened, follow: bool) -> str:
         path = found.store.path(table).replace("`", "``")
         if not _is_table(Path(found.store.path(table))):
             continue
-        at = "" if follow or table not in found.cut else f" VERSION AS OF {found.cut[table]}"
+        at = ""
+        if not follow and table in found.cut:
+            condition = found.cut.condition(table)
+            at = f" VERSION AS OF {found.cut[table]}"
+            at += "" if condition is None else f" WHERE {condition}"
         lines.append(
             f"CREATE OR REPLACE TEMPORARY VIEW `{table}` AS SELECT * FROM delta.`{path}`{at};"
         )

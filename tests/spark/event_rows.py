@@ -104,6 +104,7 @@ def frame_of(events: list[Event], ingest: int = 0) -> pd.DataFrame:
             transport.ABSENT if event.observed_at is None else event.observed_at,
             event.grade == "traced", source.path if source else None,
             source.line if source and source.line is not None else transport.ABSENT,
-            transport.ABSENT, *numbers, row.get(word) if word else None, rest, ingest,
+            source.byte_offset if source and source.byte_offset is not None else transport.ABSENT,
+            *numbers, row.get(word) if word else None, rest, ingest,
         ))  # fmt: skip
     return pd.DataFrame(rows, columns=list(transport.COLUMNS))

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from replication import paths
 from replication.spark import contracts, settings
+from replication.spark.live import ShippedSource
 from replication.spark.progress import Progress
 from replication.spark.replay import ReplayJob, slices_of
 from replication.spark.stream import Stop, StreamJob
@@ -56,7 +57,10 @@ def start_session(warehouse: Path) -> SparkSession:
     return session
 
 
-def run_stream(spark: SparkSession, folder: Path, new_run: str | None = None, **flags: Any) -> str:
+def run_stream(
+    spark: SparkSession, folder: Path, new_run: str | None = None,
+    source: ShippedSource | None = None, **flags: Any,
+) -> str:  # fmt: skip
     """jobs/stream.py over folder/in into folder/tables; returns what it said."""
     said = io.StringIO()
     job = StreamJob(
@@ -64,7 +68,7 @@ def run_stream(spark: SparkSession, folder: Path, new_run: str | None = None, **
         settings.load({"write_threads": "1", "settle_seconds": "0", **flags}),
         Progress(said), Stop(),
     )  # fmt: skip
-    job.run(folder / "in", new_run)
+    job.run(source or folder / "in", new_run)
     return said.getvalue()
 
 

@@ -4,13 +4,18 @@ import json
 import random
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from benchmarks.core import events_of, steady
+from replication.protocol.folding import fold
 from replication.protocol.folding.codec import CorruptState
 from replication.protocol.ground.events import Event, HighWatermarkAdvanced
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement import judge
 from replication.protocol.judgement.bounded import fold_all
-from replication.spark.partition_fold import ANSWER_TABLES, FoldDefectError, Out
-from replication.spark.shard_fold import FIGURES, REFOLD, ShardFold, fold_sorted
+from replication.spark.partition_fold import ANSWER_TABLES, TABLES, Out
+from replication.spark.shard_fold import FIGURES, REFOLD, ShardFold, fold_sorted, out_frame
 from tests.spark.event_rows import frame_of, identified, made_trace, other_content, shuffled
 
 NAME = "cluster/t/id/0"
@@ -79,6 +84,14 @@ def test_any_arrival_order_with_duplicates_gives_the_same(seed: int) -> None:
     assert sums["applied"] == len(events)
     assert sums["duplicates"] == len(events[::2])
     assert sums["held"] == 0
+
+
+def test_steady_traffic_changes_no_verdict() -> None:
+    """What holds goes on to hold in the same words, however many records more there are."""
+    _, _, out = fold_in_batches(events_of(steady(40, 10), 0), [60])
+    micro_batches = len([o for o in out if o.table == FIGURES])
+    assert sum(o.table == "replica_states" for o in out) == micro_batches > 5
+    assert len([o for o in out if o.table == "verdicts"]) == 1
 
 
 def test_a_gap_makes_what_holds_unknown_at_once_and_closes_again() -> None:
@@ -214,13 +227,116 @@ def test_broken_state_is_an_error_that_says_so() -> None:
         ShardFold.decode(data[: len(data) // 2]).partition(NAME)
 
 
-def test_a_defect_of_the_fold_names_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    events = made_trace(0)
+def test_a_defect_of_the_fold_costs_one_partition_its_verdicts_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In every host alike: the event is quarantined, all verdicts are UNKNOWN, the rest goes on."""
+    sick, well = made_trace(0), made_trace(1)
+    untouched = judged(bounded_answer(well))
+    sound = fold.apply
 
-    def broken(state: object, event: Event) -> None:
-        raise KeyError("surprise")
+    def broken(state: State, event: Event) -> None:
+        if event.event_id == sick[8].event_id:
+            raise KeyError("surprise")
+        sound(state, event)
 
     monkeypatch.setattr("replication.protocol.folding.fold.apply", broken)
-    shard = ShardFold()
-    with pytest.raises(FoldDefectError, match=f"event {events[0].event_id}"):
-        shard.take(frame_of(events))
+    monkeypatch.setattr("replication.spark.shard_fold.STEPS", [None] * 99)
+    rows, sums, out = fold_in_batches(sick + well, [7])
+    assert {k: v for k, v in judged(rows).items() if k[1] != NAME} == untouched
+    assert {v["verdict"] for v in rows["verdicts", NAME]} == {"UNKNOWN"}
+    assert "KeyError: 'surprise'" in rows["verdicts", NAME][0]["reason"]
+    assert judged(rows) == judged(bounded_answer(sick + well))
+    assert (sums["applied"], sums["quarantined"]) == (len(sick + well) - 1, 1)
+    (refused,) = [r for o in out if o.table == "quarantine" for r in o.rows]
+    assert refused["reason_code"] == "cannot_be_folded"
+    assert refused["event_id"] == sick[8].event_id
+
+
+def test_a_defect_of_the_judge_costs_one_partition_its_verdicts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sick, well = made_trace(0), made_trace(1)
+    untouched = judged(bounded_answer(well))
+    sound = judge.answer
+
+    def broken(state: State) -> Any:
+        if state.partition == 0 and state.applied:
+            raise ZeroDivisionError("surprise")
+        return sound(state)
+
+    monkeypatch.setattr("replication.protocol.judgement.judge.answer", broken)
+    rows, sums, out = fold_in_batches(sick + well, [7])
+    assert {k: v for k, v in judged(rows).items() if k[1] != NAME} == untouched
+    assert judged(rows) == judged(bounded_answer(sick + well))
+    assert {v["verdict"] for v in rows["verdicts", NAME]} == {"UNKNOWN"}
+    (refused,) = [r for o in out if o.table == "quarantine" for r in o.rows]
+    assert (refused["reason_code"], refused["rows"]) == ("cannot_be_judged", 0)
+    assert sums["quarantined"] == 0
+
+
+def test_every_table_has_the_rows_that_were_counted_and_those_of_a_sorted_pass() -> None:
+    """Whatever comes, in whatever order: conflicts, duplicates, two traces, in any micro-batches.
+
+    A late conflict is folded again as the stream would, from all that has come.
+    """
+    for seed in range(12):
+        chance = random.Random(seed)
+        events = made_trace(0) + made_trace(0, generation=chance.randint(0, 1), trace_id="u")
+        events += [other_content(chance.choice(events)) for _ in range(seed % 3)]
+        arrived = shuffled(events + events[:: 3 + seed], seed)
+        assert tables_of(arrived, [chance.randint(1, 30)]) == tables_of(arrived, None)
+
+
+def tables_of(events: list[Event], sizes: list[int] | None) -> dict[str, list[str]]:
+    """Each table's rows after all events; sizes: of the micro-batches, None for the sorted pass."""
+    found: dict[str, list[str]] = {}
+    counted: dict[str, int] = {}
+    if sizes is None:
+        _apply(sorted_pass(events), found, counted)
+        return {table: sorted(rows) for table, rows in found.items()}
+    data = ShardFold().encode()
+    position = ingest = 0
+    again: bytes | None = None
+    while position < len(events) or again is not None:
+        shard = ShardFold.decode(data)
+        if again is not None:
+            shard.adopt(NAME, again, ingest - 1)
+        size = sizes[ingest % len(sizes)]
+        piece = events[position : position + size]
+        if piece:
+            shard.take(frame_of(piece, ingest))
+        frame = out_frame(shard.outcome())
+        _apply([frame], found, counted)
+        data = shard.encode()
+        position, ingest, again = position + size, ingest + 1, None
+        if frame["out_table"].isin(["_late", REFOLD]).any():
+            known = pd.concat(list(sorted_pass(events[:position], with_states=True)))
+            again = known[known["out_table"] == "_state"]["state"].iloc[0]
+    return {table: sorted(rows) for table, rows in found.items()}
+
+
+def sorted_pass(events: list[Event], with_states: bool = False) -> list[pd.DataFrame]:
+    """What a replay makes of the events."""
+    ordered = sorted(events, key=lambda e: (e.trace_generation, e.trace_id), reverse=True)
+    ordered.sort(key=lambda e: (-e.trace_generation, [-ord(c) for c in e.trace_id], e.sequence))
+    return list(fold_sorted([frame_of(ordered)], 10_000, with_states))
+
+
+def _apply(
+    frames: list[pd.DataFrame], found: dict[str, list[str]], counted: dict[str, int]
+) -> None:
+    """Writes what came out as the tables would, and holds the rows against the figures."""
+    for frame in frames:
+        for out in frame.itertuples():
+            rows = json.loads(str(out.rows))
+            if out.out_table == FIGURES:
+                for key, change in rows[0].items():
+                    if key.startswith("rows/"):
+                        counted[key[5:]] = counted.get(key[5:], 0) + change
+            elif out.out_table in TABLES:
+                answer = out.out_table in ANSWER_TABLES
+                before = [] if out.replaces or answer else found.get(str(out.out_table), [])
+                found[str(out.out_table)] = [*before, *(json.dumps(row) for row in rows)]
+    for table in TABLES:
+        assert len(found.setdefault(table, [])) == counted[table], table

@@ -21,7 +21,19 @@ _LINES_TO_KNOW_A_FILE_BY = 20
 _COMMON = frozenset({"client", "topic", "partition", "offset"})
 _ONLY_ACKNOWLEDGED = frozenset({"acks", "status"})
 # What a consumption log may carry. Other JSON Lines (events, samples) have fields of their own.
-_CONSUMED = _COMMON | {"ts", "payload_id", "topic_id", "group", "key", "sent_ts", "broker", "error"}
+_CONSUMED = _COMMON | {
+    *(
+        "ts",
+        "payload_id",
+        "payload_id_in",
+        "topic_id",
+        "group",
+        "key",
+        "sent_ts",
+        "broker",
+        "error",
+    ),
+}
 _STATUSES = frozenset({"acked", "failed", "unknown", "sent"})
 # As other programs say it. An error that names no reason leaves the outcome open.
 _STATUS_WORDS = {
@@ -72,6 +84,7 @@ class Acknowledgement:
     `ts` is milliseconds since 1970, on the client's clock. `offset` is None where the client was
     not told one. `acks` is "0", "1" or "all". `status`: acked; failed (refused before the append);
     unknown (it may be in the log or not); sent (acks=0, never acknowledged). `line` counts from 1.
+    `payload_id_in`: where in its record the id stands, "key", "value" or "header:NAME", if told.
     """
 
     ts: int | None
@@ -89,6 +102,7 @@ class Acknowledgement:
     error: str | None
     path: str
     line: int
+    payload_id_in: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,7 @@ class Consumption:
     topic_id: str | None
     path: str
     line: int
+    payload_id_in: str | None = None
 
 
 class _BadLine(ValueError):
@@ -332,6 +347,7 @@ def _acknowledgement(found: dict[str, Any], path: str, line: int) -> Acknowledge
         error=error,
         path=path,
         line=line,
+        payload_id_in=_optional_text(found, "payload_id_in"),
     )
 
 
@@ -346,6 +362,7 @@ def _consumption(found: dict[str, Any], path: str, line: int) -> Consumption:
         topic_id=_optional_text(found, "topic_id"),
         path=path,
         line=line,
+        payload_id_in=_optional_text(found, "payload_id_in"),
     )
 
 

@@ -145,6 +145,15 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     place = whose.place(Path(log.path))
     folder = whose.nearest(place.parent)
     log.known_by = "its lines"
+    log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
+    if log.several and whose.told_of(place) is None:
+        named = ", ".join(str(w) for w in sorted(w for w in log.writers if w is not None))
+        whose.result.notes.append(
+            f"{log.path}: brokers {named} wrote it; {log.nobodys} of its {log.count} telling lines "
+            "name none of them, and nothing ties them to one: they are used for nobody"
+        )
+        whose.result.logs.append(log)
+        return
     if whose.told_of(place) is not None:
         log.known_by = "--broker"
     if log.broker is None and folder is not None:
@@ -153,7 +162,6 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
         log.broker, log.known_by = broker_by_name(place.name), "its name alone"
     if log.broker is None:
         log.broker, log.known_by = whose.by_name(place.parent), "its folder's name alone"
-    log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
     if log.broker is not None and log.known_by.endswith("alone"):
         whose.result.notes.append(f"{log.path}: taken for broker {log.broker} by {log.known_by}")
     if log.count:

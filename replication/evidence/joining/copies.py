@@ -7,7 +7,7 @@ distinct contents at an offset are numbered from 0, in the order of copies: this
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,17 +103,21 @@ class _Held:
     batch: RecordBatch
 
 
+Names = Callable[[RecordIdentity], Iterable[str]]
+
+
 def identify_contents(
-    copies: list[Copy], *, with_payloads: bool, with_sequences: bool = False
+    copies: list[Copy], *, names: Names | None = None, with_sequences: bool = False
 ) -> Contents:
     """Fills each copy's spans with content numbers.
 
-    copies: of one incarnation of one topic partition, in a canonical order. with_payloads also
-    indexes record keys, with_sequences the sequence numbers of idempotent producers.
+    copies: of one incarnation of one topic partition, in a canonical order. names: by what a
+    record may be called; indexes the records by it. with_sequences indexes the sequence numbers of
+    idempotent producers too.
     """
     result = Contents(sequences_read=with_sequences and bool(copies))
     result.damaged.update(c.path for c in copies if c.directory.unreadable or c.is_part)
-    for copy in copies if with_payloads else []:
+    for copy in copies if names is not None else []:
         if isinstance(copy.directory, DumpedDirectory):
             result.printed[copy.path] = {r.offset: r for r in copy.directory.record_keys()}
     spans: list[list[Span]] = [[] for _ in copies]
@@ -126,9 +130,9 @@ def identify_contents(
         if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1 and not (
             _is_compacted(cell)
         ):
-            _number_by_crc(cell, copies, spans, result, with_payloads)
+            _number_by_crc(cell, copies, spans, result, names)
         else:
-            _number_by_record(cell, copies, spans, result, with_payloads)
+            _number_by_record(cell, copies, spans, result, names)
     for copy, found in zip(copies, spans, strict=True):
         copy.spans = normalized(found)
     return result
@@ -187,7 +191,7 @@ def _number_by_crc(
     copies: list[Copy],
     spans: list[list[Span]],
     result: Contents,
-    with_payloads: bool,
+    names: Names | None,
 ) -> None:
     """Equal boundaries everywhere: equal CRC and size is equal content, whatever the epoch says."""
     alike: dict[tuple[int, int], list[_Held]] = {}
@@ -203,14 +207,16 @@ def _number_by_crc(
                 for offset in range(batch.base_offset, batch.end_offset):
                     place = Place(offset, batch.leader_epoch, content)
                     _index(result, _sequence_at(batch, offset), place)
-        if with_payloads and not equals[0].batch.is_control:
+        if names is not None and not equals[0].batch.is_control:
             leader_epochs = dict.fromkeys(h.batch.leader_epoch for h in equals)
             records = _records_of_any([h for h in equals if not copies[h.copy].is_dump], result)
             if records is None:
                 records = _printed_records(equals, copies, result)
             for record in records:
                 for leader_epoch in leader_epochs:
-                    _index(result, record.key, Place(record.offset, leader_epoch, content))
+                    place = Place(record.offset, leader_epoch, content)
+                    for name in names(record):
+                        _index(result, name, place)
 
 
 def _printed_records(
@@ -245,7 +251,7 @@ def _number_by_record(
     copies: list[Copy],
     spans: list[list[Span]],
     result: Contents,
-    with_payloads: bool,
+    names: Names | None,
 ) -> None:
     """Boundaries differ: the records decide, offset by offset."""
     numbers: dict[int, dict[int, int]] = {}
@@ -268,8 +274,9 @@ def _number_by_record(
             if result.sequences_read:
                 place = Place(record.offset, batch.leader_epoch, content)
                 _index(result, _sequence_at(batch, record.offset), place)
-            if with_payloads and not batch.is_control:
-                _index(result, record.key, Place(record.offset, batch.leader_epoch, content))
+            place = Place(record.offset, batch.leader_epoch, content)
+            for name in names(record) if names is not None and not batch.is_control else ():
+                _index(result, name, place)
 
 
 def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:

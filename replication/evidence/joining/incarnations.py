@@ -13,6 +13,7 @@ from typing import TypeVar
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.payload_ids import texts_of
 from replication.evidence.log_directories.record_payloads import read_record_identities
 from replication.evidence.unreadable import Unreadable
 
@@ -54,8 +55,8 @@ def payloads_by_incarnation(copies: Iterable[Copy], wanted: set[str]) -> dict[st
         for path, batch in copy.directory.iter_batches_with_path():
             records = read_record_identities(path, batch)
             for record in [] if isinstance(records, Unreadable) else records:
-                if record.key in wanted:
-                    result.setdefault(str(record.key), set()).add(copy.directory.topic_id or "")
+                for text in {text for _, text in texts_of(record)} & wanted:
+                    result.setdefault(text, set()).add(copy.directory.topic_id or "")
     return result
 
 

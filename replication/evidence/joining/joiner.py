@@ -8,6 +8,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.collecting.collection import BrokerDirectory, Collection
+from replication.evidence.joining.clocks import Clocks
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.incarnations import (
     incarnations_of_lines,
@@ -84,6 +85,9 @@ class Joiner:
         self.dumps = [d for d in collection.dumps if d.cluster_id == cluster_id]
         self.history: MetadataHistory | None = collection.histories.get(cluster_id)
         self.cluster = self._cluster(cluster_id, kafka_version)
+        if collection.time_zone is None:
+            clocks = Clocks(self.directories, self.history, collection.acknowledgements)
+            self.logs = clocks.in_utc(self.logs, collection.notes)
         self.brokers = self._brokers()
         self.partitions: dict[tuple[str, str, int], PartitionEvidence] = {}
         self.incarnations = self._incarnations()
@@ -213,6 +217,9 @@ class Joiner:
             if evidence.topic in INTERNAL or (only_topic and evidence.topic != only_topic):
                 continue
             self._describe(evidence)
+            evidence.unsure_lines = {
+                writer for log in self.logs if log.nobodys and log.several for writer in log.writers
+            }
             evidence.later_history = self.later_history
             result.append(evidence)
         return result

@@ -21,12 +21,20 @@ from replication.evidence.joining.copies import (
     latest,
     sequence_key,
 )
+from replication.evidence.joining.payload_ids import Naming, Promise
 from replication.evidence.joining.registrations import Recorded
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 from replication.evidence.tools.dumped_logs import DumpedDirectory
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import EpochEntry, Span, clipped, normalized, uncovered
+from replication.protocol.ground.model import (
+    LAST_MOMENT,
+    EpochEntry,
+    Span,
+    clipped,
+    normalized,
+    uncovered,
+)
 
 # Within one millisecond of one broker's clock: what must come before what.
 RANKS = {
@@ -42,6 +50,7 @@ RANKS = {
     "follower_appended": 7,
 }
 LAST = 9
+NO_NAMES = "the payload ids are not these records' keys"
 STOP_KINDS = frozenset(("process_signalled", "stopping", "stopped_cleanly"))
 TRACE_KINDS = frozenset(
     ("log_appended", "leader_high_watermark_updated", "high_watermark_set",
@@ -60,7 +69,9 @@ class PartitionEvidence:
     which `partition_join.finished` makes `lines`. settings: what the cluster says of the
     partition's; told_settings and told_replicas: what descriptions say of them. listed_replicas:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
-    known to follow the copy at hand. unpacked: how places in archives are named.
+    known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
+    naming: where they were found to. unpacked: how places in archives are named. unsure_lines:
+    brokers of which lines may be missing, being anybody's in a file of several.
     """
 
     cluster_id: str
@@ -84,10 +95,13 @@ class PartitionEvidence:
     consumptions: list[Consumption] = field(default_factory=list)
     truncates_by: str = "unknown"
     bytes_verified: bool = False
+    payload_id_in: str | None = None
+    naming: Naming = field(default_factory=Naming)
     has_acknowledgement_log: bool = False
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
+    unsure_lines: set[int | None] = field(default_factory=set)
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""
@@ -128,11 +142,16 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
             partition=evidence.partition,
             sequence=sequence,
             fact=entry.fact,
-            observed_at=entry.shown_at,
+            observed_at=_date(entry.shown_at),
             grade=entry.grade,
             source=entry.source and replace(entry.source, path=evidence.shown(entry.source.path)),
             trace_generation=generation,
         )
+
+
+def _date(at: int | None) -> int | None:
+    """The millisecond, None where it is no date: producers choose the times of their records."""
+    return at if at is not None and 0 <= at <= LAST_MOMENT else None
 
 
 def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
@@ -587,9 +606,12 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         yield ev.CoverageDeclared("controller_history_end", None, False, evidence.later_history)
     if evidence.copies and evidence.bytes_verified and not evidence.contents.unreadable:
         yield ev.CoverageDeclared("payloads", None, True)
+    if evidence.naming.looked and evidence.naming.unnamed:
+        yield ev.CoverageDeclared("payload_ids", None, False, NO_NAMES)
     for broker in sorted(evidence.lines):
         kinds = {f.kind for f in evidence.lines[broker]}
-        yield ev.CoverageDeclared("broker_log", broker, "process_started" in kinds)
+        covered = "process_started" in kinds and broker not in evidence.unsure_lines
+        yield ev.CoverageDeclared("broker_log", broker, covered)
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
@@ -615,11 +637,14 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
             f"{evidence.topic}-{evidence.partition}: {len(repeated)} payload ids were acknowledged "
             "at several offsets; they are not unique and are ignored"
         )
+    claimed = _claimed(evidence, leader)
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
-        payload = None if a.payload_id in repeated else a.payload_id
+        payload = None if a.payload_id in repeated else evidence.naming.name(a)
         name = _name(evidence.contents, a, payload)
         seen_all = _seen_all(evidence.contents, looked_at, by_payload=payload is not None)
+        if payload is not None and not evidence.naming.is_declared(a):
+            seen_all = seen_all and a.offset in claimed
         place = _place(evidence.contents, leader, a.offset, name, seen_all)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
@@ -628,14 +653,33 @@ def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:
         yield _Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
     seen = []
     for c in evidence.consumptions:
-        payload = c.payload_id if evidence.contents.payloads_read else None
+        payload = evidence.naming.name(c) if evidence.contents.payloads_read else None
         seen_all = _seen_all(evidence.contents, looked_at, by_payload=True)
+        if not evidence.naming.is_declared(c):
+            seen_all = seen_all and c.offset in claimed
         place = _place(evidence.contents, leader, c.offset, payload, seen_all)
         if place is not None:
             seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line)))
     for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
         consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield _Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
+
+
+def _claimed(evidence: PartitionEvidence, leader: Copy | None) -> set[int]:
+    """Offsets at which a record stands that some client names by its own id.
+
+    A record whose id is found nowhere is gone from there. Where nobody names what stands there, it
+    may be the very record, and its id no name of it after all.
+    """
+    promises: list[Promise] = [*evidence.acknowledgements, *evidence.consumptions]
+    named = {p.payload_id for p in promises} - {None}
+    places = evidence.contents.places
+    return {
+        place.offset
+        for payload_id in named
+        for place in places.get(str(payload_id), ())
+        if leader is None or _in_log(leader, place)
+    }
 
 
 def _repeated(acked: Iterable[Acknowledgement]) -> set[str]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import identify_contents
 from replication.evidence.joining.partition_events import PartitionEvidence, events_of, is_traced
+from replication.evidence.joining.payload_ids import Promise, naming_of
 from replication.evidence.joining.registrations import from_lines, joined
 from replication.evidence.joining.repeated_lines import each_once
 from replication.protocol.ground import events as ev
@@ -65,13 +66,20 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
         for segment in copy.directory.segments
     )
     result.copies.sort(key=lambda c: (-c.slot, c.broker, c.path))
-    payloads = any(a.payload_id for a in result.acknowledgements) or any(
-        c.payload_id for c in result.consumptions
-    )
+    promises: list[Promise] = [*result.acknowledgements, *result.consumptions]
+    result.naming = naming_of(result.copies, promises, result.payload_id_in)
     sequences = any(a.sequence is not None for a in result.acknowledgements)
     result.contents = identify_contents(
-        result.copies, with_payloads=payloads, with_sequences=sequences
+        result.copies,
+        names=result.naming.names if result.naming.forms else None,
+        with_sequences=sequences,
     )
+    if result.naming.looked and result.naming.unnamed:
+        clients = ", ".join(sorted({client for _, client in result.naming.unnamed}))
+        result.notes.append(
+            f"{result.topic}-{result.partition}: the payload ids of {clients} are not these "
+            "records' keys, nor shown to be their values or a header: offsets alone count"
+        )
     return result
 
 

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
@@ -27,12 +27,16 @@ class RecordIdentity:
     `key` is text, bytes that are no UTF-8 replaced; None without a key, and for the records of
     control batches, whose key is Kafka's own. `digest` is a signed 64-bit number over key, value,
     timestamp and headers: records of equal content have equal digests however they were batched and
-    compressed. Different content has equal digests once in 2^64 pairs.
+    compressed. Different content has equal digests once in 2^64 pairs. key_bytes, value, headers:
+    what the record carries, for whoever looks for a name in it; empty for control batches.
     """
 
     offset: int
     key: str | None
     digest: int
+    key_bytes: bytes | None = field(default=None, compare=False, repr=False)
+    value: bytes | None = field(default=None, compare=False, repr=False)
+    headers: Headers = field(default_factory=list, compare=False, repr=False)
 
 
 def read_record_identities(path: Path, batch: RecordBatch) -> list[RecordIdentity] | Unreadable:
@@ -84,11 +88,13 @@ def _records_of_batch(content: bytes, batch: RecordBatch) -> Iterator[RecordIden
         timestamp = base_timestamp + timestamp_delta
         if attributes & LOG_APPEND_TIME:
             timestamp = max_timestamp
-        yield RecordIdentity(
-            batch.base_offset + offset_delta,
-            None if batch.is_control or key is None else key.decode("utf-8", "replace"),
-            _digest(key, value, timestamp, headers),
-        )
+        digest = _digest(key, value, timestamp, headers)
+        offset = batch.base_offset + offset_delta
+        if batch.is_control:
+            yield RecordIdentity(offset, None, digest)
+            continue
+        text = None if key is None else key.decode("utf-8", "replace")
+        yield RecordIdentity(offset, text, digest, key, value, headers)
     if at != len(data):
         raise ValueError(f"{len(data) - at} bytes after the last record")
 
@@ -124,7 +130,7 @@ def _identity_of_message(message: bytes, offset: int, append_time: int | None) -
     key, at = _sized(message, at)
     value, at = _sized(message, at)
     text = None if key is None else key.decode("utf-8", "replace")
-    return RecordIdentity(offset, text, _digest(key, value, timestamp, []))
+    return RecordIdentity(offset, text, _digest(key, value, timestamp, []), key, value)
 
 
 def _sized(message: bytes, at: int) -> tuple[bytes | None, int]:

@@ -1,8 +1,9 @@
 """Versioned, compact encoding of one topic partition's state; its size follows leader epochs.
 
 Format: magic, format version, CRC-32 of the body, then the body: the state's dataclasses as
-nested arrays in field order (names are not stored), JSON text, deflated. A state written by an
-older format is read by naming the fields that format had; defaults fill the rest.
+nested arrays in field order (names are not stored), JSON text, deflated. Which fields there are, in
+which order, is the layout: a state of another layout is refused, never read as if it were of this
+one. States are disposable: the events make them again.
 """
 
 import json
@@ -18,8 +19,8 @@ from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.ground.topic_partition import State
 
 MAGIC = b"RPS"
-FORMAT = 1
-HEAD = struct.Struct(">3sBI")
+FORMAT = 2
+HEAD = struct.Struct(">3sBII")
 
 
 class CorruptState(ValueError):
@@ -27,30 +28,53 @@ class CorruptState(ValueError):
 
 
 class UnknownFormat(CorruptState):
-    """The state was written by a newer format than this one reads."""
+    """The state was written by an analyzer that keeps other fields than this one."""
 
 
 def encode(state: State) -> bytes:
     """The state as bytes; decode() gives an equal state."""
     body = zlib.compress(json.dumps(_writer(State)(state), separators=(",", ":")).encode(), 1)
-    return HEAD.pack(MAGIC, FORMAT, zlib.crc32(body)) + body
+    return HEAD.pack(MAGIC, FORMAT, layout(), zlib.crc32(body)) + body
 
 
 def decode(data: bytes) -> State:
     """The state of encode(). Raises CorruptState or UnknownFormat."""
     if len(data) < HEAD.size:
         raise CorruptState(f"{len(data)} bytes are too few for a state")
-    magic, version, crc = HEAD.unpack_from(data)
+    magic, version, fields_of, crc = HEAD.unpack_from(data)
     if magic != MAGIC:
         raise CorruptState("these bytes are no state of a topic partition")
-    if version > FORMAT:
-        raise UnknownFormat(f"state format {version} is newer than {FORMAT}")
+    if version != FORMAT or fields_of != layout():
+        raise UnknownFormat(
+            f"the state is of format {version}, layout {fields_of:08x}; this analyzer keeps format "
+            f"{FORMAT}, layout {layout():08x}: fold the events anew"
+        )
     body = data[HEAD.size :]
     if zlib.crc32(body) != crc:
         raise CorruptState("the state's checksum does not match its bytes")
     state = _reader(State)(json.loads(zlib.decompress(body)))
     assert isinstance(state, State)
     return state
+
+
+@cache
+def layout() -> int:
+    """A number that changes whenever a field of the state is added, moved, renamed or retyped."""
+    return zlib.crc32(_layout_of(State).encode())
+
+
+def _layout_of(hint: Any) -> str:
+    if isinstance(hint, UnionType):
+        return f"{_layout_of(_named(hint))}?"
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        named = ",".join(f"{f.name}:{_layout_of(hints[f.name])}" for f in _kept(hint))
+        return f"{{{named}}}"
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is None:
+        return str(getattr(hint, "__name__", hint))
+    inner = ",".join("..." if a is Ellipsis else _layout_of(a) for a in args)
+    return f"{origin.__name__}[{inner}]"
 
 
 Converter = Callable[[Any], Any]
@@ -88,9 +112,9 @@ def _writer(hint: Any) -> Converter:
 def _dataclass_writer(hint: Any) -> Converter:
     """Writes a dataclass as an array, cut after the last field that differs from its default."""
     hints = get_type_hints(hint)
-    names = [f.name for f in fields(hint)]
+    names = [f.name for f in _kept(hint)]
     writers = [_writer(hints[name]) for name in names]
-    defaults = [_default(f, w) for f, w in zip(fields(hint), writers, strict=True)]
+    defaults = [_default(f, w) for f, w in zip(_kept(hint), writers, strict=True)]
 
     def write(value: Any) -> list[Any]:
         result = [w(getattr(value, n)) for n, w in zip(names, writers, strict=True)]
@@ -100,6 +124,11 @@ def _dataclass_writer(hint: Any) -> Converter:
         return result[:length]
 
     return write
+
+
+def _kept(hint: Any) -> list[Any]:
+    """The fields that are written; those that follow from others come last and are not."""
+    return [f for f in fields(hint) if not f.metadata.get("derived")]
 
 
 _NO_DEFAULT = object()
@@ -122,7 +151,7 @@ def _reader(hint: Any) -> Converter:
         return lambda v: hint(*v)
     if is_dataclass(hint):
         hints = get_type_hints(hint)
-        readers = [_reader(hints[f.name]) for f in fields(hint)]
+        readers = [_reader(hints[f.name]) for f in _kept(hint)]
         # Fields that an older format had not, or that had their default, are left to the default.
         return lambda v: hint(*[r(x) for r, x in zip(readers, v, strict=False)])  # type: ignore[operator]
     origin, args = get_origin(hint), get_args(hint)

@@ -7,6 +7,7 @@ invariants, from the state alone: so verdicts follow from epochs and offsets, no
 in which observers on different brokers were read.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from replication.protocol.ground.model import (
     clipped,
     normalized,
     overlaps,
+    touching,
     uncovered,
 )
 from replication.protocol.ground.replica_log import ReplicaLog
@@ -187,13 +189,18 @@ def _refute(
 
 
 def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> Term:
-    for term in state.history.terms:
-        if (term.leader_epoch, term.leader, term.occurrence) == (leader_epoch, leader, occurrence):
-            return term
+    terms, order = state.history.terms, (leader_epoch, occurrence, leader)
+    place = bisect_left(terms, order, key=_order_of)
+    if place < len(terms) and _order_of(terms[place]) == order:
+        return terms[place]
     term = Term(leader_epoch, leader, occurrence)
-    state.history.terms.append(term)
-    state.history.terms.sort(key=lambda t: (t.leader_epoch, t.occurrence, t.leader))
+    terms.insert(place, term)
     return term
+
+
+def _order_of(term: Term) -> tuple[int, int, int]:
+    """The order in which the history keeps its terms."""
+    return (term.leader_epoch, term.occurrence, term.leader)
 
 
 def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
@@ -271,7 +278,8 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
             )
         )
     if end < replica.log.log_end_offset:
-        _set_aside(state, replica, clipped(replica.log.spans, end, replica.log.log_end_offset))
+        lost = touching(replica.log.spans, end, replica.log.log_end_offset)
+        _set_aside(state, replica, clipped(lost, end, replica.log.log_end_offset))
         replica.log.truncate_to(end)
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
@@ -350,8 +358,11 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
 
 
 def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
-    for term in state.history.terms:
-        if term.leader_epoch == fact.leader_epoch and term.leader != fact.replica:
+    terms = state.history.terms
+    for term in terms[bisect_left(terms, (fact.leader_epoch, -1, -1), key=_order_of) :]:
+        if term.leader_epoch != fact.leader_epoch:
+            return
+        if term.leader != fact.replica:
             _refute(
                 state,
                 "single_leader_per_epoch",
@@ -491,6 +502,7 @@ def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended)
         return
     leader = state.replicas.get(replica.leader) if replica.leader is not None else None
     source = leader.log.spans if leader is not None else []
+    source = touching(source, fact.first_offset, fact.end_offset)
     copied = clipped(source, fact.first_offset, fact.end_offset)
     holes = [
         Span(a, b, None, None) for a, b in uncovered(fact.first_offset, fact.end_offset, copied)
@@ -579,7 +591,7 @@ def _promise_committed(
         # A line tells the offset alone: which records lay below it, the known log may have missed.
         held = [Span(start, high_watermark, None, None)]
     else:
-        held = clipped(replica.log.spans, start, high_watermark)
+        held = clipped(touching(replica.log.spans, start, high_watermark), start, high_watermark)
     for span in held:
         if by_term is not None and (span.leader_epoch or 0) > by_term[0]:
             by_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
@@ -589,6 +601,7 @@ def _promise_committed(
                 span, by_term, how, event.event_id, replica.replica, event.observed_at
             )
             if _add_promise(state.history.commitments, promise):
+                state.history.note_commitment(promise)
                 _witness(state, event)
 
 
@@ -622,12 +635,10 @@ def _fences(state: State) -> bool:
 
 
 def _already_promised(state: State, span: Span, by_term: tuple[int, int] | None) -> bool:
-    for promise in reversed(state.history.commitments):
+    for promise in state.history.committed_of(span.leader_epoch, span.content):
         p = promise.span
         if (
-            p.leader_epoch == span.leader_epoch
-            and p.content == span.content
-            and p.first_offset <= span.first_offset
+            p.first_offset <= span.first_offset
             and p.end_offset >= span.end_offset
             and _not_later(promise.by_term, by_term)
         ):
@@ -676,7 +687,8 @@ def _is_committed(state: State, span: Span) -> bool:
     leader = state.replicas.get(state.registration.leader or 0)
     if leader is None or (leader.high_watermark or 0) < span.end_offset:
         return False
-    held = clipped(leader.log.spans, span.first_offset, span.end_offset)
+    held = touching(leader.log.spans, span.first_offset, span.end_offset)
+    held = clipped(held, span.first_offset, span.end_offset)
     same = [s for s in held if s.leader_epoch == span.leader_epoch]
     return not uncovered(span.first_offset, span.end_offset, same)
 

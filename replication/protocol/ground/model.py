@@ -5,9 +5,15 @@ size follows the number of leader epochs, never the number of records. Offsets t
 are exclusive. Absent is None: Kafka's -1 exists only in evidence/.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+# So many spans are looked through sooner than searched.
+FEW = 8
+# The last millisecond of the year 9999, in Unix time: beyond it no calendar of ours has a date.
+LAST_MOMENT = 253_402_300_799_999
 
 
 class Span(NamedTuple):
@@ -97,11 +103,26 @@ def clipped(spans: Iterable[Span], first_offset: int, end_offset: int) -> list[S
     """The parts of spans inside [first_offset, end_offset)."""
     result = []
     for span in spans:
+        if first_offset <= span.first_offset < span.end_offset <= end_offset:
+            result.append(span)
+            continue
         first = max(span.first_offset, first_offset)
         end = min(span.end_offset, end_offset)
         if first < end:
             result.append(Span(first, end, span.leader_epoch, span.content))
     return result
+
+
+def touching(spans: list[Span], first_offset: int, end_offset: int) -> list[Span]:
+    """The spans that reach into [first_offset, end_offset), of a log: sorted, free of overlaps."""
+    if len(spans) < FEW:
+        return spans
+    after = bisect_right(spans, first_offset, key=_first_offset)
+    return spans[max(0, after - 1) : bisect_left(spans, end_offset, after, key=_first_offset)]
+
+
+def _first_offset(span: Span) -> int:
+    return span.first_offset
 
 
 def overlaps(a: Iterable[Span], b: list[Span]) -> Iterator[tuple[int, int, Span, Span]]:
@@ -110,7 +131,7 @@ def overlaps(a: Iterable[Span], b: list[Span]) -> Iterator[tuple[int, int, Span,
     b must be sorted and free of overlaps; a may be any order.
     """
     for left in a:
-        for right in b:
+        for right in touching(b, left.first_offset, left.end_offset):
             if right.first_offset >= left.end_offset:
                 break
             first = max(left.first_offset, right.first_offset)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from replication.protocol.ground.model import EpochEntry, Span, clipped, normalized
+from replication.protocol.ground.model import EpochEntry, Span, clipped, normalized, touching
 
 
 @dataclass(slots=True)
@@ -42,7 +42,8 @@ class ReplicaLog:
         """Drops records at and above offset; the dropped spans are returned."""
         if offset >= self.log_end_offset:
             return []
-        dropped = clipped(self.spans, offset, self.log_end_offset)
+        beyond = touching(self.spans, offset, self.log_end_offset)
+        dropped = clipped(beyond, offset, self.log_end_offset)
         self.spans = clipped(self.spans, 0, offset)
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)

@@ -11,6 +11,9 @@ from replication.protocol.ground.model import EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.versions import Behaviour, behaviour
 
+# Fields that follow from others: no part of the state that is encoded or compared.
+DERIVED = {"derived": True}
+
 
 @dataclass(slots=True)
 class Replica:
@@ -188,6 +191,24 @@ class History:
     copies: list[Copy] = field(default_factory=list)
     storage_losses: list[StorageLoss] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
+    # commitments by leader epoch and content: made again when needed, never written down.
+    _committed: dict[tuple[int | None, int | None], list[Promise]] = field(
+        default_factory=dict, compare=False, repr=False, metadata=DERIVED
+    )
+    _noted: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
+
+    def committed_of(self, leader_epoch: int | None, content: int | None) -> list[Promise]:
+        """The commitments of records of that leader epoch and content."""
+        if self._noted != len(self.commitments):
+            self._committed, self._noted = {}, 0
+            for promise in self.commitments:
+                self.note_commitment(promise)
+        return self._committed.get((leader_epoch, content), [])
+
+    def note_commitment(self, promise: Promise) -> None:
+        """Keeps count of what was just added to commitments."""
+        self._committed.setdefault(promise.span[2:], []).append(promise)
+        self._noted += 1
 
 
 @dataclass(slots=True)

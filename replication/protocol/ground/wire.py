@@ -11,10 +11,17 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import EpochEntry, Span
+from replication.protocol.ground.model import LAST_MOMENT, EpochEntry, Span
 
 FORMAT_VERSION = 1
 MAX_OFFSET = (1 << 63) - 1
+# Kafka's own int32: the numbers of replicas and partitions, and every epoch.
+MAX_INT32 = (1 << 31) - 1
+INT32_COLUMNS = frozenset({
+    "partition", "replica", "leader", "leader_epoch", "partition_epoch", "last_fetched_epoch",
+    "diverging_epoch", "min_insync_replicas", "assigned_replicas", "isr",
+    "eligible_leader_replicas", "last_known_leader_replicas",
+})  # fmt: skip
 HEADER = (
     "format_version", "event_id", "trace_id", "trace_generation", "cluster_id", "topic",
     "topic_id", "partition", "sequence", "kind", "observed_at", "grade", "source_path",
@@ -112,7 +119,8 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     """The event that a row describes.
 
     Raises Misfit for an unknown kind or version, a missing or mistyped column, a negative or
-    absurd offset. Unknown columns are misfits too: a silent drop would lose evidence.
+    absurd number, a time that is no date, a text that is no Unicode. Unknown columns are misfits
+    too: a silent drop would lose evidence.
     """
     version = row.get("format_version")
     if version != FORMAT_VERSION:
@@ -135,19 +143,25 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     partition = _number(row, "partition", True)
     assert sequence is not None
     assert partition is not None
+    topic, topic_id = _text(row, "topic"), _optional_text(row, "topic_id")
+    if "/" in topic + topic_id:
+        raise Misfit(f"no topic's name or id: {topic!r} {topic_id!r}")
+    observed_at = _number(row, "observed_at", False)
+    if observed_at is not None and observed_at > LAST_MOMENT:
+        raise Misfit(f"observed_at is out of range: {observed_at} is no date in milliseconds")
     grade = row.get("grade") or "forensic"
     if grade not in ("traced", "forensic"):
         raise Misfit(f"grade {grade!r} is neither traced nor forensic")
     return ev.Event(
-        event_id=row.get("event_id") or content_id(row),
+        event_id=_optional_text(row, "event_id") or content_id(row),
         trace_id=_text(row, "trace_id"),
-        cluster_id=row.get("cluster_id") or "",
-        topic=_text(row, "topic"),
-        topic_id=row.get("topic_id") or "",
+        cluster_id=_optional_text(row, "cluster_id"),
+        topic=topic,
+        topic_id=topic_id,
         partition=partition,
         sequence=sequence,
         fact=fact,
-        observed_at=_number(row, "observed_at", False),
+        observed_at=observed_at,
         grade=grade,
         source=source,
         trace_generation=_number(row, "trace_generation", False) or 0,
@@ -184,7 +198,7 @@ def _converted(name: str, word: str, value: Any) -> Any:
     if word == "epoch_entries":
         return tuple(
             EpochEntry(
-                _whole(name, _item(name, v, "leader_epoch")),
+                _whole("leader_epoch", _item(name, v, "leader_epoch")),
                 _whole(name, _item(name, v, "start_offset")),
             )
             for v in _list(name, value)
@@ -193,9 +207,7 @@ def _converted(name: str, word: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise Misfit(f"{name} is no boolean: {value!r}")
         return value
-    if not isinstance(value, str):
-        raise Misfit(f"{name} is no text: {value!r}")
-    return value
+    return _unicode(name, value)
 
 
 def _span(name: str, value: Any) -> Span:
@@ -208,7 +220,7 @@ def _span(name: str, value: Any) -> Span:
     return Span(
         first,
         end,
-        None if leader_epoch is None else _whole(name, leader_epoch),
+        None if leader_epoch is None else _whole("leader_epoch", leader_epoch),
         None if content is None else _whole(name, content),
     )
 
@@ -231,7 +243,7 @@ def _list(name: str, value: Any) -> list[Any]:
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Misfit(f"{name} is no whole number: {value!r}")
-    if not 0 <= value <= MAX_OFFSET:
+    if not 0 <= value <= (MAX_INT32 if name in INT32_COLUMNS else MAX_OFFSET):
         raise Misfit(f"{name} is out of range: {value}")
     return value
 
@@ -249,6 +261,23 @@ def _text(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     if not isinstance(value, str) or not value:
         raise Misfit(f"{name} is missing or no text: {value!r}")
+    return _unicode(name, value)
+
+
+def _optional_text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    return "" if value is None else _unicode(name, value)
+
+
+def _unicode(name: str, value: Any) -> str:
+    """Text that has bytes: half of a surrogate pair, which JSON can spell, has none."""
+    if not isinstance(value, str):
+        raise Misfit(f"{name} is no text: {value!r}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Misfit(f"{name} is no Unicode text: {value!r}") from None
     return value
 
 

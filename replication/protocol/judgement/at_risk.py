@@ -12,7 +12,7 @@ behind. What is not known to be missing somewhere is not called at risk.
 from dataclasses import dataclass
 from itertools import pairwise
 
-from replication.protocol.ground.model import Span, overlaps, same_record, uncovered
+from replication.protocol.ground.model import Span, overlaps, same_record, touching, uncovered
 from replication.protocol.ground.topic_partition import Replica, State, declared_behaviour
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.judgement.reference import log_is_known, tail_is_known
@@ -203,7 +203,8 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     for span in holder.log.spans:
         first = max(span.first_offset, other.log.log_start_offset)
         if first < span.end_offset:
-            missing += uncovered(first, span.end_offset, other.log.spans)
+            theirs_there = touching(other.log.spans, first, span.end_offset)
+            missing += uncovered(first, span.end_offset, theirs_there)
     missing += [
         (a, b)
         for a, b, mine, theirs in overlaps(holder.log.spans, other.log.spans)
@@ -229,7 +230,7 @@ def _holders(state: State, without: Replica, first: int, end: int) -> tuple[int,
         for number, replica in sorted(state.replicas.items())
         if replica is not without
         and log_is_known(state, replica)
-        and not uncovered(first, end, replica.log.spans)
+        and not uncovered(first, end, touching(replica.log.spans, first, end))
     )
 
 

@@ -7,7 +7,8 @@ from replication.protocol.folding import fold
 from replication.protocol.folding.sequencing import gap_reason, in_order, with_gap
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.judge import PartitionAnswer, answer
+from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
+from replication.protocol.judgement.judge import PartitionAnswer
 
 Identity = tuple[str, str, str, int]
 
@@ -16,7 +17,8 @@ Identity = tuple[str, str, str, int]
 class FoldedPartition:
     """One topic partition folded to its end: the answer, and what did not count and why.
 
-    refused: (event_id, reason) of events that the fold rejects or that share a slot.
+    refused: (event_id, reason) of events that the fold rejects or that share a slot. defect: what
+    of this tool failed on the partition, whose verdicts are all UNKNOWN then.
     """
 
     identity: Identity
@@ -24,6 +26,7 @@ class FoldedPartition:
     answer: PartitionAnswer
     counts: dict[str, int]
     refused: list[tuple[str, str]] = field(default_factory=list)
+    defect: str | None = None
 
 
 def identity_of(event: Event) -> Identity:
@@ -47,12 +50,19 @@ def fold_partition(identity: Identity, events: list[Event]) -> FoldedPartition:
         (e.event_id, f"sequence_conflict: two different events have sequence {e.sequence}")
         for e in ordered.conflicts
     ]
+    defect = None
     for event in ordered.ready:
         try:
             fold.apply(state, event)
+            continue
         except fold.Rejected as error:
-            ordered.sequencer.reject()
             refused.append((event.event_id, str(error)))
-    judged = answer(state)
+        except Exception as error:
+            reason = cannot_be_folded(event, error)
+            refused.append((event.event_id, reason))
+            defect = defect or reason
+        ordered.sequencer.reject()
+    judged, defect = answer_or_defect(state, defect)
     judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer))
-    return FoldedPartition(identity, state, judged, ordered.sequencer.counts(), refused)
+    counts = ordered.sequencer.counts()
+    return FoldedPartition(identity, state, judged, counts, refused, defect)

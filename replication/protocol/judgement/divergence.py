@@ -93,7 +93,7 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     known = comparable(state)
     if lived_on_unseen(state, ref.replica):
         # What its copy shows is not what its followers are cut to.
-        ref = Reference(ref.leader, None, ref.term)
+        ref = Reference(ref.leader, None, ref.term, ref.starts)
     flags = declared_behaviour(state)
     possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
     result: list[Divergence] = []

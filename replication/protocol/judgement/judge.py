@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from replication.protocol.ground.model import LAST_MOMENT
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
 from replication.protocol.judgement.at_risk import Danger, dangers
@@ -96,8 +97,8 @@ def _identity(state: State) -> dict[str, Any]:
 
 
 def moment(at: int | None) -> str | None:
-    """A millisecond of the observer's clock as ISO 8601 in UTC."""
-    if at is None:
+    """A millisecond of the observer's clock as ISO 8601 in UTC; None where it is no date."""
+    if at is None or not 0 <= at <= LAST_MOMENT:
         return None
     when = datetime.fromtimestamp(at / 1000, UTC)
     return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"

@@ -1,21 +1,24 @@
 """Which later leader began its term without the promised records."""
 
 from replication.protocol.ground.topic_partition import Promise, State, Term
-from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.term_starts import TermStarts, term_start
 
 
-def first_lacking_terms(state: State, promise: Promise) -> list[tuple[int, int, Term | None]]:
+def first_lacking_terms(
+    state: State, starts: TermStarts, promise: Promise
+) -> list[tuple[int, int, Term | None]]:
     """The promise cut into stretches by the first later term that began at or below them."""
     first, end = promise.span.first_offset, promise.span.end_offset
     if promise.by_term is None:
         return [(first, end, None)]
+    later = starts.after(promise.by_term)
+    if starts.lowest_from[later] >= end:
+        return [(first, end, None)]
     result: list[tuple[int, int, Term | None]] = []
-    for term in state.history.terms:
+    for place in range(later, len(starts.terms)):
         if first >= end:
             break
-        if term.order <= promise.by_term:
-            continue
-        start = term_start(state, term)
+        term, start = starts.terms[place], starts.starts[place]
         if start is not None and start < end:
             cut = max(start, first)
             if promise.how == "acks_all" and led_on_after(state, term, cut, end):

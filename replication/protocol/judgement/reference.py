@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Replica, State, Term
+from replication.protocol.judgement.term_starts import TermStarts, term_starts
 
 
 @dataclass(slots=True)
@@ -11,12 +12,13 @@ class Reference:
     """The log that counts now: the current leader's, else that of the last valid leader.
 
     candidates: where nothing names a leader, every replica that may be it, if all their logs are
-    known; then only what holds for each of them is decided.
+    known; then only what holds for each of them is decided. starts: where all terms began.
     """
 
     leader: int | None
     replica: Replica | None
     term: Term | None
+    starts: TermStarts
     candidates: list[Replica] = field(default_factory=list)
 
     @property
@@ -47,12 +49,13 @@ def reference(state: State) -> Reference:
     leader = state.registration.leader
     terms = state.history.terms
     term = None
+    starts = term_starts(state)
     newest = newest_leader_epoch(state)
     if newest > state.registration.leader_epoch:
         # The controller's history at hand ends before the brokers' does.
         leader = None
         if not terms or newest > terms[-1].leader_epoch:
-            return Reference(None, None, None, _candidates(state))
+            return Reference(None, None, None, starts, _candidates(state))
     if leader is not None:
         led = [t for t in terms if t.leader == leader]
         term = led[-1] if led else None
@@ -61,8 +64,8 @@ def reference(state: State) -> Reference:
         leader = term.leader
     replica = state.replicas.get(leader) if leader is not None else None
     if leader is None:
-        return Reference(None, None, term, _candidates(state))
-    return Reference(leader, replica if log_is_known(state, replica) else None, term)
+        return Reference(None, None, term, starts, _candidates(state))
+    return Reference(leader, replica if log_is_known(state, replica) else None, term, starts)
 
 
 def newest_leader_epoch(state: State) -> int:

@@ -68,12 +68,21 @@ def compare(
             "the same content stands there under another leader epoch",
             "the segments' payloads",
         )
+    return _known_by_offset(state, promise, first, end)
+
+
+def _known_by_offset(state: State, promise: Promise, first: int, end: int) -> Doubt:
+    """Of a record that nothing names but its offset, which may have been written anew."""
+    reason = "a truncation or epoch start at or below it may have followed"
+    named, why = state.coverage.get(("payload_ids", None), (True, None))
     return Doubt(
         first,
         end,
         promise,
-        "known by offset alone, and a truncation or epoch start at or below it may have followed",
-        "an acknowledgement log with payload ids",
+        f"known by offset alone, and {reason}" if named else f"{why}, and {reason}",
+        "an acknowledgement log with payload ids"
+        if named
+        else "--payload-id-in, or an acknowledgement log whose payload ids are the records' keys",
     )
 
 

@@ -9,7 +9,7 @@ stopped with a lower log end. Everything else is doubt, never absence.
 from dataclasses import replace
 from itertools import pairwise
 
-from replication.protocol.ground.model import Span, overlaps, uncovered
+from replication.protocol.ground.model import Span, overlaps, touching, uncovered
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
@@ -24,7 +24,7 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
     doubts: list[Doubt] = []
-    for first, end, term in first_lacking_terms(state, promise):
+    for first, end, term in first_lacking_terms(state, ref.starts, promise):
         for part in _against_reference(state, ref, promise, first, end, term):
             if isinstance(part, Absence):
                 absences.append(part)
@@ -39,7 +39,9 @@ def _fate_by_all(
     state: State, ref: Reference, promise: Promise
 ) -> tuple[list[Absence], list[Doubt]]:
     """The same where any replica may lead: what every log lacks is absent, what some lack doubt."""
-    by_leader = [fate(state, Reference(r.replica, r, None), promise) for r in ref.candidates]
+    by_leader = [
+        fate(state, Reference(r.replica, r, None, ref.starts), promise) for r in ref.candidates
+    ]
     parts: list[Absence | Doubt] = [p for found in by_leader for kind in found for p in kind]
     borders = sorted({p.first_offset for p in parts} | {p.end_offset for p in parts})
     absences: list[Absence] = []
@@ -87,7 +89,7 @@ def _against_reference(
     wanted = Span(first, inside, *promise.span[2:])
     for a, b, _, held in overlaps([wanted] if first < inside else [], log.spans):
         result.append(compare(state, ref, promise, a, b, held, term))
-    for a, b in uncovered(first, inside, log.spans):
+    for a, b in uncovered(first, inside, touching(log.spans, first, inside)):
         result += _in_hole(state, ref, promise, a, b, term)
     beyond = max(first, inside)
     if beyond < end:

@@ -1,5 +1,9 @@
 """Where a term of leadership began: the leader's log end when it took over."""
 
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
 from replication.protocol.ground.model import is_seen
 from replication.protocol.ground.topic_partition import Replica, State, Term
 
@@ -32,6 +36,49 @@ def term_start(state: State, term: Term) -> int | None:
         if promise.span.leader_epoch == term.leader_epoch
     ]
     return min(starts, default=None)
+
+
+@dataclass(slots=True)
+class TermStarts:
+    """Where each term of a partition began, worked out once for all questions.
+
+    terms, orders and starts go together. lowest_from: the lowest start of any term from a place on,
+    infinite where none is known. unplaced: the places of terms whose start nobody saw. gap_from:
+    the first place from a place on whose leader epoch, which only brokers' lines name, does not
+    follow the one before; the number of terms where there is none.
+    """
+
+    terms: list[Term]
+    orders: list[tuple[int, int]]
+    starts: list[int | None]
+    lowest_from: list[float]
+    unplaced: list[int]
+    gap_from: list[int]
+
+    def after(self, order: tuple[int, int]) -> int:
+        """The place of the first term after that order of terms."""
+        return bisect_right(self.orders, order)
+
+    def unplaced_after(self, order: tuple[int, int]) -> list[Term]:
+        """The later terms whose start nobody saw."""
+        first = bisect_left(self.unplaced, self.after(order))
+        return [self.terms[place] for place in self.unplaced[first:]]
+
+
+def term_starts(state: State) -> TermStarts:
+    """The starts of all terms, which are in their order already."""
+    terms = state.history.terms
+    starts = [term_start(state, term) for term in terms]
+    lowest = [math.inf] * (len(terms) + 1)
+    gaps = [len(terms)] * (len(terms) + 1)
+    for place in range(len(terms) - 1, -1, -1):
+        start = starts[place]
+        lowest[place] = lowest[place + 1] if start is None else min(start, lowest[place + 1])
+        before = terms[place - 1].leader_epoch if place else terms[place].leader_epoch
+        is_gap = terms[place].leader_epoch > before + 1 and not terms[place].recorded
+        gaps[place] = place if is_gap else gaps[place + 1]
+    unplaced = [place for place, start in enumerate(starts) if start is None]
+    return TermStarts(terms, [t.order for t in terms], starts, lowest, unplaced, gaps)
 
 
 def _may_begin_before(replica: Replica, offset: int) -> bool:

@@ -4,8 +4,9 @@ from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import Reference, log_is_covered
-from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.term_starts import TermStarts
 
+ANY_OCCURRENCE = 1 << 62
 UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
 
 
@@ -16,12 +17,8 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
         first = max(first, ref.replica.log.log_start_offset)
     if promise.by_term is None or first >= end:
         return []
-    for term in state.history.terms:
-        if (
-            term.order > promise.by_term
-            and term_start(state, term) is None
-            and not must_have_held(state, promise, term)
-        ):
+    for term in ref.starts.unplaced_after(promise.by_term):
+        if not must_have_held(state, promise, term):
             return [
                 Doubt(
                     first,
@@ -32,7 +29,7 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
                     f"the broker log of broker {term.leader}",
                 )
             ]
-    missed = unnamed_leader_epoch(state, promise.by_term[0])
+    missed = unnamed_leader_epoch(state, ref.starts, promise.by_term[0])
     if missed is None:
         return []
     return [
@@ -46,7 +43,7 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
     ]
 
 
-def unnamed_leader_epoch(state: State, after: int) -> int | None:
+def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | None:
     """A leader epoch above `after` in which a broker may have led of which nothing tells.
 
     Between epochs that only brokers' lines name; where all their logs are here, nobody did.
@@ -54,12 +51,12 @@ def unnamed_leader_epoch(state: State, after: int) -> int | None:
     assigned = state.ever_assigned | state.replicas.keys()
     if all(log_is_covered(state, r) for r in assigned):
         return None
-    last = after
-    for term in state.history.terms:
-        if term.leader_epoch > last + 1 and not term.recorded:
-            return last + 1
-        last = max(last, term.leader_epoch)
-    return None
+    terms = starts.terms
+    place = starts.after((after, ANY_OCCURRENCE))
+    if place < len(terms) and terms[place].leader_epoch > after + 1 and not terms[place].recorded:
+        return after + 1
+    place = starts.gap_from[min(place + 1, len(terms))]
+    return terms[place - 1].leader_epoch + 1 if place < len(terms) else None
 
 
 def must_have_held(state: State, promise: Promise, term: Term) -> bool:

@@ -41,11 +41,8 @@ def judge(view: View) -> Verdict:
         return unknown(
             NAME, "the leader's log was not handed over", ["the log directories of the brokers"]
         )
-    number = sum(
-        p.span.end_offset - p.span.first_offset for p in view.state.history.acknowledgements
-    )
+    # No count of them: it would make the answer another one with every record.
     return holds(
         NAME,
-        f"leader {view.ref.leader}'s log holds all {number} acknowledged records "
-        "that retention left",
+        f"leader {view.ref.leader}'s log holds every acknowledged record that retention left",
     )

@@ -66,9 +66,12 @@ def judge(view: View) -> Verdict:
             "had committed before it",
             [f"the log directory or broker log of broker {before.leader}"],
         )
-    count = sum(1 for p in history.acknowledgements if p.how == "acks_all")
+    told = [
+        "high watermark observations" if history.commitments else None,
+        "acks=all acknowledgements"
+        if any(p.how == "acks_all" for p in history.acknowledgements)
+        else None,
+    ]
+    sources = " and ".join(source for source in told if source)
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
-    sources = [f"{len(history.commitments)} high watermark observations"]
-    if count:
-        sources.append("acks=all acknowledgements")
-    return holds(NAME, f"{basis} ({', '.join(sources)})")
+    return holds(NAME, f"{basis} ({sources})" if sources else basis)

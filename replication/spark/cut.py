@@ -1,0 +1,92 @@
+"""The consistent cut: which version of each table belongs together, as rows of `_batches` say.
+
+Each query's newest row names the tables that this query writes. Two of them have more than one
+writer, so a version may hold rows of a micro-batch that is not finished: readers leave those out.
+A version that is named may have been compacted and vacuumed since: later commits that only move
+rows between files hold the same ones, and are read instead.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+# What each query's rows of `_batches` name. A bounded replay writes all of them.
+WRITTEN_BY = {
+    "live": ("quarantine",),
+    "ingest": ("replica_events", "quarantine"),
+    "fold": (
+        "isr_and_leadership", "replica_states", "findings", "divergences", "loss_ledger",
+        "verdicts", "quarantine", "_refolds",
+    ),
+}  # fmt: skip
+
+
+class Cut(dict[str, int]):
+    """Table -> version. through: query -> (run, newest finished micro-batch)."""
+
+    through: dict[str, tuple[str, int]]
+
+    def condition(self, table: str) -> str | None:
+        """SQL: the rows of finished micro-batches, None where a version holds no others."""
+        if table == "replica_events":
+            wanted = [("ingest", "true")]
+        elif table == "quarantine":
+            wanted = [(query, f"query = '{query}'") for query in self.through]
+        else:
+            return None
+        parts = [
+            f"NOT ({writer} AND run = '{run}' AND micro_batch_id > {newest})"
+            for query, writer in wanted
+            if query in self.through
+            for run, newest in [self.through[query]]
+        ]
+        return " AND ".join(parts) or None
+
+
+def cut_of(rows: Iterable[Any], folder: Path) -> Cut:
+    """The cut that rows of `_batches` name; folder: of the tables."""
+    newest = newest_of(rows)
+    found = Cut()
+    found.through = {q: (row["run"], row["micro_batch_id"]) for q, row in newest.items()}
+    for row in newest.values():
+        for table, version in row["table_versions"].items():
+            found[table] = max(version, found.get(table, 0))
+    for table, version in found.items():
+        found[table] = rearranged(folder / table, version)
+    return found
+
+
+def newest_of(rows: Iterable[Any]) -> dict[str, Any]:
+    """The newest row of `_batches` of each query."""
+    newest: dict[str, Any] = {}
+    for row in rows:
+        known = newest.get(row["query"])
+        place = (row["run_number"], row["micro_batch_id"])
+        if known is None or place > (known["run_number"], known["micro_batch_id"]):
+            newest[row["query"]] = row
+    return newest
+
+
+def rearranged(table: Path, version: int) -> int:
+    """The newest version with the same rows: those after it only moved rows between files."""
+    while True:
+        commit = table / "_delta_log" / f"{version + 1:020d}.json"
+        try:
+            actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines() if line]
+        except (OSError, ValueError):
+            return version
+        if any(_changes(action) for action in actions):
+            return version
+        version += 1
+
+
+def _changes(action: dict[str, Any]) -> bool:
+    """Whether an action of a Delta commit changes rows, or how they are to be read."""
+    for name, what in action.items():
+        if name in ("add", "remove", "cdc"):
+            if what.get("dataChange", True):
+                return True
+        elif name not in ("commitInfo", "txn", "domainMetadata"):
+            return True
+    return False

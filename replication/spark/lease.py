@@ -1,0 +1,121 @@
+"""Who may write: a query's newest writer holds the lease, an older one stops at its next commit.
+
+The lease is a small file beside the tables. Commits hold its lock shared, taking the lease holds it
+alone: so no commit of the older writer lands after the newer one has begun. Locks and lease need a
+file system on which flock works, as local ones do. A checkpoint directory is locked for the life of
+a process: two streams on one checkpoint are refused at once.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+FOLDER = "_lease"
+
+
+class LeaseLostError(RuntimeError):
+    """Another writer has taken over these tables; the text says which."""
+
+
+class LockedError(RuntimeError):
+    """Another process works on this checkpoint directory; the text says which."""
+
+
+@dataclass
+class Lease:
+    """The right of one process to write what a query writes into the tables of a folder."""
+
+    tables: Path
+    query: str
+    holder: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def take(self, run: str) -> None:
+        """Takes the lease, whoever has it now."""
+        note = {"holder": self.holder, "run": run, **_this_process()}
+        (self.tables / FOLDER).mkdir(parents=True, exist_ok=True)
+        with self._locked(fcntl.LOCK_EX):
+            partial = self._path.with_suffix(".partial")
+            partial.write_text(json.dumps(note), encoding="utf-8")
+            os.replace(partial, self._path)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """While a commit is made. Raises LeaseLostError where another process has taken over."""
+        with self._locked(fcntl.LOCK_SH):
+            self._check()
+            yield
+
+    def _check(self) -> None:
+        try:
+            note = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise LeaseLostError(f"{self._path} cannot be read any more: {error}") from None
+        if note.get("holder") != self.holder:
+            raise LeaseLostError(
+                f"run {note.get('run')!r} ({_named(note)}) has taken over the {self.query} tables "
+                f"of {self.tables}: this process stops writing"
+            )
+
+    @property
+    def _path(self) -> Path:
+        return self.tables / FOLDER / f"{self.query}.json"
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        with (self.tables / FOLDER / "lock").open("a") as lock:
+            fcntl.flock(lock, how)
+            yield
+
+
+@dataclass
+class CheckpointLock:
+    """A checkpoint directory, for the life of one process."""
+
+    folder: Path
+    _file: IO[str] | None = None
+
+    def take(self) -> None:
+        """Raises LockedError where another process has it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "lock"
+        self._file = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            text = self._file.read()
+            self._file.close()
+            raise LockedError(
+                f"{self.folder} is in use by another stream ({_named_by(text)}): stop that one, or "
+                "give this one a --checkpoint-dir and tables of its own"
+            ) from None
+        self._file.truncate(0)
+        self._file.write(json.dumps(_this_process()))
+        self._file.flush()
+
+    def release(self) -> None:
+        """Lets others in."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _this_process() -> dict[str, Any]:
+    return {"process": os.getpid(), "host": socket.gethostname()}
+
+
+def _named(note: dict[str, Any]) -> str:
+    return f"process {note.get('process')} on {note.get('host')}"
+
+
+def _named_by(text: str) -> str:
+    try:
+        return _named(json.loads(text))
+    except ValueError:
+        return "of which nothing is known"

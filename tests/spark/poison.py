@@ -1,0 +1,106 @@
+"""Poison: every kind of event by extreme values of every field, as rows that a user could deliver.
+
+Each case is one row of the event contract, in the middle of the made trace of its own topic
+partition; whether it is an event at all is for protocol.wire to say.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from replication.protocol.ground import events as ev
+from replication.protocol.ground import wire
+from tests.spark.event_rows import made_trace
+
+INT32, INT64 = (1 << 31) - 1, (1 << 63) - 1
+# What a clock in microseconds, nanoseconds or seconds gives for a day of 2026, and the last date.
+TIMES = (0, 1_790_000_000, 1_790_000_000_000_000, 1_790_000_000_000_000_000)
+LAST_DATE = 253_402_300_799_999
+NUMBERS = (-1, 0, 1, INT32, INT32 + 1, LAST_DATE, LAST_DATE + 1, INT64, INT64 + 1, 1 << 200,
+           *TIMES, 1.5, "7", True)  # fmt: skip
+TEXTS = ("", "x", "\x00", "\ud800", "\U0001f600", "a/b", "'; DROP", "%s{}\\", "9" * 400,
+         "all", "none", "current", "part", "full", "clean", "unclean", "4.1.1", "0.7",
+         7)  # fmt: skip
+LISTS = ((), (0,), (1, 1), (INT64,), tuple(range(300)), (-1,), (None,), "12", 7)
+SPANS = (
+    (), ((0, INT64, 0, 0),), ((0, 5, 0, 0), (3, 9, 1, 1)), ((5, 9, 0, 0), (0, 3, 0, 0)),
+    ((0, 1, INT64, INT64),), ((INT64 - 1, INT64, None, None),), ((5, 5, 0, 0),), ((-1, 5, 0, 0),),
+)  # fmt: skip
+ENTRIES = ((), ((0, 0),), ((5, 9), (1, 0)), ((INT64, INT64),), ((0, 0), (0, 5)), ((-1, 0),))
+# Where the event is put into the trace: early, in the middle of steady traffic, at its end.
+PLACES = (3, 20, 44)
+
+
+@dataclass(frozen=True)
+class Poison:
+    """One case: which field of which kind has which value. row: as it would be delivered."""
+
+    kind: str
+    field: str
+    value: Any
+    place: int
+    row: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Kind, field and value, for a reader."""
+        return f"{self.kind}.{self.field}={str(self.value)[:40]!r} at {self.place}"
+
+
+def ordinary(kind: str) -> dict[str, Any]:
+    """The columns of an ordinary fact of a kind, every field given."""
+    values = {"int": 1, "str": "unknown", "bool": True, "ints": [1, 2],
+              "spans": [{"first_offset": 0, "end_offset": 3, "leader_epoch": 0, "content": 1}],
+              "epoch_entries": [{"leader_epoch": 0, "start_offset": 0}]}  # fmt: skip
+    row = {name: values[word] for name, (word, _) in wire.FIELD_TYPES[kind].items()}
+    if "first_offset" in row:
+        row["first_offset"] = 0
+    return row
+
+
+def extremes(name: str, word: str) -> tuple[Any, ...]:
+    """The extreme values of a field."""
+    if word == "spans":
+        keys = ("first_offset", "end_offset", "leader_epoch", "content")
+        return tuple([dict(zip(keys, span, strict=True)) for span in spans] for spans in SPANS)
+    if word == "epoch_entries":
+        keys = ("leader_epoch", "start_offset")
+        return tuple([dict(zip(keys, e, strict=True)) for e in entries] for entries in ENTRIES)
+    if word == "ints":
+        return tuple(list(v) if isinstance(v, tuple) else v for v in LISTS)
+    return {"int": NUMBERS, "str": TEXTS, "bool": (True, False, 1, "true")}[word]
+
+
+HEADER = {
+    "trace_id": "str", "trace_generation": "int", "cluster_id": "str", "topic": "str",
+    "topic_id": "str", "partition": "int", "sequence": "int", "observed_at": "int",
+    "grade": "str", "source_path": "str", "source_line": "int", "source_byte_offset": "int",
+    "event_id": "str", "format_version": "int",
+}  # fmt: skip
+
+
+def cases(
+    places: tuple[int, ...] = PLACES, step: int = 1
+) -> Iterator[tuple[Poison, list[dict[str, Any]]]]:
+    """Each case, or every step-th, with all rows of its topic partition, itself among them."""
+    number = 0
+    trace = [wire.to_row(event) for event in made_trace(0, rounds=5)]
+    for kind in ev.FACT_TYPES:
+        fields = {name: word for name, (word, _) in wire.FIELD_TYPES[kind].items()} | HEADER
+        for name, word in fields.items():
+            for value in (*extremes(name, word), None):
+                for place in places if name not in HEADER else places[-1:]:
+                    if number % step == 0:
+                        yield _case(trace, kind, name, value, place, number)
+                    number += 1
+
+
+def _case(
+    trace: list[dict[str, Any]], kind: str, name: str, value: Any, place: int, number: int
+) -> tuple[Poison, list[dict[str, Any]]]:
+    rows = [{**row, "partition": number} for row in trace]
+    header = {k: v for k, v in rows[place].items() if k in wire.HEADER and k != "event_id"}
+    row = {**header, **ordinary(kind), "kind": kind, name: value}
+    row = {k: v for k, v in row.items() if v is not None}
+    rows[place] = row
+    return Poison(kind, name, value, place, row), rows
