@@ -3,12 +3,10 @@
 import argparse
 import os
 import re
-import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -17,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from replication.evidence.shipping.envelopes import FieldNames
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
+from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
 from replication.spark.event_files import Admission, SourceError, event_files
 from replication.spark.failures import failed
 from replication.spark.fold_stream import Fold
@@ -33,9 +32,7 @@ FLAGS = (
     "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
     "starting_offsets", "fail_on_data_loss",
 )  # fmt: skip
-# A micro-batch that is cut off is done again at the next start; ending between two is tidier.
-LAST_MICRO_BATCH_SECONDS = 60.0
-EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+EXIT_OK, EXIT_UNUSABLE = 0, 2
 
 
 def parser() -> argparse.ArgumentParser:
@@ -44,7 +41,10 @@ def parser() -> argparse.ArgumentParser:
         prog="stream.py",
         description="Follows a folder or a Kafka topic of events, or of the log lines that a fleet "
         "ships (--shipped): verdicts come out, in Delta tables.",
-        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this tool.",
+        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this "
+        "tool, 5 what it stands on failed and may come back (a full disk, Kafka): start it again. "
+        "SIGTERM or SIGINT ends it between two micro-batches; spark-submit itself then ends with "
+        "143 or 130.",
     )
     made.add_argument(
         "--source", required=True, metavar="DIR|kafka",
@@ -105,8 +105,7 @@ def main(argv: list[str]) -> int:
         progress.say(f"stream.py: {error}")
         return EXIT_UNUSABLE
     stop = Stop()
-    signal.signal(signal.SIGTERM, stop.asked_by)
-    signal.signal(signal.SIGINT, stop.asked_by)
+    stop.listen(spark)
     try:
         job = StreamJob(
             spark, flags.tables.absolute(), flags.checkpoint_dir.absolute(), chosen, progress, stop
@@ -120,6 +119,7 @@ def main(argv: list[str]) -> int:
         return failed("stream.py", error, progress.out)
     finally:
         spark.stop()
+        stop.ended.set()
 
 
 def _source(flags: argparse.Namespace) -> KafkaSource | Path | ShippedSource:
@@ -190,17 +190,6 @@ def kafka_options(path: Path | None) -> dict[str, str]:
 
 
 @dataclass
-class Stop:
-    """Whether the job was asked to end: then the running micro-batches end first."""
-
-    asked: bool = False
-
-    def asked_by(self, number: int, frame: FrameType | None) -> None:
-        """The handler of SIGTERM and SIGINT."""
-        self.asked = True
-
-
-@dataclass
 class StreamJob:
     """Both queries over one source, one folder of tables and one checkpoint directory."""
 
@@ -242,7 +231,9 @@ class StreamJob:
         notes: KafkaSource | str
         if isinstance(source, Path):
             notes = str(ingest_run.folder / "admitted")
-            admission = Admission(source, Path(notes), self.settings.settle_seconds)
+            admission = Admission(
+                source, Path(notes), self.settings.settle_seconds, self.progress.say
+            )
             found = admission.admit()
             if not event_files(source):
                 self.progress.say(f"no event files in {source} yet")

@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 
 from replication import paths
 from replication.spark import contracts, settings
+from replication.spark.ending import Stop
 from replication.spark.live import ShippedSource
 from replication.spark.progress import Progress
 from replication.spark.replay import ReplayJob, slices_of
-from replication.spark.stream import Stop, StreamJob
+from replication.spark.stream import StreamJob
 from replication.spark.tables import Store
 
 # What differs between two runs of the same input: who wrote a row, in which micro-batch.
