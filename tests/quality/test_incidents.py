@@ -16,7 +16,7 @@ from replication.quality import checks, suites
 from replication.quality.checks import Result
 from replication.quality.great_expectations_suite import Judge
 from replication.spark import views
-from replication.spark.stream import Stop
+from replication.spark.ending import Stop
 from replication.spark.tables import RESULTS, Store
 from tests.quality.conftest import EXPECTED, INCIDENTS, incident_of
 from tests.spark.event_rows import made_trace

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
@@ -116,7 +117,8 @@ class BrokerLog:
     machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. several: several brokers wrote it;
-    nobodys: how many of its lines may be of any of them.
+    nobodys: how many of its lines may be of any of them. births: signs of topics that were created
+    anew.
     """
 
     path: str
@@ -133,6 +135,7 @@ class BrokerLog:
     first_at: int | None = None
     last_at: int | None = None
     telling: list[LogLineFact] = field(default_factory=list)
+    births: Births = field(default_factory=Births)
     ahead: int | None = None
     several: bool = False
     nobodys: int = 0
@@ -407,6 +410,7 @@ def _read_log(
                 log.in_lines.add(key)
         if fact.partition is not None:
             packer.add(fact)
+            log.births.take(fact)
         if fact.kind == "log_created":
             log.homes.add((fact.broker, _home(fact)))
     log.lines = packer.done()

@@ -99,7 +99,24 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
             in_part = any(r is not None and r.partial for r in (a, b, ref.replica))
-            result += _between(a, b, _kept_both(a, b, ref, known, possible), in_part)
+            found = _between(a, b, _kept_both(a, b, ref, known, possible), in_part)
+            result += _above(found, ref)
+    return result
+
+
+def _above(found: list[Divergence], ref: Reference) -> list[Divergence]:
+    """Differences with what lies below the leader's log start as pending: a follower that reaches
+    down there deletes it, or starts its log anew."""
+    floor = ref.replica.log.log_start_offset if ref.replica is not None else 0
+    result: list[Divergence] = []
+    for d in found:
+        if d.status == "settled" and d.first_offset < floor:
+            below = min(d.end_offset, floor)
+            result.append(Divergence(d.a, d.b, d.first_offset, below, "pending", False))
+            if below == d.end_offset:
+                continue
+            d.first_offset = below
+        result.append(d)
     return result
 
 

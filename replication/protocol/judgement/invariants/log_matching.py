@@ -30,7 +30,8 @@ def judge(view: View) -> Verdict:
         for r in view.state.replicas.values()
         if r.captured or view.covered("replica_trace", r.replica)
     ]
-    if view.state.settings.deleted and (missing or not known):
+    stale = [r.replica for r in known if r.stale]
+    if view.state.settings.deleted and (missing or not known or stale):
         return holds(NAME, "the topic was deleted: no replica is left to differ")
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
@@ -40,7 +41,6 @@ def judge(view: View) -> Verdict:
             names or ["the log directories of the brokers"],
             missing=not known,
         )
-    stale = [r.replica for r in known if r.stale]
     if stale:
         lived_on = ", ".join(str(r) for r in stale)
         return unknown(
