@@ -71,7 +71,8 @@ class PartitionEvidence:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
     known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
     naming: where they were found to. unpacked: how places in archives are named. unsure_lines:
-    brokers of which lines may be missing, being anybody's in a file of several.
+    brokers of which lines may be missing, being anybody's in a file of several. by_zookeeper: the
+    history is ZooKeeper's.
     """
 
     cluster_id: str
@@ -102,6 +103,7 @@ class PartitionEvidence:
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
     unsure_lines: set[int | None] = field(default_factory=set)
+    by_zookeeper: bool = False
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""
