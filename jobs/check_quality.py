@@ -1,7 +1,6 @@
 """spark-submit jobs/check_quality.py: expectations over the tables; `--help` tells all."""
 
 import argparse
-import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -15,10 +14,10 @@ from replication.quality.command import parser
 from replication.quality.great_expectations_suite import Judge, JudgeError
 from replication.quality.suites import Suite, SuiteError
 from replication.spark import expectation_results, session, views
+from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
 from replication.spark.fold_stream import QUERY
 from replication.spark.session import SessionError
-from replication.spark.stream import Stop
 from replication.spark.tables import BATCHES, Store, TablesError
 from replication.spark.views import Opened
 
@@ -36,12 +35,11 @@ def main(argv: list[str]) -> int:
         spark = session.start("replication-analyzer quality")
     except (SuiteError, SessionError) as error:
         return _refused(error, EXIT_UNUSABLE)
+    stop = Stop()
     try:
         if flags.every is None:
             return check(spark, flags, chosen)
-        stop = Stop()
-        signal.signal(signal.SIGTERM, stop.asked_by)
-        signal.signal(signal.SIGINT, stop.asked_by)
+        stop.listen(spark)
         return follow(spark, flags, chosen, stop)
     except (TablesError, SuiteError) as error:
         return _refused(error, EXIT_UNUSABLE)
@@ -49,6 +47,7 @@ def main(argv: list[str]) -> int:
         return _refused(first_cause(error), EXIT_DEFECT)
     finally:
         spark.stop()
+        stop.ended.set()
 
 
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:

@@ -2,13 +2,16 @@
 
 import argparse
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta, timezone, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from replication import command_line, doctor, progress, scenario_command
 from replication.evidence.clients.client_logs import AckFields
@@ -24,6 +27,7 @@ from replication.protocol.judgement.bounded import FoldedPartition, Identity, fo
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
+from replication.reports.loss_words import name_clients
 from replication.reports.page import write_page
 
 UNUSABLE = 2
@@ -181,7 +185,23 @@ def _told(arguments: argparse.Namespace) -> Told:
         if not number.isdecimal():
             raise Unusable(f"--broker {number}: expected a broker id and a file or folder")
         brokers[Path(path)] = int(number)
-    return Told(names, brokers)
+    return Told(names, brokers, _time_zone(arguments.time_zone))
+
+
+def _time_zone(text: str | None) -> tzinfo | None:
+    """`Europe/Vienna`, `+05:30` or `UTC`."""
+    if text is None:
+        return None
+    offset = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d\d)?", text)
+    try:
+        if offset:
+            ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+            return timezone(ahead if offset[1] == "+" else -ahead)
+        return ZoneInfo(text)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        raise Unusable(
+            f"--time-zone {text}: expected a name (Europe/Vienna) or an offset (+05:30)"
+        ) from None
 
 
 def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unreadable]]:
@@ -223,6 +243,7 @@ def _folded(
     answer = assemble(
         _clusters(imported, folded), counts, answers, imported.inventory, imported.observations
     )
+    name_clients(answer, imported.collection.acknowledgements)
     return Diagnosis(imported, kept, folded, answer, sources)
 
 

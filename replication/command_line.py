@@ -65,6 +65,12 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         help="this file or folder is of broker N; may be given several times",
     )
     command.add_argument(
+        "--time-zone",
+        metavar="ZONE",
+        help="that of the brokers' machines, in which their logs print the time: Europe/Vienna or "
+        "+05:30; without, it is found from the rest of the evidence, else UTC",
+    )
+    command.add_argument(
         "--ack-fields",
         metavar="OURS=THEIRS,..",
         help="how an acknowledgement log (JSON, CSV) names its fields; NAME=:VALUE where one value "

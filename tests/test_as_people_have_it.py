@@ -7,11 +7,13 @@ import bz2
 import json
 import lzma
 import os
+import re
 import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,20 @@ import pytest
 import zstandard
 
 from replication.cli import main
+from replication.evidence.collecting.collection import Told
 from replication.evidence.importer import import_evidence
 from replication.protocol.judgement.bounded import fold_all
-from tests.changed_evidence import EXPECTED, INCIDENTS, broker_logs, changed_copy, living
-from tests.test_layouts import QUICK, conclusions, intact
+from tests.changed_evidence import (
+    EXPECTED,
+    INCIDENTS,
+    broker_logs,
+    changed_copy,
+    folded_with,
+    living,
+    verdicts_of,
+    wrong_verdicts,
+)
+from tests.test_layouts import QUICK, conclusions, intact, one_file_of_all
 
 LOST = "unclean_election__2.8.2"
 
@@ -105,6 +117,87 @@ def test_other_clothes_give_the_same_answer(incident: str, clothes: str, tmp_pat
         expected = conclusions(living(intact(incident), topic_partition))
         found = conclusions(living(folded, topic_partition))
         assert known(found, str(evidence)) == known(expected, str(evidence))
+
+
+def one_directory_path_for_all(evidence: Path) -> None:
+    """As on three machines of one make, where every broker's disk has the same path."""
+    for path in broker_logs(evidence):
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        text = re.sub(r"(/[\w./-]*)?broker-\d+/disk[\w-]*", "/var/kafka", text)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    one_file_of_all(evidence)
+
+
+MERGED = {"one installation": one_file_of_all, "many machines": one_directory_path_for_all}
+
+
+@pytest.mark.parametrize("change", MERGED)
+@pytest.mark.parametrize(
+    "incident",
+    [i if i in QUICK else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
+)
+def test_no_line_of_a_merged_file_is_given_to_the_wrong_broker(incident: str, change: str) -> None:
+    """Less may be known; but each cut that is told is one that its own broker's log tells."""
+
+    def cuts(folded: Any) -> set[tuple[int, int]]:
+        found = folded.answer.partition["truncations"] if folded else []
+        return {(t["replica"], t["to_offset"]) for t in found}
+
+    merged = folded_with(incident, MERGED[change])
+    for topic_partition in EXPECTED[incident]:
+        found = living(merged, topic_partition)
+        assert cuts(found) <= cuts(living(intact(incident), topic_partition))
+        if found is not None:
+            assert wrong_verdicts(incident, topic_partition, verdicts_of(found)) == []
+
+
+STAMP = re.compile(r"(?m)^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),")
+ZONES = (-8.0, -3.5, 1.0, 5.5, 9.0)
+
+
+def in_zone(hours: float) -> Callable[[Path], None]:
+    """Broker logs as the JVM of a machine in that zone prints them."""
+
+    def moved(found: re.Match[str]) -> str:
+        at = datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S") + timedelta(hours=hours)
+        return f"[{at:%Y-%m-%d %H:%M:%S},"
+
+    def change(evidence: Path) -> None:
+        for path in broker_logs(evidence):
+            text = path.read_bytes().decode("utf-8", "surrogateescape")
+            path.write_bytes(STAMP.sub(moved, text).encode("utf-8", "surrogateescape"))
+
+    return change
+
+
+# Before 0.11 records name no leader epoch: nothing ties the two clocks, and less is known.
+NO_EPOCHS = [incident for incident in sorted(EXPECTED) if "0.10" in incident]
+
+
+@pytest.mark.parametrize("hours", ZONES)
+@pytest.mark.parametrize(
+    "incident",
+    [i if i in QUICK[:1] else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
+)
+def test_local_time_gives_the_same_answer(incident: str, hours: float, tmp_path: Path) -> None:
+    folded = fold_all(import_evidence([changed_copy(incident, in_zone(hours), tmp_path)]).events())
+    for topic_partition in EXPECTED[incident]:
+        found, right = living(folded, topic_partition), living(intact(incident), topic_partition)
+        assert found is not None
+        if incident in NO_EPOCHS:
+            assert wrong_verdicts(incident, topic_partition, verdicts_of(found)) == []
+        else:
+            assert conclusions(found) == conclusions(right)
+
+
+@pytest.mark.parametrize("incident", NO_EPOCHS)
+def test_the_user_may_say_the_zone(incident: str, tmp_path: Path) -> None:
+    evidence = changed_copy(incident, in_zone(5.5), tmp_path)
+    told = Told(time_zone=timezone(timedelta(hours=5.5)))
+    folded = fold_all(import_evidence([evidence], told=told).events())
+    for topic_partition in EXPECTED[incident]:
+        right = living(intact(incident), topic_partition)
+        assert conclusions(living(folded, topic_partition)) == conclusions(right)
 
 
 def test_places_in_archives_are_named_and_can_be_read_again(

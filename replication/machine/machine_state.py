@@ -1,7 +1,7 @@
 """The state of the executable machine: one topic partition, its brokers and its controller.
 
 Unlike topic_partition.State, which is what evidence tells, this is what is: every broker's own
-knowledge, right or stale. Only replica_machine and partition_machine change it.
+knowledge, right or stale. Only the actors of this package change it.
 """
 
 from dataclasses import dataclass, field
@@ -165,6 +165,7 @@ class World:
     requests: dict[int, Request] = field(default_factory=dict)
     topic_id: str = ""
     first_step: int = 0
+    cleanup_policy: str = "delete"
 
     def emit(self, fact: Fact, before: int | None = None, rule: str | None = None) -> None:
         """Records that something happened."""

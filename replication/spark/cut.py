@@ -13,6 +13,7 @@ from typing import Any
 
 # What each query's rows of `_batches` name. A bounded replay writes all of them.
 WRITTEN_BY = {
+    "live": ("quarantine",),
     "ingest": ("replica_events", "quarantine"),
     "fold": (
         "isr_and_leadership", "replica_states", "findings", "divergences", "loss_ledger",

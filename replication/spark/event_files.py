@@ -1,9 +1,10 @@
 """Which parts of which files of a source folder are to be read: whole lines, whole files, once.
 
 A file is known by its content (Parquet, gzip, text), not by its name. Of a file that still grows
-the whole lines are taken now and the rest later. What has been taken is noted in a folder of small
-JSON files, one slice each; that folder is the ingest query's file source, so Spark's own
-checkpoint decides which slice has been read.
+the whole lines (of a gzip file the whole members) are taken now and the rest later. A file that was
+cut or rewritten after it had been read is read anew: events that it repeats are duplicates. What
+has been taken is noted in a folder of small JSON files, one slice each; that folder is the ingest
+query's file source, so Spark's own checkpoint decides which slice has been read.
 """
 
 import gzip
@@ -11,9 +12,10 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +25,8 @@ from replication.spark import contracts
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 PROBE_BYTES = 65_536
+# By so many of its first and last bytes a file is known again.
+SEEN_BYTES = 4_096
 # Names that other tools give to what is not finished or not data.
 SKIPPED_STARTS = (".", "_")
 SKIPPED_ENDS = (".tmp", ".partial", ".inprogress", ".crc")
@@ -85,7 +89,7 @@ def next_slice(path: Path, taken: int, settled: bool) -> Slice | None:
             if head.startswith(PARQUET_MAGIC):
                 return _parquet_slice(path, size, settled) if taken == 0 else None
             if head.startswith(GZIP_MAGIC):
-                return _gzip_slice(path, size, settled) if taken == 0 else None
+                return _gzip_slice(path, taken, size, settled)
             if b"\0" in head and taken == 0:
                 rows = sum(1 for _ in lines_of(str(path), 0, size))
                 reason = "neither text nor Parquet nor gzip: it has NUL bytes"
@@ -136,18 +140,23 @@ def _end_of_lines(file: "object", taken: int, size: int) -> int:
     return taken
 
 
-def _gzip_slice(path: Path, size: int, settled: bool) -> Slice | None:
-    """A gzip file is taken when it is whole: reading it through is the only way to know."""
+def _gzip_slice(path: Path, taken: int, size: int, settled: bool) -> Slice | None:
+    """What has come to a gzip file is taken when it is whole members: reading it through is the
+    only way to know."""
     rows = 0
     try:
-        for _ in lines_of(str(path), 0, size):
+        with path.open("rb") as file:
+            file.seek(taken)
+            if file.read(2) != GZIP_MAGIC:
+                raise OSError("what was appended to it is no gzip member")
+        for _ in lines_of(str(path), taken, size):
             rows += 1
     except (OSError, EOFError, zlib.error) as error:
         if not settled:
             return None
         reason = f"a broken gzip file: {error}; {rows} whole lines before the break"
         return _refused(path, size, "unreadable_file", reason, max(rows, 1))
-    return Slice(str(path), GZIPPED, 0, size)
+    return Slice(str(path), GZIPPED, taken, size)
 
 
 def _parquet_slice(path: Path, size: int, settled: bool) -> Slice | None:
@@ -214,13 +223,15 @@ def lines_of(path: str, first_byte: int, end_byte: int) -> Iterator[bytes]:
     Raises OSError, EOFError or zlib.error where the file is gone or broken.
     """
     with open(path, "rb") as file:
-        if first_byte == 0 and file.read(2) == GZIP_MAGIC:
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) as unpacked:
+        file.seek(first_byte)
+        is_gzip = file.read(2) == GZIP_MAGIC
+        file.seek(first_byte)
+        if is_gzip:
+            part: Any = _Part(file, end_byte - first_byte)
+            with gzip.GzipFile(fileobj=part) as unpacked:
                 for line in unpacked:
                     yield line.removesuffix(b"\n")
             return
-        file.seek(first_byte)
         left = end_byte - first_byte
         while left > 0:
             line = file.readline(left)
@@ -230,25 +241,71 @@ def lines_of(path: str, first_byte: int, end_byte: int) -> Iterator[bytes]:
             yield line.removesuffix(b"\n")
 
 
+class _Part:
+    """The next so many bytes of a file, as a file: what comes after them is not there yet."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._left = file, size
+
+    def read(self, size: int = -1) -> bytes:
+        """As a file's read."""
+        wanted = self._left if size < 0 else min(size, self._left)
+        data = self._file.read(wanted)
+        self._left -= len(data)
+        return data
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How far a file has been read, and by what to tell that it is still the same file.
+
+    stamp: its size, time of change and inode when it was looked at. head, tail: checksums of the
+    first bytes, and of the last ones before end_byte; None where they were not noted.
+    """
+
+    end_byte: int
+    stamp: tuple[int, int, int] = (0, 0, 0)
+    head: int | None = None
+    tail: int | None = None
+
+
+def _checksums(path: Path, end_byte: int) -> tuple[int, int]:
+    """Of the first bytes of a file and of the last ones before end_byte."""
+    with path.open("rb") as file:
+        head = zlib.crc32(file.read(min(SEEN_BYTES, end_byte)))
+        file.seek(max(0, end_byte - SEEN_BYTES))
+        return head, zlib.crc32(file.read(min(SEEN_BYTES, end_byte)))
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
 @dataclass
 class Admission:
     """Looks at the source folder and notes what can be read, one note a slice.
 
-    notes: the folder of notes. settle_seconds: how long an unfinished end must stand still.
+    notes: the folder of notes. settle_seconds: how long an unfinished end must stand still. say:
+    where it tells of files that are not what they were.
     """
 
     source: Path
     notes: Path
     settle_seconds: float
+    say: Callable[[str], None] = field(default=lambda text: None)
 
     def __post_init__(self) -> None:
         self.notes.mkdir(parents=True, exist_ok=True)
-        self._taken: dict[str, int] = {}
+        self._taken: dict[str, Taken] = {}
         self._next = 0
         self._newest = 0.0
         for note in sorted(self.notes.glob("*.json")):
             known = json.loads(note.read_text(encoding="utf-8"))
-            self._taken[known["path"]] = max(known["end_byte"], self._taken.get(known["path"], 0))
+            stamp = tuple(known.get("stamp", (0, 0, 0)))
+            self._taken[known["path"]] = Taken(
+                known["end_byte"], stamp, known.get("head"), known.get("tail")
+            )
             self._next = int(note.stem) + 1
             self._newest = max(self._newest, note.stat().st_mtime)
 
@@ -259,18 +316,37 @@ class Admission:
         """
         noted = 0
         for path in event_files(self.source):
-            taken = self._taken.get(str(path), 0)
-            part = next_slice(path, taken, self._is_settled(path))
+            part = next_slice(path, self._taken_of(path), self._is_settled(path))
             if part is not None:
                 self._note(part)
                 noted += 1
         return noted
 
+    def _taken_of(self, path: Path) -> int:
+        """Below which byte a file has been read: 0 again where it is not the file that was read."""
+        known = self._taken.get(str(path))
+        if known is None:
+            return 0
+        try:
+            stamp = _stamp(path)
+            if stamp == known.stamp:
+                return known.end_byte
+            shrunk = stamp[0] < known.end_byte
+            seen = (known.head, known.tail)
+            if not shrunk and seen in ((None, None), _checksums(path, known.end_byte)):
+                self._taken[str(path)] = replace(known, stamp=stamp)
+                return known.end_byte
+        except OSError:
+            return known.end_byte
+        how = f"cut to {stamp[0]} bytes" if shrunk else "rewritten"
+        self.say(f"{path} was {how} after {known.end_byte} bytes had been read: read anew")
+        return 0
+
     def waiting(self) -> list[str]:
         """Files with an end that is not read yet, because it may still grow; in words."""
         result = []
         for path in event_files(self.source):
-            left = path.stat().st_size - self._taken.get(str(path), 0)
+            left = path.stat().st_size - self._taken.get(str(path), Taken(0)).end_byte
             if left > 0:
                 result.append(f"{path}: {left} bytes after its last whole line")
         return result
@@ -284,10 +360,19 @@ class Admission:
     def _note(self, part: Slice) -> None:
         path = self.notes / f"{self._next:012d}.json"
         partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(part)) + "\n", encoding="utf-8")
+        taken = self._seen(part)
+        seen = {"stamp": taken.stamp, "head": taken.head, "tail": taken.tail}
+        partial.write_text(json.dumps(asdict(part) | seen) + "\n", encoding="utf-8")
         # Spark takes files by time of change: one a millisecond keeps the order of admission.
         self._newest = max(time.time(), self._newest + 0.002)
         os.utime(partial, (self._newest, self._newest))
         os.replace(partial, path)
-        self._taken[part.path] = part.end_byte
+        self._taken[part.path] = taken
         self._next += 1
+
+    def _seen(self, part: Slice) -> Taken:
+        path = Path(part.path)
+        try:
+            return Taken(part.end_byte, _stamp(path), *_checksums(path, part.end_byte))
+        except OSError:
+            return Taken(part.end_byte)

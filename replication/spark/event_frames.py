@@ -174,7 +174,7 @@ def steps_to_fits() -> tuple[tuple[str, ...], tuple[str, ...], str]:
     numbers = ", ".join(f"event.{c.name}" for c in contracts.event_columns() if c.type == "bigint")
     int32 = ", ".join(f"event.{name}" for name in sorted(INT32))
     texts = " AND ".join(
-        f"coalesce(is_valid_utf8(event.{c.name}), true)"
+        f"coalesce(is_valid_utf8(event.{c.name}) AND NOT contains(event.{c.name}, char(0)), true)"
         for c in contracts.event_columns()
         if c.type == "string"
     )
@@ -190,9 +190,10 @@ def steps_to_fits() -> tuple[tuple[str, ...], tuple[str, ...], str]:
         "(facts & required) = required AND (facts & ~allowed) = 0L",
         "NOT contains(event.topic, '/') AND NOT contains(coalesce(event.topic_id, ''), '/')",
         f"raw IS NULL OR ((present = keys OR present = keys - {NULLS}) AND {ENDS})",
-        # Half a surrogate pair is no text, and Spark's parser makes a question mark of it; bytes of
-        # a Parquet file that are no text end the Python that they are handed to.
-        "raw IS NULL OR NOT (contains(text, '\\\\ud') OR contains(text, '\\\\uD'))",
+        # Half a surrogate pair is no text, and Spark's parser makes a question mark of it; pandas
+        # takes texts for equal that differ behind a NUL; bytes of a Parquet file that are no text
+        # end the Python that they are handed to.
+        f"raw IS NULL OR NOT ({' OR '.join(ESCAPED)})",
         f"raw IS NOT NULL OR ({texts})",
         *[_elements_fit(c.name, c.type) for c in facts if c.type.startswith("array<")],
     ]
@@ -200,6 +201,7 @@ def steps_to_fits() -> tuple[tuple[str, ...], tuple[str, ...], str]:
 
 
 TEXT = "CAST(raw AS STRING)"
+ESCAPED = [f"contains(text, '\\\\u{start}')" for start in ("d", "D", "0000")]
 # Spark's parser takes the first JSON value of a line, and of that the columns that it knows, and is
 # silent about the rest. So keys are counted: those of the text, less those that are null, against
 # the columns that came out; and the text ends with the value. A text with a quote and a colon in it

@@ -1,7 +1,8 @@
 """The first query: delivered rows -> `replica_events`, and what does not fit -> `quarantine`."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -20,10 +21,11 @@ QUERY = "ingest"
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """A topic whose record values are events as JSON."""
+    """A topic. options: Kafka's client settings (`kafka.*`), security among them; never printed."""
 
     bootstrap_servers: str
     topic: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Ingest:
     def start(self, source: KafkaSource | str) -> StreamingQuery:
         """Starts the query. source: a Kafka topic, or the folder of the admitted slices' notes."""
         if isinstance(source, KafkaSource):
-            frame = self._kafka(source)
+            frame = kafka_frame(self.spark, source, self.settings).drop("key")
         else:
             reader = self.spark.readStream.schema(SLICE_DDL).format("json")
             limit = self.settings.max_files_per_trigger
@@ -48,17 +50,6 @@ class Ingest:
         writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
         writer = writer.option("checkpointLocation", self.run.spark_location)
         return triggered(writer, self.settings).start()
-
-    def _kafka(self, source: KafkaSource) -> DataFrame:
-        options = {
-            "kafka.bootstrap.servers": source.bootstrap_servers,
-            "subscribe": source.topic,
-            "startingOffsets": self.settings.starting_offsets,
-            "maxOffsetsPerTrigger": str(self.settings.max_offsets_per_trigger),
-            "failOnDataLoss": str(self.settings.fail_on_data_loss).lower(),
-        }
-        frame = self.spark.readStream.format("kafka").options(**options).load()
-        return frame.select("value", "topic", "partition", "offset")
 
     def take(self, frame: DataFrame, micro_batch_id: int) -> None:
         """Writes one micro-batch: its events, then its quarantine, then its row of `_batches`."""
@@ -121,6 +112,20 @@ class Ingest:
             self.store.append("replica_events", rows, writer, micro_batch_id)
             figures = dict(seen.get)
         return figures
+
+
+def kafka_frame(spark: SparkSession, source: KafkaSource, settings: Settings) -> DataFrame:
+    """The records of a topic as they come: key, value, topic, partition, offset."""
+    options = {
+        **source.options,
+        "kafka.bootstrap.servers": source.bootstrap_servers,
+        "subscribe": source.topic,
+        "startingOffsets": settings.starting_offsets,
+        "maxOffsetsPerTrigger": str(settings.max_offsets_per_trigger),
+        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+    }
+    frame = spark.readStream.format("kafka").options(**options).load()
+    return frame.select("key", "value", "topic", "partition", "offset")
 
 
 def marked(rows: DataFrame, writer: Writer, micro_batch_id: int) -> DataFrame:

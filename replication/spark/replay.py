@@ -43,7 +43,8 @@ def parser() -> argparse.ArgumentParser:
         description="Folds a folder of event files at once: events in, verdicts out, in Delta "
         "tables.",
         epilog="Exit status: 0 nothing violated, 1 something is violated, 3 nothing violated but "
-        "undecided somewhere, 2 the call or the input is unusable, 4 a defect of this tool.",
+        "undecided somewhere, 2 the call or the input is unusable, 4 a defect of this tool, 5 what "
+        "it stands on failed and may come back (a full disk).",
     )
     made.add_argument(
         "--source", required=True, metavar="DIR",

@@ -1,24 +1,27 @@
-"""What jobs/stream.py does: two queries in one application, until all is read or for ever."""
+"""What jobs/stream.py does: its queries in one application, until all is read or for ever."""
 
 import argparse
 import os
-import signal
+import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from replication.evidence.shipping.envelopes import FieldNames
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
+from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
 from replication.spark.event_files import Admission, SourceError, event_files
 from replication.spark.failures import failed
 from replication.spark.fold_stream import Fold
 from replication.spark.ingest import Ingest, KafkaSource
 from replication.spark.lease import CheckpointLock, LockedError
+from replication.spark.live import Live, ShippedSource
 from replication.spark.progress import Progress, sum_of
 from replication.spark.settings import Settings, SettingsError
 from replication.spark.tables import MiscountedError, Store, TablesError, check_counts
@@ -29,25 +32,34 @@ FLAGS = (
     "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
     "starting_offsets", "fail_on_data_loss",
 )  # fmt: skip
-# A micro-batch that is cut off is done again at the next start; ending between two is tidier.
-LAST_MICRO_BATCH_SECONDS = 60.0
-EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+EXIT_OK, EXIT_UNUSABLE = 0, 2
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/stream.py."""
     made = argparse.ArgumentParser(
         prog="stream.py",
-        description="Follows a folder of event files or a Kafka topic: events in, verdicts out, "
-        "in Delta tables.",
-        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this tool.",
+        description="Follows a folder or a Kafka topic of events, or of the log lines that a fleet "
+        "ships (--shipped): verdicts come out, in Delta tables.",
+        epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this "
+        "tool, 5 what it stands on failed and may come back (a full disk, Kafka): start it again. "
+        "SIGTERM or SIGINT ends it between two micro-batches; spark-submit itself then ends with "
+        "143 or 130.",
     )
     made.add_argument(
         "--source", required=True, metavar="DIR|kafka",
         help="a folder of JSON Lines (.gz too) or Parquet event files, or the word kafka",
     )  # fmt: skip
     made.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="with --source kafka")
-    made.add_argument("--topic", help="with --source kafka: the topic of events as JSON")
+    made.add_argument(
+        "--topic", help="with --source kafka: the topic of events as JSON, or of shipped lines"
+    )
+    made.add_argument(
+        "--kafka-options", type=Path, metavar="FILE",
+        help="with --source kafka: a properties file of client settings (kafka.security.protocol, "
+        "kafka.sasl.jaas.config, ..); it keeps secrets out of the process list",
+    )  # fmt: skip
+    _add_shipped(made)
     made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
     made.add_argument(
         "--checkpoint-dir", required=True, type=Path, metavar="DIR",
@@ -59,6 +71,26 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     settings.add_flags(made, FLAGS)
     return made
+
+
+def _add_shipped(made: argparse.ArgumentParser) -> None:
+    shipped = made.add_argument_group(
+        "live", "the source holds brokers' log lines as shippers send them, instead of events"
+    )
+    shipped.add_argument(
+        "--shipped", action="store_true",
+        help="raw lines, or JSON of Fluent Bit, Vector, Filebeat, rsyslog, Kubernetes",
+    )  # fmt: skip
+    shipped.add_argument(
+        "--cluster", action="append", default=[], metavar="NAME[=ID]",
+        help="with --shipped: Kafka's cluster id of the cluster that lines call NAME; a single "
+        "NAME is that of all lines which name none",
+    )  # fmt: skip
+    for part in ("line", "host", "path", "cluster"):
+        shipped.add_argument(
+            f"--{part}-field", metavar="NAME", help=f"the envelopes' field of the {part}"
+        )
+    shipped.add_argument("--kafka", metavar="VERSION", help="of brokers that do not print theirs")
 
 
 def main(argv: list[str]) -> int:
@@ -73,8 +105,7 @@ def main(argv: list[str]) -> int:
         progress.say(f"stream.py: {error}")
         return EXIT_UNUSABLE
     stop = Stop()
-    signal.signal(signal.SIGTERM, stop.asked_by)
-    signal.signal(signal.SIGINT, stop.asked_by)
+    stop.listen(spark)
     try:
         job = StreamJob(
             spark, flags.tables.absolute(), flags.checkpoint_dir.absolute(), chosen, progress, stop
@@ -88,30 +119,74 @@ def main(argv: list[str]) -> int:
         return failed("stream.py", error, progress.out)
     finally:
         spark.stop()
+        stop.ended.set()
 
 
-def _source(flags: argparse.Namespace) -> KafkaSource | Path:
+def _source(flags: argparse.Namespace) -> KafkaSource | Path | ShippedSource:
+    where = _where(flags)
+    if flags.shipped:
+        return ShippedSource(where, *_fleet(flags))
+    if flags.cluster or flags.kafka or any(_own_fields(flags).values()):
+        raise SourceError("--cluster, --kafka and the fields of envelopes go with --shipped only")
+    return where
+
+
+def _where(flags: argparse.Namespace) -> KafkaSource | Path:
     kafka = (flags.bootstrap_servers, flags.topic)
     if flags.source == "kafka":
         if not all(kafka):
             raise SourceError("--source kafka needs --bootstrap-servers and --topic")
-        return KafkaSource(*kafka)
-    if any(kafka):
-        raise SourceError("--bootstrap-servers and --topic go with --source kafka only")
+        return KafkaSource(*kafka, options=kafka_options(flags.kafka_options))
+    if any(kafka) or flags.kafka_options:
+        raise SourceError(
+            "--bootstrap-servers, --topic and --kafka-options go with --source kafka only"
+        )
     folder = Path(flags.source).absolute()
     event_files(folder)
     return folder
 
 
-@dataclass
-class Stop:
-    """Whether the job was asked to end: then the running micro-batches end first."""
+def _own_fields(flags: argparse.Namespace) -> dict[str, tuple[str, ...]]:
+    parts = ("line", "host", "path", "cluster")
+    given = {part: getattr(flags, f"{part}_field") for part in parts}
+    return {part: (name,) if name else () for part, name in given.items()}
 
-    asked: bool = False
 
-    def asked_by(self, number: int, frame: FrameType | None) -> None:
-        """The handler of SIGTERM and SIGINT."""
-        self.asked = True
+def _fleet(flags: argparse.Namespace) -> tuple[FieldNames, dict[str, str], str | None]:
+    ids = dict(each.split("=", 1) for each in flags.cluster if "=" in each)
+    names = [each.split("=", 1)[0] for each in flags.cluster]
+    one = names[0] if len(names) == 1 else ""
+    return FieldNames(**_own_fields(flags), one_cluster=one), ids, flags.kafka
+
+
+def kafka_options(path: Path | None) -> dict[str, str]:
+    """The client settings of a properties file; `${NAME}` is taken from the environment.
+
+    Raises SourceError where the file, a line or a variable is not as it must be; values are never
+    told.
+    """
+    found: dict[str, str] = {}
+    if path is None:
+        return found
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"--kafka-options {path}: {error}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip().startswith("kafka."):
+            raise SourceError(f"--kafka-options {path}, line {number}: not kafka.NAME=VALUE")
+        try:
+            found[name.strip()] = re.sub(
+                r"\$\{(\w+)\}", lambda match: os.environ[match[1]], value.strip()
+            )
+        except KeyError as error:
+            raise SourceError(
+                f"--kafka-options {path}, line {number}: {error} is not in the environment"
+            ) from None
+    return found
 
 
 @dataclass
@@ -125,7 +200,7 @@ class StreamJob:
     progress: Progress
     stop: Stop
 
-    def run(self, source: KafkaSource | Path, new_run: str | None) -> None:
+    def run(self, source: KafkaSource | Path | ShippedSource, new_run: str | None) -> None:
         """Until all that is there has been folded, or until asked to stop.
 
         Raises SourceError, TablesError.
@@ -137,15 +212,28 @@ class StreamJob:
         finally:
             lock.release()
 
-    def _run_locked(self, source: KafkaSource | Path, new_run: str | None) -> None:
+    def _run_locked(self, source: KafkaSource | Path | ShippedSource, new_run: str | None) -> None:
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
+        live = shipped = None
+        if isinstance(source, ShippedSource):
+            live_run = runs.enter(store, self.checkpoint_dir, "live", new_run)
+            live = Live(self.spark, store, live_run, self.settings, self.progress, source)
+            if isinstance(source.where, Path):
+                shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
+                shipped.admit()
+            source = live.events
+            source.mkdir(parents=True, exist_ok=True)
+            if self.settings.interval_seconds is None:
+                self._wait(live.start())
         admission = None
         notes: KafkaSource | str
         if isinstance(source, Path):
             notes = str(ingest_run.folder / "admitted")
-            admission = Admission(source, Path(notes), self.settings.settle_seconds)
+            admission = Admission(
+                source, Path(notes), self.settings.settle_seconds, self.progress.say
+            )
             found = admission.admit()
             if not event_files(source):
                 self.progress.say(f"no event files in {source} yet")
@@ -159,8 +247,10 @@ class StreamJob:
         if self.settings.interval_seconds is None:
             self._all_there_is(reading, folding, notes)
         else:
-            self._follow(reading, folding, notes, admission)
-        self._finish(store, admission, ingest_run, fold_run)
+            self._follow(reading, folding, notes, [a for a in (shipped, admission) if a], live)
+        self._finish(store, shipped or admission, ingest_run, fold_run)
+        if live is not None:
+            check_counts(store, {"live": live.run.name})
 
     def _enter(self, store: Store, new_run: str | None) -> tuple[runs.Run, runs.Run]:
         reading = runs.enter(store, self.checkpoint_dir, ingest.QUERY, new_run)
@@ -194,13 +284,15 @@ class StreamJob:
         reading: Ingest,
         folding: Fold,
         source: KafkaSource | str,
-        admission: Admission | None,
+        admissions: Sequence[Admission],
+        live: Live | None,
     ) -> None:
-        queries = [reading.start(source), folding.start()]
+        queries = [] if live is None else [live.start()]
+        queries += [reading.start(source), folding.start()]
         self.progress.say(f"following; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
         while not self.stop.asked and all(query.isActive for query in queries):
             time.sleep(self.settings.poll_seconds)
-            if admission is not None:
+            for admission in admissions:
                 admission.admit()
         for query in queries:
             _end(query)

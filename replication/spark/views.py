@@ -87,7 +87,7 @@ def opened(spark: SparkSession, folder: Path) -> Opened:
         )
     batches = int(store.version(BATCHES))
     rows = _at(store, BATCHES, batches).collect()
-    folds = [r for r in rows if r["query"] != "ingest" and r["micro_batch_id"] >= 0]
+    folds = [r for r in rows if r["query"] == "fold" and r["micro_batch_id"] >= 0]
     if not folds:
         raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
     newest = max(folds, key=lambda r: (r["run_number"], r["micro_batch_id"]))

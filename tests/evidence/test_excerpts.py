@@ -82,3 +82,46 @@ def test_text_without_a_line_of_kafkas_is_none(
     (tmp_path / "story.txt").write_text(REFUSED)
     assert main(["diagnose", str(tmp_path)]) == 3
     assert "keep it before anybody deletes it" in capsys.readouterr().out
+
+
+THREE = "".join(
+    f"[2022-05-05 10:00:0{n},100] INFO [Partition t-0 broker={n}] Log loaded for partition t-0 "
+    f"with initial high watermark 0 (kafka.cluster.Partition)\n"
+    for n in (1, 2, 3)
+)
+ANNOUNCED = (
+    "[2022-05-05 11:00:00,100] INFO [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
+    "Truncating partition t-0 to local high watermark 7 (kafka.server.ReplicaFetcherThread)\n"
+)
+CUT = (
+    "[2022-05-05 11:00:00,101] INFO [Log partition=t-0, dir=/d] Truncating to offset 7 "
+    "(kafka.log.Log)\n"
+)
+CASES = {
+    "announced by the fetcher just before": (ANNOUNCED + CUT, 2),
+    "announced by nobody": (CUT, None),
+    "announced by two at once": (ANNOUNCED + ANNOUNCED.replace("Id=2", "Id=3") + CUT, None),
+    "announced long before": (ANNOUNCED.replace("11:00:00", "10:59:00") + CUT, None),
+    "for another offset": (ANNOUNCED.replace("mark 7", "mark 8") + CUT, None),
+    "a directory known by another cut": (
+        ANNOUNCED + CUT + CUT.replace("11:00:00", "12:00:00").replace("offset 7", "offset 5"),
+        2,
+    ),
+    "a directory that two have": (
+        ANNOUNCED
+        + CUT
+        + (ANNOUNCED.replace("Id=2", "Id=3") + CUT).replace("11:", "12:")
+        + CUT.replace("11:", "13:").replace("offset 7", "offset 5"),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_in_a_file_of_several_brokers_a_cut_is_only_whose_it_must_be(
+    case: str, tmp_path: Path
+) -> None:
+    text, broker = CASES[case]
+    rows = observed(THREE + text, tmp_path, "server.log")
+    cut = [r for r in rows if r["kind"] == "truncated"][-1]
+    assert cut["broker"] == broker

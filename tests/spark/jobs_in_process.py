@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 
 from replication import paths
 from replication.spark import contracts, settings
+from replication.spark.ending import Stop
+from replication.spark.live import ShippedSource
 from replication.spark.progress import Progress
 from replication.spark.replay import ReplayJob, slices_of
-from replication.spark.stream import Stop, StreamJob
+from replication.spark.stream import StreamJob
 from replication.spark.tables import Store
 
 # What differs between two runs of the same input: who wrote a row, in which micro-batch.
@@ -56,7 +58,10 @@ def start_session(warehouse: Path) -> SparkSession:
     return session
 
 
-def run_stream(spark: SparkSession, folder: Path, new_run: str | None = None, **flags: Any) -> str:
+def run_stream(
+    spark: SparkSession, folder: Path, new_run: str | None = None,
+    source: ShippedSource | None = None, **flags: Any,
+) -> str:  # fmt: skip
     """jobs/stream.py over folder/in into folder/tables; returns what it said."""
     said = io.StringIO()
     job = StreamJob(
@@ -64,7 +69,7 @@ def run_stream(spark: SparkSession, folder: Path, new_run: str | None = None, **
         settings.load({"write_threads": "1", "settle_seconds": "0", **flags}),
         Progress(said), Stop(),
     )  # fmt: skip
-    job.run(folder / "in", new_run)
+    job.run(source or folder / "in", new_run)
     return said.getvalue()
 
 

@@ -17,9 +17,10 @@ from replication.evidence.event_dumps import write_events
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event, HighWatermarkAdvanced, Source
 from replication.spark import settings
+from replication.spark.ending import Stop
 from replication.spark.event_files import SourceError
 from replication.spark.progress import Progress
-from replication.spark.stream import Stop, StreamJob, main
+from replication.spark.stream import StreamJob, main
 from tests.spark.event_rows import identified, made_trace, other_content
 from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
 

@@ -1,6 +1,7 @@
 """Which parts of which files are read: by content, whole lines, each byte once."""
 
 import gzip
+import json
 import os
 from pathlib import Path
 
@@ -152,3 +153,44 @@ def test_hidden_and_unfinished_names_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.jsonl").write_text("{}\n")
     assert [p.name for p in event_files(tmp_path)] == ["a.jsonl"]
+
+
+def test_a_file_that_was_cut_or_rewritten_is_read_anew_and_said(tmp_path: Path) -> None:
+    """Also by a later process, and where the new content is longer; a touched file is not."""
+    (tmp_path / "in").mkdir()
+    file = tmp_path / "in" / "a.jsonl"
+    whole = b"".join(b'{"n":%d}\n' % n for n in range(2_000))
+    for number, (changed, words) in enumerate((
+        (whole[: len(whole) // 2], "cut to"),
+        (b'{"n":9}\n' + whole[8:] + b'{"n":1}\n', "rewritten"),
+        (whole[:-8] + b'{"x":7}\n' + b'{"n":1}\n', "rewritten"),
+    )):  # fmt: skip
+        said: list[str] = []
+        notes = tmp_path / f"notes {number}"
+        file.write_bytes(whole)
+        assert Admission(tmp_path / "in", notes, 0, said.append).admit() == 1
+        os.utime(file, (1, 1))
+        assert Admission(tmp_path / "in", notes, 0, said.append).admit() == 0
+        file.write_bytes(changed)
+        admission = Admission(tmp_path / "in", notes, 0, said.append)
+        assert admission.admit() == 1
+        assert admission.admit() == 0
+        assert [words in text for text in said] == [True]
+        newest = json.loads(max(notes.glob("*.json")).read_text())
+        assert (newest["first_byte"], newest["end_byte"]) == (0, len(changed))
+
+
+def test_members_appended_to_a_gzip_file_are_read_and_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    file = tmp_path / "in" / "a.jsonl.gz"
+    first, second = gzip.compress(b"one\ntwo\n"), gzip.compress(b"three\n")
+    file.write_bytes(first)
+    admission = Admission(tmp_path / "in", tmp_path / "notes", settle_seconds=60)
+    assert admission.admit() == 1
+    file.write_bytes(first + second[:-3])
+    assert admission.admit() == 0
+    file.write_bytes(first + second)
+    assert admission.admit() == 1
+    notes = [json.loads(p.read_text()) for p in sorted((tmp_path / "notes").glob("*.json"))]
+    read = [list(lines_of(n["path"], n["first_byte"], n["end_byte"])) for n in notes]
+    assert read == [[b"one", b"two"], [b"three"]]

@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.spark import settings
+from replication.spark.ending import Stop
 from replication.spark.ingest import KafkaSource
 from replication.spark.progress import Progress
-from replication.spark.stream import Stop, StreamJob
+from replication.spark.stream import StreamJob
 from tests.kafka_lab.processes import JavaProcess, accepts, free_ports, run_tool, wait_for
 from tests.kafka_lab.versions import Version
 from tests.spark.event_rows import made_trace

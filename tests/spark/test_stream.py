@@ -14,8 +14,9 @@ from replication.evidence.importer import import_evidence
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark import settings, tables, views
+from replication.spark.ending import Stop
 from replication.spark.progress import Progress
-from replication.spark.stream import Stop, StreamJob
+from replication.spark.stream import StreamJob
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
 from tests.spark.jobs_in_process import (

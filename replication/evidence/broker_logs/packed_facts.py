@@ -33,11 +33,14 @@ class PackedLines:
     about: About
     packed: tuple[Packed, ...]
     kept_in: Path | None = None
+    # Milliseconds by which the writer's clock is printed ahead of UTC.
+    ahead: int = 0
 
     def __iter__(self) -> Iterator[LogLineFact]:
         broker, topic, partition = self.about
         for packed in self._blocks():
             for kind, at, line, fields in marshal.loads(zlib.decompress(packed)):
+                at = None if at is None else at - self.ahead
                 yield LogLineFact(kind, at, line, self.path, broker, topic, partition, fields)
 
     def _blocks(self) -> Iterator[bytes]:

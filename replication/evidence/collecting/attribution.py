@@ -31,6 +31,8 @@ from replication.evidence.metadata_log.cluster_metadata import (
 )
 from replication.evidence.tools.dumped_logs import SegmentDump
 from replication.evidence.unreadable import Unreadable
+from replication.evidence.zookeeper.files import ZnodeChange
+from replication.evidence.zookeeper.history import histories
 
 
 def collect(
@@ -54,6 +56,7 @@ def collect(
         or result.found_logs
         or result.dumps
         or result.event_dumps
+        or result.zookeeper
         or result.descriptions
         or result.acknowledgement_logs
         or result.consumption_logs
@@ -137,7 +140,29 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
         history = longest_history(histories)
         result.histories[cluster] = history
         result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
+    _attribute_zookeeper(result, whose)
     _attribute_dumps(result, roots)
+
+
+def _attribute_zookeeper(result: Collection, whose: _Whose) -> None:
+    """Says of ZooKeeper's files which cluster they are of; those of an ensemble are one."""
+    by_folder: dict[Path, list[ZnodeChange]] = {}
+    for step in result.zookeeper_steps:
+        by_folder.setdefault(Path(step.file).parent, []).append(step)
+    of_cluster: dict[str, list[ZnodeChange]] = {}
+    for steps in by_folder.values():
+        for history in histories(steps):
+            mine = [s for s in steps if s.file in history.files]
+            of_cluster.setdefault(history.cluster_id or whose.only, []).extend(mine)
+    for cluster, steps in sorted(of_cluster.items()):
+        found = histories(steps)
+        if len(found) == 1:
+            result.zookeeper[cluster] = found[0]
+        elif found:
+            result.notes.append(
+                f"{found[0].files[0]}: ZooKeeper holds {len(found)} clusters that name no id, and "
+                "which of them is which cannot be told; its history was not used"
+            )
 
 
 def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
@@ -145,6 +170,15 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     place = whose.place(Path(log.path))
     folder = whose.nearest(place.parent)
     log.known_by = "its lines"
+    log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
+    if log.several and whose.told_of(place) is None:
+        named = ", ".join(str(w) for w in sorted(w for w in log.writers if w is not None))
+        whose.result.notes.append(
+            f"{log.path}: brokers {named} wrote it; {log.nobodys} of its {log.count} telling lines "
+            "name none of them, and nothing ties them to one: they are used for nobody"
+        )
+        whose.result.logs.append(log)
+        return
     if whose.told_of(place) is not None:
         log.known_by = "--broker"
     if log.broker is None and folder is not None:
@@ -153,7 +187,6 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
         log.broker, log.known_by = broker_by_name(place.name), "its name alone"
     if log.broker is None:
         log.broker, log.known_by = whose.by_name(place.parent), "its folder's name alone"
-    log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
     if log.broker is not None and log.known_by.endswith("alone"):
         whose.result.notes.append(f"{log.path}: taken for broker {log.broker} by {log.known_by}")
     if log.count:

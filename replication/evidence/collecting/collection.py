@@ -3,15 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.telling_lines import Telling
+from replication.evidence.broker_logs.writers import Writers
 from replication.evidence.clients.client_logs import (
     AS_THEY_ARE,
     AckFields,
@@ -58,6 +61,12 @@ from replication.evidence.tools.topic_descriptions import (
     read_topic_descriptions,
 )
 from replication.evidence.unreadable import Unreadable
+from replication.evidence.zookeeper.files import (
+    ZnodeChange,
+    is_zookeeper_file,
+    read_zookeeper_file,
+)
+from replication.evidence.zookeeper.history import ZooKeeperHistory
 
 # Log directories up to this size have every batch's CRC checked; larger ones only their headers.
 VERIFIED_BYTES = 256 << 20
@@ -106,7 +115,10 @@ class BrokerLog:
     by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
     those of them that stand in lines about partitions. homes: (writer, log directory on its
     machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
-    telling: lines that say something of losses by themselves.
+    telling: lines that say something of losses by themselves. ahead: milliseconds by which its
+    clock is ahead of UTC, None where that was not found. several: several brokers wrote it;
+    nobodys: how many of its lines may be of any of them. births: signs of topics that were created
+    anew.
     """
 
     path: str
@@ -123,11 +135,15 @@ class BrokerLog:
     first_at: int | None = None
     last_at: int | None = None
     telling: list[LogLineFact] = field(default_factory=list)
+    births: Births = field(default_factory=Births)
+    ahead: int | None = None
+    several: bool = False
+    nobodys: int = 0
 
     @property
     def speaks_for_one(self) -> bool:
         """Whether a line that names no broker can only be of this log's."""
-        return len({writer for writer in self.writers if writer is not None}) < 2
+        return not self.several and len({w for w in self.writers if w is not None}) < 2
 
 
 @dataclass(slots=True)
@@ -136,8 +152,11 @@ class Collection:
 
     found_directories, found_logs and found_dumps: before it is known whose they are. log_dirs,
     quorum: what those tools printed. recognised: path -> what kind of file, of those that are
-    neither broker logs nor log directories. ignored: what was left aside, and why. unpacked: where
-    archives were unpacked to; workplace keeps that as long as it is needed.
+    neither broker logs nor log directories. zookeeper_steps, zookeeper: what ZooKeeper's files
+    hold, and by cluster id what that comes to. ignored: what was left aside, and why. unpacked:
+    where
+    archives were unpacked to; workplace keeps that as long as it is needed. time_zone: of the
+    brokers' machines, where the user said it.
     """
 
     files: int = 0
@@ -162,8 +181,11 @@ class Collection:
     ignored: list[Unreadable] = field(default_factory=list)
     recognised: dict[str, str] = field(default_factory=dict)
     near_misses: list[str] = field(default_factory=list)
+    zookeeper_steps: list[ZnodeChange] = field(default_factory=list)
+    zookeeper: dict[str, ZooKeeperHistory] = field(default_factory=dict)
     unpacked: Unpacked = field(default_factory=lambda: Unpacked(Path("/nonexistent")))
     workplace: TemporaryDirectory[str] | None = None
+    time_zone: tzinfo | None = None
 
     def take(self, reading: "Collection") -> None:
         """Adds what another file gave."""
@@ -186,11 +208,13 @@ class Told:
     """What the user says where the files do not.
 
     ack_fields: how an acknowledgement log's fields are named; None: a file that is nearly one is
-    none. brokers: per file or folder the broker it is of.
+    none. brokers: per file or folder the broker it is of. time_zone: that of the brokers'
+    machines, in which their logs print the time.
     """
 
     ack_fields: AckFields | None = AS_THEY_ARE
     brokers: Mapping[Path, int] = field(default_factory=dict)
+    time_zone: tzinfo | None = None
 
 
 NOTHING_TOLD = Told()
@@ -208,6 +232,7 @@ def read_all(
             raise NoEvidence(f"{root}: no such file or folder")
     place = TemporaryDirectory(prefix="replication-analyzer-", dir=facts_folder)
     result = Collection(unpacked=Unpacked(Path(place.name).resolve()), workplace=place)
+    result.time_zone = told.time_zone
     found = find(roots, result.unpacked)
     result.unreadable += found.unreadable
     result.ignored += found.ignored
@@ -217,7 +242,7 @@ def read_all(
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
             result.files += len(partition.segments)
-    reader = partial(read_file, facts_folder=facts_folder, ack_fields=told.ack_fields)
+    reader = partial(read_file, facts_folder=facts_folder, told=told)
     for reading in spread(reader, found.files):
         result.take(reading)
     if result.near_misses:
@@ -250,10 +275,11 @@ def _is_small(directory: Path) -> bool:
 
 
 def read_file(
-    path: Path, facts_folder: Path | None = None, ack_fields: AckFields | None = AS_THEY_ARE
+    path: Path, facts_folder: Path | None = None, told: Told = NOTHING_TOLD
 ) -> Collection:
     """What one file gives that is not part of a log directory."""
     result = Collection(files=1)
+    ack_fields, zone = told.ack_fields, told.time_zone or UTC
     closed = cannot_be_opened(path)
     if closed is not None:
         result.unreadable.append(closed)
@@ -263,6 +289,9 @@ def read_file(
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
+    elif is_zookeeper_file(path):
+        _sort(read_zookeeper_file(path), result.zookeeper_steps, result)
+        result.recognised[str(path)] = "ZooKeeper snapshot or transaction log"
     elif is_event_dump(path):
         result.event_dumps.append(path)
     elif is_binary(path):
@@ -271,8 +300,10 @@ def read_file(
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)
     ):
         if is_broker_log(path):
-            facts = _with_excerpts(path)
-            result.found_logs.append(_read_log(path, facts, facts_folder, result.unreadable))
+            found = _read_log(path, _with_excerpts(path, zone), facts_folder, result.unreadable)
+            if not found.speaks_for_one:
+                found = _read_log_of_several(path, zone, facts_folder)
+            result.found_logs.append(found)
         elif is_topic_description(path):
             _sort(read_topic_descriptions(path), result.descriptions, result)
             result.recognised[str(path)] = "output of kafka-topics"
@@ -285,9 +316,9 @@ def read_file(
     return result
 
 
-def _with_excerpts(path: Path) -> Iterator[LogLineFact | Unreadable]:
+def _with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
     """A broker log's facts, and those of lines without a header in a file that may be pasted."""
-    yield from read_broker_log(path)
+    yield from read_broker_log(path, time_zone=zone)
     yield from _excerpt(path, headed=False)
 
 
@@ -361,6 +392,7 @@ def _read_log(
             log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
             log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
         writers[fact.broker] = None
+        log.nobodys += fact.broker is None
         if fact.broker is not None:
             votes[fact.broker] += 1
         if fact.topic is None:
@@ -378,12 +410,26 @@ def _read_log(
                 log.in_lines.add(key)
         if fact.partition is not None:
             packer.add(fact)
+            log.births.take(fact)
         if fact.kind == "log_created":
             log.homes.add((fact.broker, _home(fact)))
     log.lines = packer.done()
     log.telling = telling.lines
     log.writers = list(writers)
     log.broker = votes.most_common(1)[0][0] if votes else None
+    return log
+
+
+def _read_log_of_several(path: Path, zone: tzinfo, facts_folder: Path | None) -> BrokerLog:
+    """A broker log once more in which lines name several brokers: each line with its writer."""
+    writers = Writers()
+    for fact in _with_excerpts(path, zone):
+        if isinstance(fact, LogLineFact):
+            writers.learn(fact)
+    log = _read_log(path, writers.resolved(_with_excerpts(path, zone)), facts_folder, [])
+    # No line is of a broker because most others are.
+    log.broker = None
+    log.several = True
     return log
 
 

@@ -74,4 +74,5 @@ def _log(log: BrokerLog, path: str) -> dict[str, Any]:
         "lines": log.count,
         "first_at": log.first_at,
         "last_at": log.last_at,
+        "minutes_ahead_of_utc": None if log.ahead is None else log.ahead // 60_000,
     }

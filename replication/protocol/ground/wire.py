@@ -270,9 +270,12 @@ def _optional_text(row: Mapping[str, Any], name: str) -> str:
 
 
 def _unicode(name: str, value: Any) -> str:
-    """Text that has bytes: half of a surrogate pair, which JSON can spell, has none."""
+    """Text that every host keeps apart: half of a surrogate pair, which JSON can spell, has no
+    bytes, and what follows a NUL is not looked at by all that hash texts."""
     if not isinstance(value, str):
         raise Misfit(f"{name} is no text: {value!r}")
+    if "\0" in value:
+        raise Misfit(f"{name} holds a NUL: {value!r}")
     if not value.isascii():
         try:
             value.encode()

@@ -1,0 +1,179 @@
+"""How far a broker log's clock is ahead of UTC, by what it and the other evidence both show.
+
+Kafka's own layout prints local time without a zone; records, acknowledgements and the metadata log
+carry UTC. A record of a leader epoch was written after that epoch's first line and before the
+next one's; so of all offsets that zones have, few fit. Where just one fits every epoch it is taken.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.packed_facts import PackedLines
+from replication.evidence.clients.client_logs import Acknowledgement
+from replication.evidence.collecting.collection import BrokerDirectory, BrokerLog
+from replication.evidence.log_directories.log_directory import PartitionDirectory
+from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.zookeeper.history import ZooKeeperHistory
+
+_MINUTE = 60_000
+# Every zone's offset is a multiple of it.
+_STEP = 15 * _MINUTE
+_OFFSETS = tuple(range(-12 * 60 * _MINUTE, 14 * 60 * _MINUTE + 1, _STEP))
+# How far clocks of one cluster's machines may differ, and lines lag behind what they tell of.
+_TOLERANCE = 3 * _MINUTE
+_MOST_BATCHES = 50_000
+_ROLE_KINDS = frozenset(("became_leader", "became_follower", "leader_and_isr_received"))
+
+_Term = tuple[str, int, int]
+
+
+class Clocks:
+    """What evidence in UTC tells of leader epochs, each a (topic, partition, leader epoch): the
+    first and the last moment at which something of it is known to have been."""
+
+    def __init__(
+        self,
+        directories: Iterable[BrokerDirectory],
+        history: MetadataHistory | None,
+        zookeeper: ZooKeeperHistory | None,
+        acknowledgements: Iterable[Acknowledgement],
+    ) -> None:
+        self._known: dict[_Term, tuple[int, int]] = {}
+        self._exact: dict[_Term, int] = {}
+        epochs: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
+        left = _MOST_BATCHES
+        for found in directories:
+            for p in found.directory.partitions:
+                epochs.setdefault((p.topic, p.partition), []).extend(
+                    (s[1], s[2], s[0]) for s in p.spans if s[0] is not None
+                )
+                if p.batch_count <= left:
+                    left -= p.batch_count
+                    self._take_batches(p)
+        for change in history.changes if history is not None else ():
+            after = change.after
+            if change.at and after.topic is not None:
+                key = (after.topic, after.partition, after.leader_epoch)
+                self._exact[key] = min(change.at, self._exact.get(key, change.at))
+        for life in zookeeper.topics if zookeeper is not None else ():
+            for state in (s for states in life.states.values() for s in states):
+                key = (state.topic, state.partition, state.leader_epoch)
+                self._exact[key] = min(state.at, self._exact.get(key, state.at))
+        for a in acknowledgements:
+            if a.ts is None or a.offset is None or a.status != "acked":
+                continue
+            of = {
+                e
+                for first, end, e in epochs.get((a.topic, a.partition), ())
+                if first <= a.offset < end
+            }
+            if len(of) == 1:
+                self._widen((a.topic, a.partition, of.pop()), a.ts)
+
+    def _take_batches(self, partition: PartitionDirectory) -> None:
+        for batch in partition.iter_batches():
+            if batch.leader_epoch is not None and batch.max_timestamp and not batch.is_control:
+                key = (partition.topic, partition.partition, batch.leader_epoch)
+                self._widen(key, batch.max_timestamp)
+
+    def _widen(self, key: _Term, at: int) -> None:
+        first, last = self._known.get(key, (at, at))
+        self._known[key] = (min(first, at), max(last, at))
+
+    def in_utc(self, logs: Iterable[BrokerLog], notes: list[str]) -> list[BrokerLog]:
+        """The logs with their times in UTC; as they are where they are so, or where nothing tells.
+
+        A broker's logs have one clock; those that tell nothing have that of all that do.
+        """
+        logs = list(logs)
+        groups: dict[object, list[BrokerLog]] = {}
+        for log in logs:
+            groups.setdefault(log.path if log.broker is None else log.broker, []).append(log)
+        found = {
+            name: self._ahead([lines for log in group for lines in log.lines])
+            for name, group in groups.items()
+        }
+        told = {ahead for ahead in found.values() if ahead is not None}
+        of_all = next(iter(told)) if len(told) == 1 else None
+        for name, group in groups.items():
+            ahead = found[name] if found[name] is not None else of_all
+            for log in group:
+                log.ahead = ahead
+            if ahead:
+                notes.append(_local(group[0].path, len(group) - 1, ahead))
+        return [_moved_log(log) for log in logs]
+
+    def _ahead(self, lines: Iterable[PackedLines]) -> int | None:
+        """The one offset that fits every epoch; None where none does or several do without 0."""
+        if not self._known and not self._exact:
+            return None
+        begun = _begun(lines)
+        least, most = _OFFSETS[0] - _TOLERANCE, _OFFSETS[-1] + _TOLERANCE
+        told = 0
+        for low, high in self._bounds(begun):
+            told += 1
+            least, most = max(least, low), min(most, high)
+        fitting = [offset for offset in _OFFSETS if least <= offset <= most] if told else []
+        if 0 in fitting:
+            return 0
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _bounds(self, begun: dict[tuple[str, int], dict[int, int]]) -> Iterator[tuple[int, int]]:
+        """Between which a log's offset must lie, by each epoch that both sides know."""
+        widest = 2 * _OFFSETS[-1]
+        for (topic, partition), epochs in begun.items():
+            numbers = sorted(epochs)
+            for index, number in enumerate(numbers):
+                key = (topic, partition, number)
+                exact = self._exact.get(key)
+                if exact is not None and index:
+                    # The first epoch of a log may have begun before the log does.
+                    yield epochs[number] - exact - _TOLERANCE, epochs[number] - exact + _TOLERANCE
+                known = self._known.get(key)
+                if known is None:
+                    continue
+                if index:
+                    yield epochs[number] - known[0] - _TOLERANCE, widest
+                if index + 1 < len(numbers):
+                    yield -widest, epochs[numbers[index + 1]] - known[1] + _TOLERANCE
+
+
+def _begun(lines: Iterable[PackedLines]) -> dict[tuple[str, int], dict[int, int]]:
+    """Per partition when each leader epoch is first named by a line about the broker's own role."""
+    result: dict[tuple[str, int], dict[int, int]] = {}
+    for packed in lines:
+        for fact in packed:
+            number = fact.fields.get("leader_epoch")
+            if fact.kind in _ROLE_KINDS and fact.at is not None and isinstance(number, int):
+                assert fact.topic is not None
+                assert fact.partition is not None
+                epochs = result.setdefault((fact.topic, fact.partition), {})
+                epochs[number] = min(fact.at, epochs.get(number, fact.at))
+    return result
+
+
+def _local(path: str, more: int, ahead: int) -> str:
+    hours, minutes = divmod(abs(ahead) // _MINUTE, 60)
+    zone = f"UTC{'+' if ahead > 0 else '-'}{hours:02d}:{minutes:02d}"
+    others = f" (and {more} more of its broker)" if more else ""
+    return (
+        f"{path}{others}: local time, {zone}, by what leader epochs and the other evidence show; "
+        "--time-zone says otherwise"
+    )
+
+
+def _moved_log(log: BrokerLog) -> BrokerLog:
+    ahead = log.ahead
+    if not ahead:
+        return log
+    return replace(
+        log,
+        lines=[replace(lines, ahead=ahead) for lines in log.lines],
+        processes=[_moved(fact, ahead) for fact in log.processes],
+        topic_ids={k: None if at is None else at - ahead for k, at in log.topic_ids.items()},
+    )
+
+
+def _moved(fact: LogLineFact, ahead: int) -> LogLineFact:
+    return fact if fact.at is None else fact._replace(at=fact.at - ahead)

@@ -1,0 +1,163 @@
+"""What a log shipper sends, taken apart: the broker's own line, and where it was read.
+
+Recognised by their fields, not by configuration: Fluent Bit and Fluentd (`log`), Vector and
+Filebeat (`message`, file path, host), rsyslog and syslog-ng as JSON (`msg` or `message`,
+`hostname`), Kubernetes metadata in any of them, Kubernetes' own container format and docker's JSON
+lines, and raw lines. A mapping names fields where a fleet has its own.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# Dotted names of fields, the most telling first.
+LINE_FIELDS = ("message", "log", "msg", "MESSAGE", "event.original", "line", "@message")
+HOST_FIELDS = (
+    "kubernetes.pod_name", "kubernetes.pod.name", "host.name", "host.hostname", "hostname",
+    "host", "agent.hostname", "_HOSTNAME", "beat.hostname", "source_host", "logsource",
+)  # fmt: skip
+PATH_FIELDS = (
+    "log.file.path", "file", "path", "filename", "$!metadata.filename", "metadata.filename",
+    "source", "log_path", "kubernetes.container_name",
+)  # fmt: skip
+OFFSET_FIELDS = ("log.offset", "offset", "$!metadata.fileoffset", "metadata.fileoffset")
+CLUSTER_FIELDS = (
+    "kafka_cluster", "kafka.cluster", "fields.kafka_cluster", "fields.cluster", "labels.cluster",
+    "kubernetes.labels.strimzi_io/cluster", "kubernetes.labels.strimzi.io/cluster", "cluster",
+)  # fmt: skip
+CONTAINER_LINE = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) ([FP]) ?"
+)
+LONGEST_ENVELOPE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedLine:
+    """One line of a broker's log. host, path, cluster: "" where the envelope does not say.
+
+    offset: the byte at which the line begins in its file, None where the envelope does not say.
+    partial: the container runtime cut the line here, and the next one goes on with it.
+    """
+
+    text: str
+    host: str = ""
+    path: str = ""
+    cluster: str = ""
+    offset: int | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotALine:
+    """An envelope that holds no line, and why: quarantined, never dropped in silence."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """Dotted names of fields that a fleet uses, looked at before the known ones.
+
+    one_cluster: the name of the cluster that all lines are of, where nothing in them says.
+    """
+
+    line: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    offset: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+    one_cluster: str = ""
+
+
+KNOWN_FIELDS = FieldNames()
+
+
+def shipped_lines(
+    sent: bytes, names: FieldNames = KNOWN_FIELDS
+) -> Iterator[ShippedLine | NotALine]:
+    """The lines in one message of a topic, or in one line of a file that a shipper writes.
+
+    An envelope may hold several lines (a shipper that joins exceptions), and an array several
+    envelopes. Never raises: what cannot be taken apart says why.
+    """
+    if len(sent) > LONGEST_ENVELOPE:
+        yield NotALine(f"longer than {LONGEST_ENVELOPE} bytes")
+        return
+    try:
+        text = sent.decode("utf-8")
+    except UnicodeDecodeError:
+        text = sent.decode("latin-1")
+    if text[:1] not in ("{", "["):
+        yield from _lines(text, names, {})
+        return
+    try:
+        envelope = json.loads(text)
+    except (ValueError, RecursionError):
+        # A log line in brackets, or an envelope that was cut: the first is a line like any other.
+        yield from (
+            _lines(text, names, {})
+            if text[0] == "["
+            else iter([NotALine("an envelope that is no whole JSON object")])
+        )
+        return
+    for each in envelope if isinstance(envelope, list) else [envelope]:
+        yield from _opened(each, names)
+
+
+def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine]:
+    if not isinstance(envelope, dict):
+        yield NotALine("JSON, but no envelope of a log line")
+        return
+    line = _first(envelope, names.line + LINE_FIELDS)
+    if not isinstance(line, str):
+        yield NotALine(
+            f"no field holds a line; of the names {', '.join(names.line + LINE_FIELDS)} none is "
+            "there: name the one that does (--line-field)"
+        )
+        return
+    yield from _lines(line, names, envelope)
+
+
+def _lines(text: str, names: FieldNames, envelope: dict[str, Any]) -> Iterator[ShippedLine]:
+    host = _text(_first(envelope, names.host + HOST_FIELDS))
+    path = _text(_first(envelope, names.path + PATH_FIELDS))
+    cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
+    offset = _first(envelope, names.offset + OFFSET_FIELDS)
+    at = int(offset) if isinstance(offset, int) or str(offset).isdigit() else None
+    for line in text.splitlines():
+        partial = False
+        wrapped = CONTAINER_LINE.match(line)
+        if wrapped is not None:
+            partial, line = wrapped[1] == "P", line[wrapped.end() :]
+        if line.strip():
+            yield ShippedLine(line, host, path, cluster, at, partial)
+        if at is not None:
+            at += len(line.encode()) + 1
+
+
+def _first(envelope: dict[str, Any], dotted: tuple[str, ...]) -> Any:
+    """The value of the first name that is there: `a.b` as a field of that name, or b inside a."""
+    for name in dotted:
+        found = envelope[name] if name in envelope else _inside(envelope, name.split("."))
+        if isinstance(found, dict):
+            found = found.get("name")
+        if found not in (None, ""):
+            return found
+    return None
+
+
+def _inside(value: Any, parts: list[str]) -> Any:
+    for number, part in enumerate(parts):
+        if not isinstance(value, dict):
+            return None
+        rest = ".".join(parts[number:])
+        if rest in value:
+            return value[rest]
+        value = value.get(part)
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,141 @@
+"""One micro-batch of shipped lines in, the events of every partition that changed by it out.
+
+The same joining as `import`: the spool is imported, and a partition whose events are others than
+before is written whole, under a higher trace generation, which replaces the older one in the fold.
+So at any moment the answer is that of importing what has been shipped so far.
+
+Bounds: what is kept are lines, so a spool grows with what was shipped; `Spool` is imported whole at
+each micro-batch that brought a line.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from replication.evidence.collecting.collection import NoEvidence
+from replication.evidence.event_dumps import write_events
+from replication.evidence.importer import Import, import_evidence
+from replication.evidence.shipping.envelopes import NotALine, ShippedLine
+from replication.evidence.shipping.spool import Spool, Taken
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event
+
+Name = tuple[str, str, str, int]
+STATE = "partitions.json"
+
+
+@dataclass(slots=True)
+class Joined:
+    """What a micro-batch brought: what became of its lines, and of which partitions events were
+    written. notes: what the import said of the evidence, by cluster."""
+
+    taken: Taken
+    events: int = 0
+    changed: list[Name] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJoin:
+    """folder: where the spool and the fingerprints of what was written last lie. out: the folder
+    of event files that the stream follows. cluster_ids: Kafka's cluster id by a cluster's name.
+
+    A partition's identity must not change while lines come in, and most lines name no cluster: a
+    cluster is called by its id here, else by its name, whatever start-up lines may say later.
+    """
+
+    folder: Path
+    out: Path
+    cluster_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def step(
+        self,
+        micro_batch_id: int,
+        lines: Iterable[ShippedLine | NotALine],
+        kafka_version: str | None = None,
+    ) -> Joined:
+        """Done again under the same number it writes the same. Raises OSError."""
+        spool = Spool(self.folder / "spool")
+        joined = Joined(spool.take(micro_batch_id, lines))
+        known = self._known(micro_batch_id)
+        chosen: list[Event] = []
+        for cluster in spool.clusters() if joined.taken.kept else []:
+            if cluster.name not in joined.taken.clusters:
+                continue
+            try:
+                imported = import_evidence(
+                    [cluster], kafka_version=kafka_version, generation=micro_batch_id + 1
+                )
+            except NoEvidence as error:
+                joined.notes.append(f"{cluster.name}: {error}")
+                continue
+            chosen += self._changed(imported, cluster.name, known, joined)
+            joined.notes += [f"{cluster.name}: {note}" for note in imported.notes]
+        self.out.mkdir(parents=True, exist_ok=True)
+        target = self.out / f"{micro_batch_id:010}.jsonl"
+        target.unlink(missing_ok=True)
+        if chosen:
+            unfinished = self.out / f"_{target.name}"
+            joined.events = write_events(unfinished, chosen)
+            unfinished.replace(target)
+        self._remember(micro_batch_id, known)
+        return joined
+
+    def _changed(
+        self, imported: Import, cluster: str, known: dict[str, str], joined: Joined
+    ) -> list[Event]:
+        """The events of each partition whose facts are not those written last."""
+        result: list[Event] = []
+        several = len({p.cluster_id for p in imported.partitions} - {""}) > 1
+        if several:
+            joined.notes.append(f"{cluster}: lines of several clusters came under this name")
+        for index, partition in enumerate(imported.partitions):
+            cluster_id = self.cluster_ids.get(cluster, cluster)
+            if several and partition.cluster_id:
+                cluster_id = partition.cluster_id
+            events = [named(event, cluster_id) for event in imported.events_of(index)]
+            name = (cluster_id, partition.topic, partition.topic_id, partition.partition)
+            fingerprint = _fingerprint(events)
+            if known.get(json.dumps(name)) != fingerprint:
+                known[json.dumps(name)] = fingerprint
+                joined.changed.append(name)
+                result += events
+        return result
+
+    def _known(self, micro_batch_id: int) -> dict[str, str]:
+        """The fingerprints from before this micro-batch, done for the first time or again."""
+        path = self._state(micro_batch_id - 1)
+        if not path.exists():
+            return {}
+        found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    def _remember(self, micro_batch_id: int, known: dict[str, str]) -> None:
+        path = self._state(micro_batch_id)
+        unfinished = path.with_name(f".{path.name}")
+        unfinished.write_text(json.dumps(known, sort_keys=True), encoding="utf-8")
+        unfinished.replace(path)
+        old = self._state(micro_batch_id - 2)
+        old.unlink(missing_ok=True)
+
+    def _state(self, micro_batch_id: int) -> Path:
+        return self.folder / f"{micro_batch_id:010}.{STATE}"
+
+
+def named(event: Event, cluster_id: str) -> Event:
+    """The event as one of that cluster; its id is derived from its content, so it changes too."""
+    if event.cluster_id == cluster_id:
+        return event
+    changed = replace(event, cluster_id=cluster_id, event_id="")
+    return replace(changed, event_id=wire.content_id(wire.to_row(changed)))
+
+
+def _fingerprint(events: list[Event]) -> str:
+    """Of what the events say, whichever import they are of and wherever they were read."""
+    digest = hashlib.blake2b(digest_size=16)
+    for event in events:
+        plain = replace(event, event_id="", trace_id="", trace_generation=0, source=None)
+        digest.update(wire.to_json(plain).encode())
+    return digest.hexdigest()

@@ -1,0 +1,127 @@
+"""Shipped lines laid out as the logs they came from, so that `import` reads them like a copy.
+
+    <folder>/<cluster>/<host>/<log>.<micro-batch>.log
+
+A micro-batch writes files of its own: one that is done again after a failure writes the same ones
+again. A line that was shipped twice stands in two files, or is dropped within one; joining takes
+each once.
+"""
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication.evidence.shipping.envelopes import NotALine, ShippedLine
+
+# A file's name and a host's are somebody's words: nothing in them leads out of the folder.
+_SAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_STAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]?\d*)")
+NO_HOST, NO_LOG, ONE_CLUSTER = "unnamed-host", "broker.log", "cluster"
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became of the lines of one micro-batch: rows = kept + repeated + refused."""
+
+    rows: int = 0
+    kept: int = 0
+    repeated: int = 0
+    refused: list[NotALine] = field(default_factory=list)
+    clusters: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """The folder. Files of a micro-batch are whole or not there."""
+
+    folder: Path
+
+    def take(self, micro_batch_id: int, lines: Iterable[ShippedLine | NotALine]) -> Taken:
+        """Lays out the lines of one micro-batch. Raises OSError where the disk refuses."""
+        taken = Taken()
+        logs: dict[Path, _Log] = {}
+        for line in lines:
+            taken.rows += 1
+            if isinstance(line, NotALine):
+                taken.refused.append(line)
+                continue
+            place = self._place(line)
+            log = logs.setdefault(place, _Log())
+            if log.add(line):
+                taken.kept += 1
+                taken.clusters.add(place.parts[-3])
+            else:
+                taken.repeated += 1
+        self._forget(micro_batch_id)
+        for place, log in logs.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            target = place.with_name(f"{place.name}.{micro_batch_id:010}.log")
+            unfinished = target.with_name(f".{target.name}")
+            unfinished.write_text("\n".join(log.in_order()) + "\n", encoding="utf-8")
+            unfinished.replace(target)
+        return taken
+
+    def clusters(self) -> list[Path]:
+        """A folder of evidence for each cluster."""
+        return sorted(p for p in self.folder.glob("*") if p.is_dir())
+
+    def _forget(self, micro_batch_id: int) -> None:
+        """What an attempt at the same micro-batch, or a later one of a lost checkpoint, left."""
+        for path in self.folder.glob("*/*/*.log"):
+            number = path.name.split(".")[-2]
+            if number.isdigit() and int(number) >= micro_batch_id:
+                path.unlink()
+
+    def _place(self, line: ShippedLine) -> Path:
+        host = safe_name(line.host) or NO_HOST
+        log = safe_name(Path(line.path).name if "/" in line.path else line.path) or NO_LOG
+        return self.folder / (safe_name(line.cluster) or ONE_CLUSTER) / host / log
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(slots=True)
+class _Log:
+    """The lines of one log in one micro-batch, in the order of their bytes, else of stamps."""
+
+    lines: list[tuple[int | None, str, int, str]] = field(default_factory=list)
+    seen: set[bytes] = field(default_factory=set)
+    stamp: str = ""
+    open_part: str = ""
+
+    def add(self, line: ShippedLine) -> bool:
+        """Whether it is new: a stamped line that says the same at the same place is a repeat."""
+        text = self.open_part + line.text
+        self.open_part = ""
+        if line.partial:
+            self.open_part = text
+            return True
+        found = _STAMP.match(text)
+        if found is not None:
+            identity = hashlib.blake2b(f"{line.offset} {text}".encode(), digest_size=16).digest()
+            if identity in self.seen:
+                return False
+            self.seen.add(identity)
+            self.stamp = found[1]
+        self.lines.append((line.offset, self.stamp, len(self.lines), text))
+        return True
+
+    def in_order(self) -> list[str]:
+        """A stack trace or a dump of settings stays behind the line it belongs to."""
+        if all(offset is not None for offset, *_ in self.lines):
+            ordered = sorted(self.lines, key=lambda each: (each[0] or 0, each[2]))
+        else:
+            ordered = sorted(self.lines, key=lambda each: (each[1], each[2]))
+        rest = [self.open_part] if self.open_part else []
+        return [text for *_, text in ordered] + rest
+
+
+def safe_name(text: str) -> str:
+    """A name without anything that a file system understands; "" for nothing or dots alone."""
+    name = _SAFE.sub("_", text.strip())[:120]
+    return "" if not name.strip("._") else name.lstrip(".")

@@ -1,0 +1,63 @@
+"""Ends a stream between two micro-batches, whichever process is told to: Python, or spark-submit.
+
+spark-submit is a JVM, and Kubernetes, YARN and systemd send SIGTERM to that: it would stop Spark
+under the running micro-batch. So a hook of the highest priority holds its shutdown up until the job
+has ended; how long Spark lets it is -Dspark.shutdown.timeout in conf/spark-defaults.conf.
+"""
+
+import signal
+import threading
+from dataclasses import dataclass, field
+from types import FrameType
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+# Before all of Spark's own hooks, of which the highest has 100.
+FIRST = 1_000
+# A micro-batch that is cut off is done again at the next start; ending between two is tidier.
+LAST_MICRO_BATCH_SECONDS = 60.0
+
+
+@dataclass
+class Stop:
+    """Whether the job was asked to end: then the running micro-batches end first.
+
+    ended: set when the job has ended, so that the JVM may too.
+    """
+
+    asked: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def asked_by(self, number: int, frame: FrameType | None) -> None:
+        """The handler of SIGTERM and SIGINT."""
+        self.asked = True
+
+    def listen(self, spark: SparkSession) -> None:
+        """Takes SIGTERM and SIGINT of this process, and the end of the JVM."""
+        signal.signal(signal.SIGTERM, self.asked_by)
+        signal.signal(signal.SIGINT, self.asked_by)
+        gateway = spark.sparkContext._gateway
+        jvm = spark.sparkContext._jvm
+        assert gateway is not None
+        assert jvm is not None
+        ensure_callback_server_started(gateway)
+        hooks = jvm.org.apache.spark.util.ShutdownHookManager
+        hooks.addShutdownHook(FIRST, _Hook(self))
+
+
+class _Hook:
+    """What the JVM calls when it is told to end, in a thread of its own."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+
+    def apply(self) -> None:
+        """Asks the job to end and waits until it has."""
+        self._stop.asked = True
+        self._stop.ended.wait(2 * LAST_MICRO_BATCH_SECONDS)
+
+    class Java:
+        """Py4J: the JVM's interface that this is."""
+
+        implements = ("scala.Function0",)

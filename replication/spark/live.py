@@ -1,0 +1,183 @@
+"""The query before the other two where brokers' own log lines come in, as shippers send them.
+
+Each micro-batch is joined by `evidence/shipping` with all that was shipped before; the events of
+partitions that changed are written into a folder of event files, which the stream then follows
+like any other. What is no line goes to `quarantine`; rows in = applied + duplicates + quarantined,
+in lines, where duplicates are lines that one micro-batch brought twice.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from replication.evidence.shipping.envelopes import (
+    KNOWN_FIELDS,
+    FieldNames,
+    NotALine,
+    ShippedLine,
+    shipped_lines,
+)
+from replication.evidence.shipping.live_join import Joined, LiveJoin
+from replication.spark import contracts
+from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
+from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
+from replication.spark.progress import Progress
+from replication.spark.runs import Run
+from replication.spark.settings import Settings
+from replication.spark.tables import Store
+
+QUERY = "live"
+LONGEST_RAW = 10_000
+
+
+@dataclass(frozen=True)
+class ShippedSource:
+    """Log lines in a topic or in the files of a growing folder.
+
+    names: fields of a fleet's own envelopes. cluster_ids: Kafka's cluster id by a cluster's name.
+    kafka_version: of brokers that do not print theirs.
+    """
+
+    where: KafkaSource | Path
+    names: FieldNames = KNOWN_FIELDS
+    cluster_ids: Mapping[str, str] = field(default_factory=dict)
+    kafka_version: str | None = None
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """One message of a topic or line of a file, and where it stood."""
+
+    value: bytes
+    origin: str
+    line: int | None
+    offset: int | None
+    host: str = ""
+    path: str = ""
+
+
+@dataclass
+class Live:
+    """The query of one run."""
+
+    spark: SparkSession
+    store: Store
+    run: Run
+    settings: Settings
+    progress: Progress
+    source: ShippedSource
+
+    @property
+    def events(self) -> Path:
+        """The folder of event files that the stream follows."""
+        return self.run.folder / "events"
+
+    @property
+    def notes(self) -> Path:
+        """The folder of the admitted slices' notes, where lines come in files."""
+        return self.run.folder / "admitted"
+
+    def start(self) -> StreamingQuery:
+        """Starts the query."""
+        if isinstance(self.source.where, KafkaSource):
+            frame = kafka_frame(self.spark, self.source.where, self.settings)
+        else:
+            reader = self.spark.readStream.schema(SLICE_DDL).format("json")
+            limit = self.settings.max_files_per_trigger
+            frame = reader.option("maxFilesPerTrigger", limit).load(str(self.notes))
+        writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
+        writer = writer.option("checkpointLocation", self.run.spark_location)
+        return triggered(writer, self.settings).start()
+
+    def take(self, frame: DataFrame, micro_batch_id: int) -> None:
+        """Joins one micro-batch; its refusals and its row of `_batches` are written last."""
+        started = time.monotonic()
+        session = frame.sparkSession
+        writer = self.run.writer(query_id(session))
+        refused: list[tuple[Any, ...]] = []
+        live = LiveJoin(self.run.folder, self.events, self.source.cluster_ids)
+        joined = live.step(micro_batch_id, self._lines(frame, refused), self.source.kafka_version)
+        if refused:
+            rows = _refusals(session, refused, writer.run, micro_batch_id)
+            self.store.append("quarantine", rows, writer, micro_batch_id)
+        taken = joined.taken
+        figures = {
+            "rows_in": taken.rows,
+            "applied": taken.kept,
+            "duplicates": taken.repeated,
+            "quarantined": len(taken.refused),
+            "rows/quarantine": len(refused),
+            "milliseconds": int((time.monotonic() - started) * 1000),
+        }
+        self.store.finish(writer, micro_batch_id, figures)
+        self.progress.say(_told(micro_batch_id, joined))
+
+    def _lines(
+        self, frame: DataFrame, refused: list[tuple[Any, ...]]
+    ) -> Iterator[ShippedLine | NotALine]:
+        for sent in self._sent(frame, refused):
+            for line in shipped_lines(sent.value, self.source.names):
+                if isinstance(line, NotALine):
+                    raw = sent.value[:LONGEST_RAW].decode("utf-8", "replace")
+                    refused.append(
+                        ("not_an_event", line.reason, raw, 1, sent.origin, sent.line, sent.offset)
+                    )
+                    yield line
+                else:
+                    yield replace(line, host=line.host or sent.host, path=line.path or sent.path)
+
+    def _sent(self, frame: DataFrame, refused: list[tuple[Any, ...]]) -> Iterator[_Sent]:
+        rows: Iterator[Row] = frame.toLocalIterator()
+        if "value" in frame.columns:
+            for row in rows:
+                origin = f"kafka:{row.topic}-{row.partition}"
+                key = bytes(row.key).decode("utf-8", "replace") if row.key else ""
+                yield _Sent(bytes(row.value or b""), origin, None, row.offset, key)
+            return
+        for row in rows:
+            part = still_readable(Slice(**row.asDict()))
+            if part.format == REFUSED:
+                refused.append(
+                    (part.reason_code, part.reason, None, part.rows, part.path, None, None)
+                )
+                continue
+            path = Path(part.path)
+            for number, value in enumerate(lines_of(part.path, part.first_byte, part.end_byte), 1):
+                if value.strip():
+                    line = number if part.first_byte == 0 else None
+                    yield _Sent(value, part.path, line, None, path.parent.name, path.name)
+
+
+def _refusals(
+    session: SparkSession, refused: list[tuple[Any, ...]], run: str, micro_batch_id: int
+) -> DataFrame:
+    columns = contracts.tables()["quarantine"].columns
+    given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
+    by_name = {c.name: c.type for c in columns}
+    ddl = ", ".join(f"{name} {by_name[name]}" for name in given)
+    rows = session.createDataFrame(refused, ddl)
+    marks = {
+        "event_id": F.lit(None).cast("string"),
+        "topic_partition_id": F.lit(None).cast("string"),
+        "sequence": F.lit(None).cast("bigint"),
+        "query": F.lit(QUERY),
+        "run": F.lit(run),
+        "micro_batch_id": F.lit(micro_batch_id).cast("bigint"),
+    }
+    return rows.withColumns(marks).select(*[c.name for c in columns]).coalesce(1)
+
+
+def _told(micro_batch_id: int, joined: Joined) -> str:
+    taken = joined.taken
+    said = (
+        f"live micro-batch {micro_batch_id}: {taken.rows} lines = {taken.kept} kept + "
+        f"{taken.repeated} repeated + {len(taken.refused)} quarantined; "
+        f"{len(joined.changed)} partitions changed, {joined.events} events"
+    )
+    return "\n".join([said, *(f"note: {note}" for note in joined.notes)])

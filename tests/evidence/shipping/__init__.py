@@ -1,0 +1,1 @@
+"""Tests of lines as shippers send them."""

@@ -1,0 +1,107 @@
+"""Shipped so far, and imported: the same answer as a folder that holds the same logs.
+
+Real captures are cut into micro-batches, shuffled within a bound, sent twice, in the envelopes of
+several shippers; after any number of micro-batches the spool and a folder of what was sent agree.
+"""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replication import cli
+from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
+from replication.evidence.shipping.spool import Spool, safe_name
+
+INCIDENTS = Path(__file__).parents[2] / "incidents"
+SHIPPED = ("unclean_election__2.8.2", "acks1_loss__3.9.1", "last_replica_standing__4.1.1__elr_off")
+
+
+def logs_of(incident: str) -> list[Path]:
+    """The broker logs of a capture."""
+    names = ("server.log", "state-change.log", "controller.log")
+    return sorted(p for p in (INCIDENTS / incident).rglob("*.log") if p.name in names)
+
+
+def envelope(kind: int, host: str, log: Path, offset: int, line: str) -> bytes:
+    if kind == 0:
+        fields: dict[str, Any] = {"host": host, "file": str(log), "offset": offset, "message": line}
+    else:
+        fields = {"host": {"name": host}, "message": line,
+                  "log": {"offset": offset, "file": {"path": f"/logs/{log.name}"}}}  # fmt: skip
+    return json.dumps(fields).encode()
+
+
+def sent_of(incident: str) -> list[bytes]:
+    """Every line of every broker, in the order of its stamp, as shippers send it."""
+    found: list[tuple[str, bytes]] = []
+    for log in logs_of(incident):
+        offset, stamp = 0, ""
+        host = log.parent.name
+        for line in log.read_text(encoding="utf-8").split("\n"):
+            stamp = line[1:24] if line.startswith("[2") else stamp
+            if line:
+                found.append((stamp, envelope(len(host) % 2, host, log, offset, line)))
+            offset += len(line.encode()) + 1
+    return [sent for _, sent in sorted(found, key=lambda each: each[0])]
+
+
+def answer_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What diagnose says, without where it was read."""
+    cli.main(["diagnose", "--format", "json", str(folder)])
+    answer = json.loads(capsys.readouterr().out)
+    return [
+        {k: v for k, v in row.items() if k != "finding_ids"}
+        for row in (*answer["verdicts"], *answer["partitions"], *answer["losses"])
+    ]
+
+
+def folder_of(sent: list[bytes], folder: Path) -> Path:
+    """The same lines as a person would have copied them: each log whole, in its order."""
+    logs: dict[tuple[str, str], list[ShippedLine]] = {}
+    for each in dict.fromkeys(sent):
+        for line in shipped_lines(each):
+            assert isinstance(line, ShippedLine)
+            logs.setdefault((line.host, Path(line.path).name), []).append(line)
+    for (host, name), lines in logs.items():
+        (folder / host).mkdir(parents=True, exist_ok=True)
+        lines.sort(key=lambda line: line.offset or 0)
+        (folder / host / name).write_text("\n".join(line.text for line in lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("incident", SHIPPED)
+def test_what_was_shipped_so_far_is_what_a_folder_of_it_says(
+    incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random(7)
+    sent = sent_of(incident)
+    order = sorted(range(len(sent)), key=lambda n: n + chance.uniform(0, 60))
+    spool, batches = Spool(tmp_path / "spool"), 6
+    told = 0
+    for number in range(batches):
+        part = order[number * len(order) // batches : (number + 1) * len(order) // batches]
+        again = chance.sample(part, len(part) // 5) + chance.sample(order[: told + 1], min(told, 9))
+        told += len(part)
+        every = [line for n in (*part, *again) for line in shipped_lines(sent[n])]
+        taken = spool.take(number, every)
+        assert taken.rows == taken.kept + taken.repeated + len(taken.refused)
+        if number in (2, batches - 1):
+            spool.take(number, every)  # a micro-batch that is done again
+            so_far = [sent[n] for n in sorted(order[:told])]
+            copied = folder_of(so_far, tmp_path / f"copied-{number}")
+            [cluster] = spool.clusters()
+            assert answer_of(cluster, capsys) == answer_of(copied, capsys)
+
+
+def test_names_lead_nowhere_else(tmp_path: Path) -> None:
+    line = ShippedLine(
+        "[2026-01-01 00:00:00,000] INFO x (kafka.Kafka)", "../../etc", "/a/../..", "/"
+    )
+    Spool(tmp_path / "spool").take(0, [line, NotALine("no")])
+    found = [p.relative_to(tmp_path) for p in tmp_path.rglob("*.log")]
+    assert [str(p) for p in found] == ["spool/cluster/_.._etc/broker.log.0000000000.log"]
+    assert safe_name("..") == safe_name("") == ""
+    assert safe_name("a/b\\c") == "a_b_c"

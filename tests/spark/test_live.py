@@ -1,0 +1,66 @@
+"""The live source: a real capture's broker logs, shipped line by line, through the whole stream."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replication.evidence.importer import import_evidence
+from replication.evidence.shipping.envelopes import FieldNames
+from replication.evidence.shipping.live_join import named
+from replication.protocol.judgement.bounded import fold_all
+from replication.spark.event_files import SourceError
+from replication.spark.live import ShippedSource
+from replication.spark.stream import kafka_options
+from tests.evidence.shipping.test_spool import folder_of, sent_of
+from tests.spark.jobs_in_process import rows, run_stream
+
+INCIDENT = "unclean_election__2.8.2"
+
+
+def said_of(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return sorted((r["cluster_id"], r["topic"], r["invariant"], r["verdict"]) for r in found)
+
+
+@pytest.mark.spark
+def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, folder: Path) -> None:
+    sent = sent_of(INCIDENT)
+    junk = b'{"level": "info", "nothing": "here"}'
+    half = len(sent) // 2
+    source = ShippedSource(folder / "in", FieldNames(one_cluster="orders"), {"orders": "Id-1"})
+    (folder / "in" / "a.jsonl").write_bytes(b"\n".join([*sent[:half], junk]) + b"\n")
+    run_stream(spark, folder, source=source)
+    (folder / "in" / "b.jsonl").write_bytes(b"\n".join([*sent[half:], *sent[:50]]) + b"\n")
+    said = run_stream(spark, folder, source=source)
+    assert "live micro-batch 1" in said
+    copied = folder_of(sent, folder / "copied")
+    events = [named(event, "Id-1") for event in import_evidence([copied]).events()]
+    expected = [v for f in fold_all(events) for v in f.answer.verdicts]
+    assert said_of(rows(spark, folder / "tables", "verdicts")) == said_of(expected)
+    [refused] = rows(spark, folder / "tables", "quarantine")
+    assert refused["raw"] == junk.decode()
+    assert refused["query"] == "live"
+    assert "no field holds a line" in refused["reason"]
+
+
+def test_secrets_come_from_a_file_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROKER_PASSWORD", "hush=hush")
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "# to the fleet\nkafka.security.protocol=SASL_SSL\nkafka.x = a ${BROKER_PASSWORD}\n"
+    )
+    assert kafka_options(path) == {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.x": "a hush=hush",
+    }
+    path.write_text("kafka.x=${NOT_THERE_AT_ALL}\n")
+    with pytest.raises(SourceError, match="NOT_THERE_AT_ALL"):
+        kafka_options(path)
+    path.write_text("security.protocol=SSL\n")
+    with pytest.raises(SourceError, match=r"line 1: not kafka\.NAME=VALUE"):
+        kafka_options(path)
+    assert json.dumps(kafka_options(None)) == "{}"
