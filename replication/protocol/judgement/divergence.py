@@ -156,7 +156,7 @@ def is_cut_by_following(state: State, ref: Reference, replica: Replica, offset: 
     """
     if ref.replica is None or replica is ref.replica:
         return True
-    flags = declared_behaviour(state)
+    flags = state.behaviour()
     possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
     if any(_rests_on_unknown_high_watermark(replica, x, possible) for x in [ref.replica]):
         return True
