@@ -1,4 +1,4 @@
-"""Maintenance beside a stream: fewer files, the same rows, and every version in use still readable."""
+"""Maintenance beside a stream: fewer files, the same rows, versions in use stay readable."""
 
 import io
 import re
@@ -27,7 +27,7 @@ def maintain(spark: SparkSession, folder: Path) -> str:
 
 
 def files_on_disk(folder: Path) -> int:
-    return len([p for p in (folder / "tables").glob("*/*.parquet")])
+    return len(list((folder / "tables").glob("*/*.parquet")))
 
 
 def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
