@@ -198,6 +198,39 @@ def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> 
     return term
 
 
+def _end_term(
+    state: State, replica: Replica, how: str, line: ev.BecameLeader | ev.BecameFollower | None
+) -> None:
+    """Notes how the term in which a replica leads ends by its own lines; the first one counts."""
+    if replica.role != "leader":
+        return
+    term = _last_led(state, replica)
+    if term is not None and term.ended is None:
+        term.ended = how
+        if line is not None:
+            term.end_high_watermark = line.high_watermark
+            term.end_log_end_offset = line.log_end_offset
+
+
+def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) -> None:
+    """What a stopped leader still holds when it is next seen."""
+    term = _last_led(state, replica) if replica.led_in_epoch else None
+    if term is not None and term.end_log_end_offset is None and term.ended in (None, "stopped"):
+        term.end_log_end_offset = log_end_offset
+
+
+def _last_led(state: State, replica: Replica) -> Term | None:
+    """The term in which a replica led in the last epoch that it knows of."""
+    for term in state.history.terms:
+        if (term.leader, term.leader_epoch, term.occurrence) == (
+            replica.replica,
+            replica.leader_epoch,
+            replica.term_occurrence,
+        ):
+            return term
+    return None
+
+
 def _order_of(term: Term) -> tuple[int, int, int]:
     """The order in which the history keeps its terms."""
     return (term.leader_epoch, term.occurrence, term.leader)
@@ -208,6 +241,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
     replica.stopped = False
     if replica.known_log_end_offset is not None and not replica.just_started:
         # The log was loaded before and something happened since: this is another process.
+        _end_term(state, replica, "stopped", None)
         replica.role = None
     replica.just_started = True
     _lives_on(state, replica)
@@ -216,6 +250,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         end = fact.log_end_offset or 0
         lowest = replica.may_have_lost_from
         replica.may_have_lost_from = end if lowest is None else min(lowest, end)
+    _note_log_end(state, replica, fact.log_end_offset)
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
@@ -281,6 +316,7 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
         lost = touching(replica.log.spans, end, replica.log.log_end_offset)
         _set_aside(state, replica, clipped(lost, end, replica.log.log_end_offset))
         replica.log.truncate_to(end)
+        replica.epoch_entries = [e for e in replica.epoch_entries if e.start_offset < end]
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
 
@@ -296,6 +332,7 @@ def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
 def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> None:
     replica = _replica(state, fact.replica)
     replica.stopped = fact.reason == "clean"
+    _end_term(state, replica, "stopped", None)
     replica.role = None
     if fact.log_end_offset is not None:
         if fact.reason in ("power_loss", "disk_loss"):
@@ -309,6 +346,8 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     leads = replica.role == "leader"
     again = leads and replica.leader_epoch == fact.leader_epoch
     _refute_second_leader(state, event, fact)
+    if not again:
+        _end_term(state, replica, "led_on", fact)
     occurrence = replica.term_occurrence if replica.leader_epoch == fact.leader_epoch else 0
     if not again and replica.leader_epoch == fact.leader_epoch and replica.led_in_epoch:
         occurrence += 1
@@ -350,10 +389,12 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             term.isr_before = state.registration.last_members
         term.high_watermark = fact.high_watermark
         term.leads_on = leads
+        term.led_until_now_in = fact.previous_leader_epoch
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known
-    if known is not None:
+    flags = declared_behaviour(state)
+    if known is not None and (flags is None or flags.has("epoch_cached_at_election")):
         _cache_epoch(replica, fact.leader_epoch, known)
 
 
@@ -408,6 +449,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
             by_term=(before, ANY_OCCURRENCE),
         )
     _lives_on(state, replica)
+    _end_term(state, replica, "followed", fact)
     replica.role = "follower"
     replica.just_started = False
     replica.leader = fact.leader
@@ -574,18 +616,20 @@ def _promise_committed(
         occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
         by_term = (replica.leader_epoch, occurrence)
     start = replica.log.log_start_offset
-    if replica.promised_below is not None and replica.promised_below[0] == by_term:
+    nameless = how in ("load", "start_line")
+    if not nameless and replica.promised_below is not None and replica.promised_below[0] == by_term:
         start = max(start, replica.promised_below[1])
     if high_watermark <= start:
         return
-    replica.promised_below = (by_term, high_watermark)
+    if not nameless:
+        replica.promised_below = (by_term, high_watermark)
     # Before KIP-320 a follower fetches on from a leader whose newer epoch it has not heard of: the
     # epoch it knows does not bound when its high watermark was reached. For records that the
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
     bounded = by_term is not None and (led or _fences(state))
-    if how in ("load", "start_line"):
+    if nameless:
         if not bounded:
             return
         # A line tells the offset alone: which records lay below it, the known log may have missed.
@@ -656,6 +700,7 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
         if (
             old.by_term == new.by_term
             and old.how == new.how
+            and old.replica == new.replica
             and old.span[2:] == new.span[2:]
             and old.span.first_offset <= new.span.first_offset <= old.span.end_offset
         ):
@@ -739,6 +784,8 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     epochs += [s.leader_epoch for s in fact.spans if s.leader_epoch is not None]
     if replica.leader_epoch is not None:
         epochs.append(replica.leader_epoch)
+    if not is_part:
+        _note_log_end(state, replica, fact.log_end_offset)
     if fact.high_watermark is None:
         return
     if fact.high_watermark > fact.log_end_offset:
@@ -753,6 +800,10 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
                 at=state.applied,
             )
         )
+    led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
+    led = _last_led(state, replica) if led_until_then else None
+    if led is not None and led.end_high_watermark is None and led.ended != "followed":
+        led.end_high_watermark = fact.high_watermark
     replica.checkpointed = (max(epochs, default=None), fact.high_watermark)
     replica.high_watermark = min(fact.high_watermark, fact.log_end_offset)
     by_term = (max(epochs), ANY_OCCURRENCE) if epochs else None

@@ -21,7 +21,8 @@ def first_lacking_terms(
         term, start = starts.terms[place], starts.starts[place]
         if start is not None and start < end:
             cut = max(start, first)
-            if promise.how == "acks_all" and led_on_after(state, term, cut, end):
+            wrote = appender(starts, promise)
+            if promise.how == "acks_all" and led_on_after(state, term, cut, end, wrote):
                 continue  # It may have been acknowledged after this term.
             if cut < end:
                 result.append((cut, end, term))
@@ -31,17 +32,28 @@ def first_lacking_terms(
     return sorted(result, key=lambda r: r[0])
 
 
-def led_on_after(state: State, missed: Term, first: int, end: int) -> Term | None:
+def appender(starts: TermStarts, promise: Promise) -> int | None:
+    """The leader that wrote the records: of their leader epoch. None where nothing names it."""
+    led = starts.leaders_in(promise.span.leader_epoch)
+    return led.pop() if len(led) == 1 else None
+
+
+def led_on_after(
+    state: State, missed: Term, first: int, end: int, wrote: int | None = None
+) -> Term | None:
     """The term in which a leader from before `missed` leads on, as if that had not been.
 
     It held [first, end), which the missed term lacked, and still does: had it followed, it would
-    have cut it.
+    have cut it. wrote: the leader that appended it, where known: no other can have answered its
+    producer. A leader that leads on in a higher epoch has not stopped leading.
     """
     start = term_start(state, missed)
     if start is None or start > first:
         return None
     terms = state.history.terms
     led_before = {t.leader for t in terms if t.order < missed.order} - {missed.leader}
+    if wrote is not None:
+        led_before &= {wrote}
     for term in terms:
         if (
             term.leads_on

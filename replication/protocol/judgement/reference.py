@@ -44,6 +44,12 @@ def log_is_covered(state: State, replica: int) -> bool:
     )
 
 
+def all_logs_are_covered(state: State) -> bool:
+    """Whether no broker can have led without a line of its own."""
+    assigned = state.ever_assigned | state.replicas.keys()
+    return bool(assigned) and all(log_is_covered(state, r) for r in assigned)
+
+
 def reference(state: State) -> Reference:
     """The current leader by the controller, else the leader of the last term."""
     leader = state.registration.leader
@@ -54,7 +60,7 @@ def reference(state: State) -> Reference:
     if newest > state.registration.leader_epoch:
         # The controller's history at hand ends before the brokers' does.
         leader = None
-        if not terms or newest > terms[-1].leader_epoch:
+        if not terms or not all_logs_are_covered(state):
             return Reference(None, None, None, starts, _candidates(state))
     if leader is not None:
         led = [t for t in terms if t.leader == leader]

@@ -126,6 +126,8 @@ def _by_position(
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
     if promise.by_term is not None:
+        if _is_superseded_in_its_lineage(state, promise, held, end):
+            return None
         if term is None:
             return True
         if held.leader_epoch is None:
@@ -136,6 +138,20 @@ def _by_position(
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
         return None
     return True
+
+
+def _is_superseded_in_its_lineage(state: State, promise: Promise, held: Span, end: int) -> bool:
+    """Whether a term by whose end the promise was made began at or below what stands there, and in
+    an epoch above it: then the promise may be of that term's records instead."""
+    assert promise.by_term is not None
+    if held.leader_epoch is None:
+        return False
+    for term in state.history.terms:
+        if held.leader_epoch < term.leader_epoch <= promise.by_term[0]:
+            start = term_start(state, term)
+            if start is not None and start < end:
+                return True
+    return False
 
 
 def _first_to_stand_there(state: State, last: int) -> bool:

@@ -9,13 +9,16 @@ stopped with a lower log end. Everything else is doubt, never absence.
 from dataclasses import replace
 from itertools import pairwise
 
-from replication.protocol.ground.model import Span, overlaps, touching, uncovered
+from replication.protocol.ground.model import Span, clipped, overlaps, touching, uncovered
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
+from replication.protocol.judgement.objections import objection
 from replication.protocol.judgement.reference import Reference, tail_is_known
 from replication.protocol.judgement.same_record import compare
 from replication.protocol.judgement.unseen_terms import lacked_unseen
+
+ANY_OCCURRENCE = 1 << 30
 
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
@@ -27,12 +30,31 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
     for first, end, term in first_lacking_terms(state, ref.starts, promise):
         for part in _against_reference(state, ref, promise, first, end, term):
             if isinstance(part, Absence):
-                absences.append(part)
+                doubt = objection(state, ref.starts, part)
+                if doubt is None:
+                    absences.append(part)
+                else:
+                    doubts.append(doubt)
             elif isinstance(part, Doubt):
                 doubts.append(part)
     if not absences and not doubts:
+        for named in _as_it_stands(ref, promise):
+            found = fate(state, ref, named)
+            absences += found[0]
+            doubts += found[1]
         doubts += lacked_unseen(state, ref, promise)
     return absences, doubts
+
+
+def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:
+    """A promise known by offset alone, by the epochs of the very records that stand there."""
+    if promise.by_term is not None or promise.span.content is not None:
+        return []
+    return [
+        replace(promise, span=held, by_term=(held.leader_epoch, ANY_OCCURRENCE))
+        for held in clipped(ref.spans, promise.span.first_offset, promise.span.end_offset)
+        if held.leader_epoch is not None
+    ]
 
 
 def _fate_by_all(
@@ -73,6 +95,10 @@ def _against_reference(
 ) -> list[Absence | Doubt | None]:
     replica = ref.replica
     if replica is None:
+        known = state.replicas.get(ref.leader) if ref.leader is not None else None
+        first = max(first, known.log.log_start_offset if known is not None else 0)
+        if first >= end:
+            return []
         if term is not None:
             return [absence(state, ref, promise, first, end, term, back=False, final=None)]
         who = "the current leader" if ref.leader is None else f"leader {ref.leader}"

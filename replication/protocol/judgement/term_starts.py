@@ -59,6 +59,24 @@ class TermStarts:
         """The place of the first term after that order of terms."""
         return bisect_right(self.orders, order)
 
+    def of(self, term: Term) -> int | None:
+        """Where this term of the partition began."""
+        place = bisect_left(self.orders, term.order)
+        while self.terms[place] is not term:
+            place += 1
+        return self.starts[place]
+
+    def leaders_in(self, leader_epoch: int | None) -> set[int]:
+        """Who led in a leader epoch."""
+        if leader_epoch is None:
+            return set()
+        first = bisect_left(self.orders, (leader_epoch, 0))
+        led: set[int] = set()
+        while first < len(self.terms) and self.terms[first].leader_epoch == leader_epoch:
+            led.add(self.terms[first].leader)
+            first += 1
+        return led
+
     def unplaced_after(self, order: tuple[int, int]) -> list[Term]:
         """The later terms whose start nobody saw."""
         first = bisect_left(self.unplaced, self.after(order))

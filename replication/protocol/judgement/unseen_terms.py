@@ -3,7 +3,7 @@
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Doubt
-from replication.protocol.judgement.reference import Reference, log_is_covered
+from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import TermStarts
 
 ANY_OCCURRENCE = 1 << 62
@@ -17,18 +17,18 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
         first = max(first, ref.replica.log.log_start_offset)
     if promise.by_term is None or first >= end:
         return []
-    for term in ref.starts.unplaced_after(promise.by_term):
-        if not must_have_held(state, promise, term):
-            return [
-                Doubt(
-                    first,
-                    end,
-                    promise,
-                    f"nothing tells whether broker {term.leader} held it when it took epoch "
-                    f"{term.leader_epoch}",
-                    f"the broker log of broker {term.leader}",
-                )
-            ]
+    term = _first_in_doubt(state, ref.starts, promise)
+    if term is not None:
+        return [
+            Doubt(
+                first,
+                end,
+                promise,
+                f"nothing tells whether broker {term.leader} held it when it took epoch "
+                f"{term.leader_epoch}",
+                f"the broker log of broker {term.leader}",
+            )
+        ]
     missed = unnamed_leader_epoch(state, ref.starts, promise.by_term[0])
     if missed is None:
         return []
@@ -48,8 +48,7 @@ def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | 
 
     Between epochs that only brokers' lines name; where all their logs are here, nobody did.
     """
-    assigned = state.ever_assigned | state.replicas.keys()
-    if all(log_is_covered(state, r) for r in assigned):
+    if all_logs_are_covered(state):
         return None
     terms = starts.terms
     place = starts.after((after, ANY_OCCURRENCE))
@@ -59,23 +58,48 @@ def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | 
     return terms[place - 1].leader_epoch + 1 if place < len(terms) else None
 
 
-def must_have_held(state: State, promise: Promise, term: Term) -> bool:
+def never_began(state: State, term: Term) -> bool:
+    """Whether a broker was elected and never led: all its lines are here, and none tells of it."""
+    return log_is_covered(state, term.leader) and not term.start_event_id
+
+
+def _first_in_doubt(state: State, starts: TermStarts, promise: Promise) -> Term | None:
+    """The first later term whose start nobody saw and whose leader may have lacked the records."""
+    assert promise.by_term is not None
+    if not starts.unplaced_after(promise.by_term):
+        return None
+    end = promise.span.end_offset
+    after = starts.after(promise.by_term)
+    held_by = starts.terms[after - 1].leader if after else None
+    for term, start in zip(starts.terms[after:], starts.starts[after:], strict=True):
+        if start is None and never_began(state, term):
+            continue
+        if start is not None:
+            held_by = term.leader if start >= end else None
+        elif must_have_held(state, starts, promise, term, held_by):
+            held_by = term.leader
+        else:
+            return term
+    return None
+
+
+def must_have_held(
+    state: State, starts: TermStarts, promise: Promise, term: Term, held_by: int | None = None
+) -> bool:
     """Whether a later leader held the records at the start of its term, though no line tells.
 
-    It never led in that term, by its whole log; or it wrote them itself and was never cut; or they
-    were committed, it was elected from the ISR, and has neither lost storage nor, where followers
-    cut to their high watermark, been cut since.
+    held_by: the leader of the term before, if it held them. It still does; or it wrote them itself
+    and was never cut; or they were committed, it was elected from the ISR, and has neither lost
+    storage nor, where followers cut to their high watermark, been cut since.
     """
-    x = term.leader
-    told = log_is_covered(state, x)
-    if told and not term.start_event_id:
-        return True
-    wrote = {t.leader for t in state.history.terms if t.leader_epoch == promise.span.leader_epoch}
     end = promise.span.end_offset
     if lost_storage_in_isr(state, term, end):
         return False
-    cut = any(t.replica == x and t.to_offset < end for t in state.history.truncations)
-    if wrote == {x} and told and not cut:
+    if term.leader == held_by:
+        return True
+    told = log_is_covered(state, term.leader)
+    cut = any(t.replica == term.leader and t.to_offset < end for t in state.history.truncations)
+    if starts.leaders_in(promise.span.leader_epoch) == {term.leader} and told and not cut:
         return True
     if promise.how == "acks_1" or term.election_kind in UNSURE_KINDS:
         return False

@@ -1,43 +1,130 @@
 """Whether committed records may be lost of which nothing tells that they were committed."""
 
+import math
 from itertools import pairwise
 
-from replication.protocol.ground.topic_partition import State, Term
-from replication.protocol.judgement.term_starts import term_start
-from replication.protocol.judgement.unseen_terms import UNSURE_KINDS, truncates_to_high_watermark
+from replication.protocol.ground.topic_partition import Replica, State, StorageLoss, Term
+from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.reference import Reference
+from replication.protocol.judgement.same_record import all_known
+from replication.protocol.judgement.term_starts import TermStarts
+from replication.protocol.judgement.unseen_terms import (
+    UNSURE_KINDS,
+    never_began,
+    truncates_to_high_watermark,
+)
 
 
-def unwitnessed_election(state: State) -> tuple[Term, Term] | None:
+def unwitnessed_election(state: State, starts: TermStarts) -> tuple[Term, Term] | None:
     """An election that could lose committed records, where nothing tells what was committed.
 
     A leader from the ISR holds what was committed, unless it had cut to its high watermark (before
-    KIP-101). Any other may not, and then the high watermark of the leader before it decides: from
-    its copies, its lines or its trace.
+    KIP-101). Any other may not, and then it decides what the leaders before it held at the end of
+    their terms, or how far they had committed by then: what a line at the start of a term tells is
+    not enough.
     """
     any_may_lack = truncates_to_high_watermark(state)
-    terms = state.history.terms
-    for before, term in pairwise(terms):
+    committed_is_known = _known_by_the_end(state, starts)
+    held: float = 0
+    for place, (before, term) in enumerate(pairwise(starts.terms)):
+        held = max(held, _held_by_the_end(state, before))
         if term.leader == before.leader:
             continue
         if term.election_kind not in UNSURE_KINDS and not any_may_lack:
             continue
-        start = term_start(state, term)
-        earlier = [t for t in terms if t.order <= before.order]
-        if start is not None and all(term_start(state, t) == start for t in earlier):
-            continue
-        if not any(_witnessed(state, t) for t in earlier if t.leader == before.leader):
+        start = starts.starts[place + 1]
+        if not (start is not None and held <= start) and not committed_is_known[place]:
             return before, term
     return None
 
 
-def _witnessed(state: State, term: Term) -> bool:
-    """Whether the high watermark that a leader reached by the end of its term is known."""
-    if state.coverage.get(("replica_trace", term.leader), (False, None))[0]:
-        return True
-    return any(
-        p.replica == term.leader
-        and p.by_term is not None
-        and p.by_term[0] >= term.leader_epoch
-        and p.span.end_offset > 0
-        for p in state.history.commitments
+def _held_by_the_end(state: State, term: Term) -> float:
+    """The log end of a leader at the end of its term, infinite where nothing tells it."""
+    if never_began(state, term):
+        return 0
+    return math.inf if term.end_log_end_offset is None else term.end_log_end_offset
+
+
+def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
+    """For each term, whether it is known how far leaders had committed by its end.
+
+    A leader from the ISR that reached its own start has committed all that those before it had.
+    """
+    known: list[bool] = []
+    lossy = {s.replica for s in state.history.storage_losses}
+    before = True
+    for term, start in zip(starts.terms, starts.starts, strict=True):
+        mark = term.end_high_watermark
+        traced = state.coverage.get(("replica_trace", term.leader), (False, None))[0]
+        if not traced and not never_began(state, term):
+            sure = term.election_kind not in UNSURE_KINDS and term.leader not in lossy
+            reached = mark is not None and start is not None and mark >= start
+            before = mark is not None and (before or (sure and reached))
+        known.append(before)
+    return known
+
+
+def lost_by_who_answered(state: State, ref: Reference, absences: list[Absence]) -> Absence | None:
+    """Records that a leader was answering for at acks=1 and came back without from a stop that was
+    not clean: lost with its storage, it may be, and nothing tells whether they were committed."""
+    lost_from = None if ref.replica is None else ref.replica.may_have_lost_from
+    if lost_from is None or all(_known_by_the_end(state, ref.starts)[-1:]):
+        return None
+    for absence in absences:
+        at_the_end = absence.term is None and lost_from <= absence.first_offset
+        if absence.promise.how == "acks_1" and at_the_end:
+            return absence
+    return None
+
+
+def came_back_alone(state: State, starts: TermStarts) -> int | None:
+    """A leader that stopped, not cleanly, and led again next: what it lost of its log meanwhile
+    nobody else has to show. None where there is none, or what was committed is known."""
+    if all(_known_by_the_end(state, starts)[-1:]):
+        return None
+    for before, term in pairwise(starts.terms):
+        replica = state.replicas.get(term.leader)
+        unclean = replica is not None and replica.may_have_lost_from is not None
+        if before.leader == term.leader and before.ended == "stopped" and unclean:
+            return term.leader
+    return None
+
+
+def lost_by_its_leader(state: State, ref: Reference) -> tuple[int, int, int] | None:
+    """(broker, first offset, end offset) of records that a leader lost with its storage and then
+    led without: whether they had been committed, nothing tells.
+
+    Its own lines show the loss, or others hold what it wrote and no line says that it cut it.
+    """
+    if all(_known_by_the_end(state, ref.starts)[-1:]):
+        return None
+    for loss in state.history.storage_losses:
+        for term in state.history.terms:
+            if term.leader != loss.replica or not _may_follow(term, loss):
+                continue
+            start = ref.starts.of(term)
+            if start is not None and loss.left_end_offset <= start < loss.had_end_offset:
+                return loss.replica, loss.left_end_offset, loss.had_end_offset
+    if ref.replica is None or ref.replica.partial:
+        return None
+    return _shortened(state, ref.replica)
+
+
+def _may_follow(term: Term, loss: StorageLoss) -> bool:
+    return loss.leader_epoch is None or term.leader_epoch >= loss.leader_epoch
+
+
+def _shortened(state: State, replica: Replica) -> tuple[int, int, int] | None:
+    """The end that the log which counts once had and has not now, though no line cut it."""
+    end = replica.log.log_end_offset
+    ends = [replica.known_log_end_offset or 0]
+    led = {t.leader_epoch for t in state.history.terms if t.leader == replica.replica}
+    for span in all_known(state, end, 1 << 62):
+        if span.leader_epoch in led:
+            ends.append(span.end_offset)
+    cut = any(
+        t.replica == replica.replica and t.to_offset <= end for t in state.history.truncations
     )
+    if max(ends) <= end or cut:
+        return None
+    return replica.replica, end, max(ends)

@@ -5,7 +5,12 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
-from replication.protocol.judgement.unwitnessed_election import unwitnessed_election
+from replication.protocol.judgement.unwitnessed_election import (
+    came_back_alone,
+    lost_by_its_leader,
+    lost_by_who_answered,
+    unwitnessed_election,
+)
 from replication.protocol.judgement.view import View
 
 NAME = "committed_records_survive"
@@ -56,16 +61,9 @@ def judge(view: View) -> Verdict:
             ["an acknowledgement log", "replication-offset-checkpoint"],
             missing=True,
         )
-    unsure = unwitnessed_election(view.state)
-    if unsure is not None:
-        before, term = unsure
-        return unknown(
-            NAME,
-            f"broker {term.leader} took epoch {term.leader_epoch} by an election of kind "
-            f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
-            "had committed before it",
-            [f"the log directory or broker log of broker {before.leader}"],
-        )
+    unseen = _lost_unseen(view)
+    if unseen is not None:
+        return unseen
     told = [
         "high watermark observations" if history.commitments else None,
         "acks=all acknowledgements"
@@ -75,3 +73,42 @@ def judge(view: View) -> Verdict:
     sources = " and ".join(source for source in told if source)
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
     return holds(NAME, f"{basis} ({sources})" if sources else basis)
+
+
+def _lost_unseen(view: View) -> Verdict | None:
+    """Why records may be lost of which nothing tells that they were committed; None if none are."""
+    unsure = unwitnessed_election(view.state, view.ref.starts)
+    if unsure is not None:
+        before, term = unsure
+        return unknown(
+            NAME,
+            f"broker {term.leader} took epoch {term.leader_epoch} by an election of kind "
+            f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
+            "had committed before it",
+            [f"the log directory or broker log of broker {before.leader}"],
+        )
+    lost = lost_by_its_leader(view.state, view.ref)
+    if lost is not None:
+        broker, low, high = lost
+        return unknown(
+            NAME,
+            f"broker {broker} led without offsets {low}..{high - 1}, which it had before, and "
+            "nothing tells whether they were committed",
+            ["an acknowledgement log", "consumption logs"],
+        )
+    alone = came_back_alone(view.state, view.ref.starts)
+    if alone is not None and not view.supplied("acknowledgements"):
+        return unknown(
+            NAME,
+            f"broker {alone} stopped, not cleanly, and led again: nothing tells what its log lost",
+            ["an acknowledgement log"],
+        )
+    answered = lost_by_who_answered(view.state, view.ref, view.absences)
+    if answered is not None:
+        return unknown(
+            NAME,
+            f"offsets {answered.first_offset}..{answered.end_offset - 1}: acknowledged with "
+            "acks=1 and gone, and nothing tells whether they were committed",
+            ["consumption logs", "broker logs with kafka.cluster.Partition at TRACE"],
+        )
+    return None

@@ -1,0 +1,141 @@
+"""Why an absence that offsets show may be no broken promise: the promise itself is in question.
+
+Each objection looks at one absence and gives a doubt, or None where it has nothing against it.
+"""
+
+from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.judgement.absence import Absence, Doubt
+from replication.protocol.judgement.lacking_terms import appender
+from replication.protocol.judgement.reference import log_is_covered
+from replication.protocol.judgement.term_starts import TermStarts
+from replication.protocol.judgement.unseen_terms import UNSURE_KINDS
+
+BY_LEADER = ("acks_all", "checkpoint", "load", "start_line")
+BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
+
+
+def objection(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
+    """The first objection to an absence."""
+    for objects in (promised_by_zombie, answered_after_leading_again, foreign_to_its_leader):
+        doubt = objects(state, starts, absence)
+        if doubt is not None:
+            return doubt
+    return None
+
+
+def promised_by_zombie(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
+    """Whether the leader that promised was superseded by then: what it does alone commits nothing.
+
+    Only an election beside the ISR leaves its leader free to commit without its successor; and only
+    a leader that its own lines show alive may have gone on. One whose lines are missing is taken
+    for stopped, as it has to be for such an election.
+    """
+    promise = absence.promise
+    if promise.how not in BY_LEADER:
+        return None
+    for led in _terms_of(state, promise):
+        doubt = _by_this_zombie(state, absence, led)
+        if doubt is not None:
+            return doubt
+    return None
+
+
+def _by_this_zombie(state: State, absence: Absence, led: Term) -> Doubt | None:
+    promise = absence.promise
+    if _is_traced(state, led.leader):
+        return None
+    after = [t for t in state.history.terms if t.order > led.order and t.leader != led.leader]
+    if not after or after[0].election_kind not in UNSURE_KINDS:
+        return None
+    successor = after[0]
+    if not _was_alive(state, led, successor) or _needed_more(state, promise, successor):
+        return None
+    return _doubt(
+        absence,
+        f"broker {led.leader} lived on when broker {successor.leader} was elected beside the ISR, "
+        f"and nothing tells whether it promised this before",
+        f"the lines of broker {led.leader} with kafka.cluster.Partition at TRACE",
+    )
+
+
+def _terms_of(state: State, promise: Promise) -> list[Term]:
+    """The last term by whose end the promise had been made; any, where nothing bounds that."""
+    if promise.by_term is None:
+        return state.history.terms
+    terms = [t for t in state.history.terms if t.order <= promise.by_term]
+    return terms[-1:] if terms and terms[-1].leader_epoch == promise.by_term[0] else []
+
+
+def _is_traced(state: State, replica: int) -> bool:
+    return state.coverage.get(("replica_trace", replica), (False, None))[0]
+
+
+def _was_alive(state: State, led: Term, successor: Term) -> bool:
+    """Whether a leader's own lines show that it did not stop before its successor's election."""
+    own = [
+        t
+        for t in state.history.terms
+        if t.leader == led.leader and led.order <= t.order < successor.order
+    ]
+    last = own[-1]
+    if last.ended is None:
+        return bool(last.start_event_id) and log_is_covered(state, led.leader)
+    return last.ended != "stopped"
+
+
+def _needed_more(state: State, promise: Promise, successor: Term) -> bool:
+    """Whether acks=all needed more members than the ISR had at the end, so that it came before."""
+    needed, isr = state.settings.min_insync_replicas, successor.isr_before
+    return promise.how == "acks_all" and needed is not None and 0 < len(isr or ()) < needed
+
+
+def answered_after_leading_again(
+    state: State, starts: TermStarts, absence: Absence
+) -> Doubt | None:
+    """Whether the leader that wrote the records led on later, where its lines would tell and are
+    missing: then it may have answered the producer after the term that lacked them."""
+    promise, missed = absence.promise, absence.term
+    if promise.how != "acks_all" or missed is None:
+        return None
+    wrote = appender(starts, promise)
+    if wrote is None or wrote == missed.leader or log_is_covered(state, wrote):
+        return None
+    for term in state.history.terms:
+        if term.leader == wrote and term.order > missed.order:
+            start = starts.of(term)
+            if start is None or start >= absence.end_offset:
+                return _doubt(
+                    absence,
+                    f"broker {wrote} led again in epoch {term.leader_epoch}, and nothing tells "
+                    "whether it had led on",
+                    f"the broker log of broker {wrote}",
+                )
+    return None
+
+
+def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
+    """Whether a follower's high watermark lies over records of its own that its leader lacked.
+
+    It learns a leader's high watermark before it has cut what that leader does not hold: only what
+    was known under the lineage that holds a record counts for it.
+    """
+    promise = absence.promise
+    made_in = promise.span.leader_epoch
+    if promise.how not in BY_HIGH_WATERMARK or made_in is None or promise.by_term is None:
+        return None
+    for term in state.history.terms:
+        if not made_in < term.leader_epoch <= promise.by_term[0] or term.leader == promise.replica:
+            continue
+        start = starts.of(term)
+        if start is not None and start < absence.end_offset:
+            return _doubt(
+                absence,
+                f"replica {promise.replica} may have learned its high watermark from broker "
+                f"{term.leader}, which took epoch {term.leader_epoch} without these records",
+                f"the lines of broker {promise.replica} with kafka.cluster.Partition at TRACE",
+            )
+    return None
+
+
+def _doubt(absence: Absence, reason: str, settled_by: str) -> Doubt:
+    return Doubt(absence.first_offset, absence.end_offset, absence.promise, reason, settled_by)
