@@ -19,7 +19,7 @@ from replication.evidence.joining.incarnations import (
 from replication.evidence.joining.partition_events import PartitionEvidence
 from replication.evidence.joining.partition_join import SETTING_NAMES, file_rank
 from replication.evidence.joining.placement import Order, Ordered, lives_of, place
-from replication.evidence.joining.registrations import from_metadata
+from replication.evidence.joining.registrations import from_metadata, from_zookeeper
 from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.topic_lives import (
     Life,
@@ -40,6 +40,7 @@ from replication.evidence.tools.tool_output import (
 )
 from replication.evidence.tools.topic_descriptions import TopicDescription
 from replication.evidence.unreadable import Unreadable
+from replication.evidence.zookeeper.history import TopicLife, ZooKeeperHistory
 from replication.protocol.ground import events as ev
 
 INTERNAL = frozenset(("__cluster_metadata",))
@@ -93,9 +94,12 @@ class Joiner:
         self.logs = [log for log in collection.logs if log.cluster_id == cluster_id]
         self.dumps = [d for d in collection.dumps if d.cluster_id == cluster_id]
         self.history: MetadataHistory | None = collection.histories.get(cluster_id)
+        self.zookeeper: ZooKeeperHistory | None = collection.zookeeper.get(cluster_id)
         self.cluster = self._cluster(cluster_id, kafka_version)
         if collection.time_zone is None:
-            clocks = Clocks(self.directories, self.history, collection.acknowledgements)
+            clocks = Clocks(
+                self.directories, self.history, self.zookeeper, collection.acknowledgements
+            )
             self.logs = clocks.in_utc(self.logs, collection.notes)
         self.brokers = self._brokers()
         self.partitions: dict[tuple[str, str, int], PartitionEvidence] = {}
@@ -126,8 +130,10 @@ class Joiner:
         zookeeper = settings.get("zookeeper.connect", "") not in ("", "null")
         if self.history is not None:
             cluster.controller = "kraft"
-        elif zookeeper or any(
-            d.directory.meta and d.directory.meta.version == 0 for d in self.directories
+        elif (
+            self.zookeeper is not None
+            or zookeeper
+            or any(d.directory.meta and d.directory.meta.version == 0 for d in self.directories)
         ):
             cluster.controller = "zookeeper"
         elif settings.get("process.roles", "").strip("[]"):
@@ -200,6 +206,10 @@ class Joiner:
         if self.history is not None:
             for topic_id, life in self.history.topics.items():
                 found.setdefault(life.name, {})[topic_id] = (life.created_at, life.deleted_at)
+        for kept in self.zookeeper.topics if self.zookeeper is not None else ():
+            if kept.topic_id:
+                times = (kept.created_at, kept.deleted_at)
+                found.setdefault(kept.topic, {})[kept.topic_id] = times
         first_seen: dict[str, int] = {}
         for log in self.logs:
             for (writer, topic, printed), at in log.topic_ids.items():
@@ -257,6 +267,7 @@ class Joiner:
     def join(self, only_topic: str | None) -> list[PartitionEvidence]:
         """All partitions of the cluster, joined but for what `partition_join.finished` does."""
         self._take_history()
+        self._take_zookeeper()
         self._take_directories()
         self._take_dumps()
         self._take_lines()
@@ -293,6 +304,30 @@ class Joiner:
             evidence.history_complete = (
                 self.history.first_offset == 0 and self.history.damaged_from is None
             )
+
+    def _take_zookeeper(self) -> None:
+        """ZooKeeper's history of each partition; of a name created anew without topic ids, the
+        last life's."""
+        if self.zookeeper is None or self.history is not None:
+            return
+        lives: dict[tuple[str, str], list[TopicLife]] = {}
+        for life in self.zookeeper.topics:
+            lives.setdefault((life.topic, life.topic_id or ""), []).append(life)
+        for (topic, topic_id), found in lives.items():
+            last = found[-1]
+            if len(found) > 1:
+                self.collection.notes.append(
+                    f"{topic}: ZooKeeper had {len(found)} topics of this name one after the other, "
+                    "without ids; only the last one's history is used"
+                )
+            known = topic_id or self._incarnation(topic, None)
+            for number, states in last.states.items():
+                if topic in INTERNAL:
+                    continue
+                evidence = self._partition(topic, known, number)
+                evidence.recorded = from_zookeeper(states, last.replicas.get(number))
+                evidence.history_complete = last.is_whole(number) and len(found) == 1
+                evidence.by_zookeeper = True
 
     def _take_directories(self) -> None:
         for d in self.directories:
@@ -577,6 +612,10 @@ class Joiner:
                 for change in configs:
                     if change.key in SETTING_NAMES and change.value is not None:
                         values[change.key] = change.value
+        if self.zookeeper is not None:
+            for scope in ("", evidence.topic):
+                told = self.zookeeper.settings.get(scope, {})
+                values.update({k: v for k, v in told.items() if k in SETTING_NAMES})
         for item in self.collection.descriptions:
             if item.topic != evidence.topic or item.path not in self.nameless:
                 continue

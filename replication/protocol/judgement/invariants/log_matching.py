@@ -5,7 +5,7 @@ What the next truncation removes is pending, no violation. ISR membership does n
 
 from replication.protocol.ground.verdict import Finding, Step, Verdict, holds, unknown, violated
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
-from replication.protocol.judgement.view import View, uncaptured
+from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
 
 NAME = "log_matching"
 
@@ -40,6 +40,13 @@ def judge(view: View) -> Verdict:
             "not every assigned replica's log was handed over",
             names or ["the log directories of the brokers"],
             missing=not known,
+        )
+    if not assignment_is_known(view.state):
+        ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
+        return unknown(
+            NAME,
+            f"nothing tells which brokers have a replica; the logs of {ids} are what was seen",
+            ["the assignment (kafka-topics --describe, metadata log or state-change.log)"],
         )
     if stale:
         lived_on = ", ".join(str(r) for r in stale)
