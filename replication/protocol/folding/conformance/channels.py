@@ -55,10 +55,15 @@ def _is_lost(state: State, leader_epoch: int, replica: int) -> bool:
     return reign is not None and replica in reign.lost
 
 
-def begin(state: State, follower: Replica, leader_epoch: int, log_end_offset: int) -> None:
+def begin(
+    state: State, follower: Replica, leader: int | None, leader_epoch: int, log_end_offset: int
+) -> None:
     """The follower fetches from the leader of this epoch from now on."""
-    # An unfenced follower goes on with the fetch that its leader saw in the epoch before.
-    follower.fetched = not is_fenced(state)
+    # Unfenced, it goes on with the fetch that the same leader saw in the epoch before.
+    goes_on = follower.role == "follower" and (
+        leader is None or follower.leader is None or leader == follower.leader
+    )
+    follower.fetched = goes_on and not is_fenced(state)
     channel = find(state, leader_epoch, follower.replica)
     if channel is not None:
         channel.stages = [Stage(log_end_offset, seen=follower.fetched)]
@@ -89,7 +94,8 @@ def fell_back(state: State, follower: Replica) -> None:
         # The fetch that was answered with the diverging epoch may still be told of.
         _close(state, Channel(follower.leader_epoch, follower.replica), lost=True)
     # Whether it has been seen to fetch there already, lines of another order may have told.
-    follower.fetched = True
+    reign = state.conformance.reigns.get(follower.leader_epoch)
+    follower.fetched = reign is not None and follower.replica in reign.asked
 
 
 def appended(state: State, event: ev.Event, follower: Replica, end: int, needed: bool) -> None:
