@@ -59,11 +59,9 @@ def begin(
     state: State, follower: Replica, leader: int | None, leader_epoch: int, log_end_offset: int
 ) -> None:
     """The follower fetches from the leader of this epoch from now on."""
-    # Unfenced, it goes on with the fetch that the same leader saw in the epoch before.
-    goes_on = follower.role == "follower" and (
-        leader is None or follower.leader is None or leader == follower.leader
-    )
-    follower.fetched = goes_on and not is_fenced(state)
+    # Unfenced, the same leader may have seen its fetch before either had heard of the epoch.
+    same = leader is None or follower.leader is None or leader == follower.leader
+    follower.fetched = same and not is_fenced(state)
     channel = find(state, leader_epoch, follower.replica)
     if channel is not None:
         channel.stages = [Stage(log_end_offset, seen=follower.fetched)]
