@@ -85,15 +85,17 @@ def fell_back(state: State, follower: Replica) -> None:
     if follower.leader_epoch is None:
         return
     channel = find(state, follower.leader_epoch, follower.replica)
+    reign = state.conformance.reigns.get(follower.leader_epoch)
+    asked = reign is not None and follower.replica in reign.asked
     flags = state.behaviour()
     if channel is not None:
-        _close(state, channel, lost=True)
+        # Before its first fetch, nothing has been compared yet.
+        _close(state, channel, lost=asked or bool(channel.fetches))
     elif flags is not None and diverging_fetch_counts(flags):
         # The fetch that was answered with the diverging epoch may still be told of.
         _close(state, Channel(follower.leader_epoch, follower.replica), lost=True)
     # Whether it has been seen to fetch there already, lines of another order may have told.
-    reign = state.conformance.reigns.get(follower.leader_epoch)
-    follower.fetched = reign is not None and follower.replica in reign.asked
+    follower.fetched = asked
 
 
 def appended(state: State, event: ev.Event, follower: Replica, end: int, needed: bool) -> None:
