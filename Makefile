@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test soak mutants small-worlds missed-epoch missing-evidence mutated-evidence faults poison lab demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -79,6 +79,10 @@ soak: $(VENV) ## random schedules, machine against naive model: make soak SCHEDU
 
 mutants: $(VENV) ## every condition of the rules changed in turn: who catches it
 	$(BIN)/python -m tests.protocol.mutants
+
+.PHONY: planted
+planted: $(VENV) ## steps of traces changed by one: those that no timing explains are found
+	$(BIN)/python -m tests.protocol.planted 300
 
 small-worlds: $(VENV) ## every schedule of small worlds: which invariant each generation can break
 	$(BIN)/python -m tests.protocol.small_worlds

@@ -63,8 +63,13 @@ def _appending(leads: bool) -> Step:
         ):
             return False
         if leads:
-            if known.role == "leader" and known.leader_epoch != leader_epoch:
-                return False
+            if known.role == "leader" and replica in state.conformance.traced:
+                reign = state.conformance.reigns.get(leader_epoch)
+                if known.leader_epoch != leader_epoch or reign is None:
+                    return False
+                reign.ends.append(end)
+                if len(reign.ends) > KEPT:
+                    del reign.ends[: KEPT // 2]
         elif known.role == "follower" and replica in state.conformance.traced:
             held = state.conformance
             if not known.fetched or held.channels:

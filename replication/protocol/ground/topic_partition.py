@@ -250,7 +250,8 @@ class Reign:
     of one. qualified: replicas seen to have come far enough to join the ISR. isr: the last one.
     asked: where each follower was last seen to fetch. excused: followers that came back with less
     than they had, by the high watermark that lies beyond their log end for that reason. lost: those
-    whose fetches are not compared any more.
+    whose fetches are not compared any more. ever: brokers that
+    were in any of its ISRs. ends: where its leader's last few appends ended.
     """
 
     leader: int | None = None
@@ -265,6 +266,8 @@ class Reign:
     asked: dict[int, int] = field(default_factory=dict)
     excused: dict[int, int] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
+    ever: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
 
 
 Place = tuple[str, int | None, int | None]
@@ -300,7 +303,8 @@ class Channel:
 class Expectation:
     """A step that other brokers' lines, which may still come, explain or exclude.
 
-    rule: the one that decides. about: high_watermark, passed, late, join or cut.
+    rule: the one that decides. about: high_watermark, passed, late, join, fetch or cut.
+    others: brokers that were taken not to matter, since no ISR of the epoch named them.
     """
 
     about: str
@@ -313,6 +317,7 @@ class Expectation:
     summary: str
     place: Place | None = None
     epoch_entries: tuple[EpochEntry, ...] = ()
+    others: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

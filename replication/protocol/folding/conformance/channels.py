@@ -55,10 +55,13 @@ def _is_lost(state: State, leader_epoch: int, replica: int) -> bool:
     return reign is not None and replica in reign.lost
 
 
-def begin(state: State, follower: Replica, leader_epoch: int, log_end_offset: int) -> None:
+def begin(
+    state: State, follower: Replica, leader: int | None, leader_epoch: int, log_end_offset: int
+) -> None:
     """The follower fetches from the leader of this epoch from now on."""
-    # An unfenced follower goes on with the fetch that its leader saw in the epoch before.
-    follower.fetched = not is_fenced(state)
+    # Unfenced, the same leader may have seen its fetch before either had heard of the epoch.
+    same = leader is None or follower.leader is None or leader == follower.leader
+    follower.fetched = same and not is_fenced(state)
     channel = find(state, leader_epoch, follower.replica)
     if channel is not None:
         channel.stages = [Stage(log_end_offset, seen=follower.fetched)]
@@ -82,14 +85,17 @@ def fell_back(state: State, follower: Replica) -> None:
     if follower.leader_epoch is None:
         return
     channel = find(state, follower.leader_epoch, follower.replica)
+    reign = state.conformance.reigns.get(follower.leader_epoch)
+    asked = reign is not None and follower.replica in reign.asked
     flags = state.behaviour()
     if channel is not None:
-        _close(state, channel, lost=True)
+        # Before its first fetch, nothing has been compared yet.
+        _close(state, channel, lost=asked or bool(channel.fetches))
     elif flags is not None and diverging_fetch_counts(flags):
         # The fetch that was answered with the diverging epoch may still be told of.
         _close(state, Channel(follower.leader_epoch, follower.replica), lost=True)
     # Whether it has been seen to fetch there already, lines of another order may have told.
-    follower.fetched = True
+    follower.fetched = asked
 
 
 def appended(state: State, event: ev.Event, follower: Replica, end: int, needed: bool) -> None:

@@ -103,7 +103,8 @@ def is_excluded(state: State, waiting: Expectation) -> bool:
     if waiting.about == "passed":
         return reign.members is not None and waiting.replica in reign.members
     if waiting.about == "late":
-        return reign.least is not None and reign.least >= waiting.value
+        known = reign.least is not None and reign.least >= waiting.value
+        return known and not set(waiting.others) & set(reign.ever)
     if waiting.about == "high_watermark":
         marks = reign.high_watermarks
         return reign.whole and bool(marks) and marks[0] < waiting.value < marks[-1]

@@ -24,7 +24,7 @@ def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> N
     end = fact.log_end_offset
     end = replica.log.log_end_offset if end is None else end
     if replica.leader_epoch != fact.leader_epoch or replica.led_in_epoch:
-        channels.begin(state, replica, fact.leader_epoch, end)
+        channels.begin(state, replica, fact.leader, fact.leader_epoch, end)
     elif end < replica.log.log_end_offset:
         channels.fell_back(state, replica)
 

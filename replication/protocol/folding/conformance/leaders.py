@@ -40,6 +40,7 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
         reign.members, reign.least = (), 0
         return
     isr = fact.isr
+    reign.ever = sorted({*reign.ever, *isr})
     if reign.members is None or reign.least is None:
         reign.members, reign.least = tuple(sorted(isr)), len(isr)
     else:
@@ -106,10 +107,16 @@ def leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> N
     if replica is None or behaviour_of(state, fact.replica) is None:
         return
     hold_append(state, event, replica, fact.first_offset)
+    reigns = state.conformance.reigns
     leads = replica.role == "leader" and replica.leader_epoch is not None
     if leads and fact.leader_epoch not in (None, replica.leader_epoch):
         what = f"leader {fact.replica} stamped its records with an epoch"
         exclude(state, event, "assign", what, replica.leader_epoch, fact.leader_epoch)
+    reign = None if replica.leader_epoch is None else reigns.get(replica.leader_epoch)
+    if leads and reign is not None:
+        reign.ends.append(fact.end_offset)
+        if len(reign.ends) > KEPT:
+            del reign.ends[: KEPT // 2]
 
 
 def counts(state: State, fact: ev.FetchRequested) -> bool:
@@ -179,7 +186,7 @@ def _hold_counted(
         end = f"no offset past its log end {leader.log.log_end_offset}"
         exclude(state, event, "fetch_admission", what, end, fact.fetch_offset)
     if leader.claimed is not None:
-        _explain(state, event, fact, leader)
+        _explain(state, event, fact, leader, reign)
     _hold_passed(state, event, fact, leader, reign, flags)
     _hold_late(state, event, fact, leader, reign, flags)
     if fact.replica not in reign.qualified and _has_qualified(fact, leader, reign, flags):
@@ -199,7 +206,9 @@ def _has_qualified(
     return isr_expand(fact.fetch_offset, mark, reign.start_offset or 0, flags)
 
 
-def _explain(state: State, event: ev.Event, fact: ev.FetchRequested, leader: Replica) -> None:
+def _explain(
+    state: State, event: ev.Event, fact: ev.FetchRequested, leader: Replica, reign: Reign
+) -> None:
     """A high watermark is where some awaited log ends: the fetch that moved it comes next."""
     claim, offset = leader.claimed, fact.fetch_offset
     ends = leader.remote_log_end_offsets
@@ -209,12 +218,20 @@ def _explain(state: State, event: ev.Event, fact: ev.FetchRequested, leader: Rep
         leader.claimed = None
         state.conformance.predicted += 1
         return
-    others = set(state.ever_assigned) - {fact.leader, fact.replica}
-    if any(ends.get(r, -1) < claim for r in others):
+    others = {*reign.ever, *ends} - {fact.leader, fact.replica}
+    if not any(ends.get(r, -1) < claim for r in others):
+        _exclude_claim(state, event, leader, reign)
+
+
+def _exclude_claim(state: State, event: ev.Event, leader: Replica, reign: Reign) -> None:
+    """No log that counts ended at the high watermark that the leader was seen at before."""
+    claim, leader.claimed = leader.claimed, None
+    if claim in reign.ends:
+        # Its own log's end when another thread looked: which thread prints first is timing.
+        miss(state, event.event_id, f"high watermark {claim} of {leader.replica}")
         return
-    leader.claimed = None
-    known = sorted({*ends.values(), offset, leader.log.log_end_offset})
-    what = f"leader {fact.leader} moved its high watermark"
+    known = sorted({*leader.remote_log_end_offsets.values(), leader.log.log_end_offset})
+    what = f"leader {leader.replica} moved its high watermark"
     exclude(state, event, "high_watermark_of_leader", what, f"one of the log ends {known}", claim)
 
 
@@ -268,12 +285,14 @@ def _hold_late(
     assigned = state.settings.assigned_replicas
     if mark is None or before is None or before <= mark or not assigned or not reign.whole:
         return
-    if any(ends.get(r, -1) <= mark for r in assigned if r != fact.leader):
+    members = reign.ever
+    awaited = [r for r in assigned if r != fact.leader and (r in members or r in ends)]
+    if any(ends.get(r, -1) <= mark for r in awaited):
         return
     least = effective_min_insync_replicas(
         state.settings.min_insync_replicas or 1, len(assigned), flags
     )
-    remotes = [RemoteReplica(ends[r], True, True) for r in assigned if r != fact.leader]
+    remotes = [RemoteReplica(ends[r], True, True) for r in awaited]
     end = leader.log.log_end_offset
     forced = high_watermark_of_leader(mark, end, remotes, len(assigned), least, flags)
     if forced <= mark:
@@ -283,10 +302,10 @@ def _hold_late(
     what = f"leader {fact.leader} left its high watermark where it was"
     summary = worded("high_watermark_of_leader", what, f"at least {forced}", mark)
     told = (leader.leader_epoch or 0, fact.replica, least, end, event.event_id, summary)
-    same = ("late", leader.leader_epoch, mark)
-    open_ = state.conformance.open
-    if not any((x.about, x.leader_epoch, x.log_end_offset) == same for x in open_):
-        wait(state, Expectation("late", "high_watermark_of_leader", *told), place_of(event))
+    late = Expectation("late", "high_watermark_of_leader", *told)
+    late.others = tuple(r for r in assigned if r != fact.leader and r not in awaited)
+    if not any(x.summary == summary for x in state.conformance.open):
+        wait(state, late, place_of(event))
 
 
 def high_watermark_advanced(
@@ -301,7 +320,7 @@ def high_watermark_advanced(
         return
     if before is not None and mark > before:
         if replica.claimed is not None:
-            miss(state, event.event_id, f"high watermark {replica.claimed} of {fact.replica}")
+            _exclude_claim(state, event, replica, reign)
         ends = replica.remote_log_end_offsets
         if mark == replica.log.log_end_offset or mark in ends.values():
             state.conformance.predicted += 1
