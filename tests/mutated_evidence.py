@@ -23,6 +23,7 @@ from replication.evidence.importer import import_evidence
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import (
     EXPECTED,
+    INCIDENTS,
     Change,
     broker_logs,
     changed_copy,
@@ -178,10 +179,62 @@ def ids_that_name_nothing(incident: str) -> Iterator[tuple[str, Change]]:
     yield "records without ids", rewritten_records(keys=True, values=True)
 
 
+# Captures of one release on brokers of the same ids, the earlier one first.
+_FOLLOWING = [
+    (
+        "kip101_scenario_1__0.10.2.2__loss_only",
+        "kip101_scenario_1__0.10.2.2__silent_divergence__trace",
+    ),
+    ("kip101_scenario_1__1.1.1__control", "acks1_loss__1.1.1__trace"),
+    ("acks1_loss__1.1.1__trace", "same_epoch_power_loss__1.1.1"),
+    ("acks1_loss__1.1.1__trace", "chaos__1.1.1__seed39__trace"),
+    ("same_epoch_power_loss__1.1.1", "chaos__1.1.1__seed39__trace"),
+    ("unclean_election__2.8.2", "isr_shrink_expand__2.8.2__trace"),
+    ("unclean_election__2.8.2", "chaos__2.8.2__seed36"),
+    ("isr_shrink_expand__2.8.2__trace", "chaos__2.8.2__seed36"),
+]
+_CLUSTER_ID = re.compile(rb"(?:cluster\.id=|Cluster ID: |Cluster ID = )([\w-]{22})")
+
+
+def _cluster_ids(folder: Path) -> set[bytes]:
+    files = [*folder.glob("*/*.log*"), *folder.rglob("meta.properties")]
+    return {i for path in files for i in _CLUSTER_ID.findall(path.read_bytes())}
+
+
+def created_anew_after(first: str) -> Change:
+    """The topics lived before, on the same cluster: an earlier capture's evidence joins."""
+
+    def change(evidence: Path) -> None:
+        earlier = evidence.parent / "earlier"
+        shutil.copytree(INCIDENTS / first, earlier, ignore=shutil.ignore_patterns("truth.json"))
+        (known, *_), (now, *_) = [*_cluster_ids(earlier), b""], [*_cluster_ids(evidence), b""]
+        for path in [*earlier.glob("*/*.log*"), *earlier.rglob("meta.properties")]:
+            if known and now:
+                path.write_bytes(path.read_bytes().replace(known, now))
+        for path in [*broker_logs(earlier), earlier / "acks.jsonl", earlier / "describe.txt"]:
+            place = evidence / path.relative_to(earlier)
+            later = place.read_bytes() if place.exists() else b""
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(path.read_bytes() + later)
+        for directory in log_directories(earlier):
+            directory.rename(evidence / directory.parent.name / f"before-{directory.name}")
+        shutil.rmtree(earlier)
+
+    return change
+
+
+def topics_created_anew(incident: str) -> Iterator[tuple[str, Change]]:
+    """(what, how): the same topics with an earlier life on the same brokers."""
+    for first, second in _FOLLOWING:
+        if second == incident:
+            yield f"after {first}", created_anew_after(first)
+
+
 SAME_ANSWER = {"repeats": repeats, "ids that name records": ids_that_name_records}
 NOTHING_WRONG = {
     "unreadable segments": unreadable_segments,
     "ids that name nothing": ids_that_name_nothing,
+    "topics created anew": topics_created_anew,
 }
 
 

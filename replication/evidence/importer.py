@@ -111,6 +111,7 @@ def import_evidence(
         {d.cluster_id for d in collection.directories}
         | {log.cluster_id for log in collection.logs}
         | {dump.cluster_id for dump in collection.dumps}
+        | set(collection.zookeeper)
     )
     if len(ids) == 2 and ids[0] == "":
         _adopt_nameless(collection, ids[1])
@@ -174,6 +175,8 @@ def _adopt_nameless(collection: Collection, cluster_id: str) -> None:
         log.cluster_id = log.cluster_id or cluster_id
     for dump in collection.dumps:
         dump.cluster_id = dump.cluster_id or cluster_id
+    if "" in collection.zookeeper:
+        collection.zookeeper.setdefault(cluster_id, collection.zookeeper.pop(""))
 
 
 def _trace_id(collection: Collection) -> str:

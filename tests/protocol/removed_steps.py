@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Any
 from unittest import mock
 
-from replication.machine import partition_machine, replica_machine
+from replication.machine import follower, registration
 from replication.machine.machine_state import Broker, World
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
@@ -129,21 +129,21 @@ def _without(stack: ExitStack, told: Told, removal: Removal, line: str) -> str:
     if removal.what == "storage":
         return f"crash {name} kind=process"
     if removal.what == "cut":
-        true_cut = replica_machine.apply_cut
+        true_cut = follower.apply_cut
 
         def apply_cut(world: World, broker: Broker, cut: Any) -> None:
             if broker.replica != removal.replica:
                 true_cut(world, broker, cut)
 
-        stack.enter_context(mock.patch.object(replica_machine, "apply_cut", apply_cut))
+        stack.enter_context(mock.patch.object(follower, "apply_cut", apply_cut))
         return line
     told.world.unclean_leader_election = False
-    true_election = partition_machine.election_kraft
+    true_election = registration.election_kraft
 
     def election(*positional: Any, **named: Any) -> Any:
         return true_election(*positional, **{**named, "last_known_leader": None})
 
-    stack.enter_context(mock.patch.object(partition_machine, "election_kraft", election))
+    stack.enter_context(mock.patch.object(registration, "election_kraft", election))
     return "" if line.startswith("elect") else line
 
 

@@ -31,6 +31,8 @@ from replication.evidence.metadata_log.cluster_metadata import (
 )
 from replication.evidence.tools.dumped_logs import SegmentDump
 from replication.evidence.unreadable import Unreadable
+from replication.evidence.zookeeper.files import ZnodeChange
+from replication.evidence.zookeeper.history import histories
 
 
 def collect(
@@ -54,6 +56,7 @@ def collect(
         or result.found_logs
         or result.dumps
         or result.event_dumps
+        or result.zookeeper
         or result.descriptions
         or result.acknowledgement_logs
         or result.consumption_logs
@@ -137,7 +140,29 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
         history = longest_history(histories)
         result.histories[cluster] = history
         result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
+    _attribute_zookeeper(result, whose)
     _attribute_dumps(result, roots)
+
+
+def _attribute_zookeeper(result: Collection, whose: _Whose) -> None:
+    """Says of ZooKeeper's files which cluster they are of; those of an ensemble are one."""
+    by_folder: dict[Path, list[ZnodeChange]] = {}
+    for step in result.zookeeper_steps:
+        by_folder.setdefault(Path(step.file).parent, []).append(step)
+    of_cluster: dict[str, list[ZnodeChange]] = {}
+    for steps in by_folder.values():
+        for history in histories(steps):
+            mine = [s for s in steps if s.file in history.files]
+            of_cluster.setdefault(history.cluster_id or whose.only, []).extend(mine)
+    for cluster, steps in sorted(of_cluster.items()):
+        found = histories(steps)
+        if len(found) == 1:
+            result.zookeeper[cluster] = found[0]
+        elif found:
+            result.notes.append(
+                f"{found[0].files[0]}: ZooKeeper holds {len(found)} clusters that name no id, and "
+                "which of them is which cannot be told; its history was not used"
+            )
 
 
 def _attribute_log(log: BrokerLog, whose: _Whose) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
@@ -60,6 +61,12 @@ from replication.evidence.tools.topic_descriptions import (
     read_topic_descriptions,
 )
 from replication.evidence.unreadable import Unreadable
+from replication.evidence.zookeeper.files import (
+    ZnodeChange,
+    is_zookeeper_file,
+    read_zookeeper_file,
+)
+from replication.evidence.zookeeper.history import ZooKeeperHistory
 
 # Log directories up to this size have every batch's CRC checked; larger ones only their headers.
 VERIFIED_BYTES = 256 << 20
@@ -110,7 +117,8 @@ class BrokerLog:
     machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. several: several brokers wrote it;
-    nobodys: how many of its lines may be of any of them.
+    nobodys: how many of its lines may be of any of them. births: signs of topics that were created
+    anew.
     """
 
     path: str
@@ -127,6 +135,7 @@ class BrokerLog:
     first_at: int | None = None
     last_at: int | None = None
     telling: list[LogLineFact] = field(default_factory=list)
+    births: Births = field(default_factory=Births)
     ahead: int | None = None
     several: bool = False
     nobodys: int = 0
@@ -143,7 +152,9 @@ class Collection:
 
     found_directories, found_logs and found_dumps: before it is known whose they are. log_dirs,
     quorum: what those tools printed. recognised: path -> what kind of file, of those that are
-    neither broker logs nor log directories. ignored: what was left aside, and why. unpacked: where
+    neither broker logs nor log directories. zookeeper_steps, zookeeper: what ZooKeeper's files
+    hold, and by cluster id what that comes to. ignored: what was left aside, and why. unpacked:
+    where
     archives were unpacked to; workplace keeps that as long as it is needed. time_zone: of the
     brokers' machines, where the user said it.
     """
@@ -170,6 +181,8 @@ class Collection:
     ignored: list[Unreadable] = field(default_factory=list)
     recognised: dict[str, str] = field(default_factory=dict)
     near_misses: list[str] = field(default_factory=list)
+    zookeeper_steps: list[ZnodeChange] = field(default_factory=list)
+    zookeeper: dict[str, ZooKeeperHistory] = field(default_factory=dict)
     unpacked: Unpacked = field(default_factory=lambda: Unpacked(Path("/nonexistent")))
     workplace: TemporaryDirectory[str] | None = None
     time_zone: tzinfo | None = None
@@ -276,6 +289,9 @@ def read_file(
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
+    elif is_zookeeper_file(path):
+        _sort(read_zookeeper_file(path), result.zookeeper_steps, result)
+        result.recognised[str(path)] = "ZooKeeper snapshot or transaction log"
     elif is_event_dump(path):
         result.event_dumps.append(path)
     elif is_binary(path):
@@ -394,6 +410,7 @@ def _read_log(
                 log.in_lines.add(key)
         if fact.partition is not None:
             packer.add(fact)
+            log.births.take(fact)
         if fact.kind == "log_created":
             log.homes.add((fact.broker, _home(fact)))
     log.lines = packer.done()

@@ -14,6 +14,7 @@ from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.collecting.collection import BrokerDirectory, BrokerLog
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.zookeeper.history import ZooKeeperHistory
 
 _MINUTE = 60_000
 # Every zone's offset is a multiple of it.
@@ -35,6 +36,7 @@ class Clocks:
         self,
         directories: Iterable[BrokerDirectory],
         history: MetadataHistory | None,
+        zookeeper: ZooKeeperHistory | None,
         acknowledgements: Iterable[Acknowledgement],
     ) -> None:
         self._known: dict[_Term, tuple[int, int]] = {}
@@ -54,6 +56,10 @@ class Clocks:
             if change.at and after.topic is not None:
                 key = (after.topic, after.partition, after.leader_epoch)
                 self._exact[key] = min(change.at, self._exact.get(key, change.at))
+        for life in zookeeper.topics if zookeeper is not None else ():
+            for state in (s for states in life.states.values() for s in states):
+                key = (state.topic, state.partition, state.leader_epoch)
+                self._exact[key] = min(state.at, self._exact.get(key, state.at))
         for a in acknowledgements:
             if a.ts is None or a.offset is None or a.status != "acked":
                 continue

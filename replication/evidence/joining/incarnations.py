@@ -48,15 +48,17 @@ def incarnations_of_lines(
         yield fact, current.get(topic) or after or by_clock(topic, fact.at)
 
 
-def payloads_by_incarnation(copies: Iterable[Copy], wanted: set[str]) -> dict[str, set[str]]:
-    """In which incarnations' logs each wanted payload id stands, by topic id."""
+def payloads_by_incarnation(
+    copies: Iterable[tuple[str, Copy]], wanted: set[str]
+) -> dict[str, set[str]]:
+    """In which incarnations' logs each wanted payload id stands; copies: each with its topic id."""
     result: dict[str, set[str]] = {}
-    for copy in copies:
+    for topic_id, copy in copies:
         for path, batch in copy.directory.iter_batches_with_path():
             records = read_record_identities(path, batch)
             for record in [] if isinstance(records, Unreadable) else records:
                 for text in {text for _, text in texts_of(record)} & wanted:
-                    result.setdefault(text, set()).add(copy.directory.topic_id or "")
+                    result.setdefault(text, set()).add(topic_id)
     return result
 
 
@@ -69,11 +71,18 @@ def incarnations_of_promises(
     """(promise, topic id) for promises of one topic partition; None where it cannot be told.
 
     order: the topic's ids, oldest first. standing: of `payloads_by_incarnation`. One client's
-    promises follow each other; one whose payload stands nowhere is of the incarnation around it.
+    promises follow each other; one whose payload stands nowhere is of the incarnation around it,
+    by its place in the client's log or by the time of what the same log shows to be of which.
     """
     by_client: dict[tuple[str, str], list[Promise]] = {}
     for promise in promises:
         by_client.setdefault((promise.path, promise.client), []).append(promise)
+    times: dict[str, list[tuple[int, int]]] = {}
+    for mine in by_client.values():
+        for promise in mine:
+            found = _standing_in(promise, standing)
+            if found in order and promise.ts is not None:
+                times.setdefault(promise.path, []).append((promise.ts, order.index(found)))
     for mine in by_client.values():
         mine.sort(key=lambda p: p.line)
         known = [_standing_in(p, standing) for p in mine]
@@ -88,15 +97,33 @@ def incarnations_of_promises(
             lower = order.index(before) if before in order else 0
             upper = order.index(after) if after in order else len(order) - 1
             fits = order[lower : upper + 1]
-            if len(fits) == 1 or (timed in fits and timed == _by_offsets(promise, mine, order)):
-                yield promise, timed if timed in fits else fits[0]
+            if len(fits) == 1:
+                yield promise, fits[0]
+            elif timed in fits and (
+                timed == _by_offsets(promise, mine, order)
+                or _in_time(promise.ts, order.index(timed), times.get(promise.path, []))
+            ):
+                yield promise, timed
             else:
                 yield promise, None
+
+
+def _in_time(ts: int | None, which: int, times: list[tuple[int, int]]) -> bool:
+    """Whether a time is of an incarnation by what is known of the same log: after all that is of
+    earlier ones, before all of later ones, and there is some of it or of a later one to tell."""
+    if ts is None:
+        return False
+    earlier = [at for at, i in times if i < which]
+    later = [at for at, i in times if i > which]
+    begun = any(i == which and at <= ts for at, i in times)
+    return max(earlier, default=ts) <= ts <= min(later, default=ts) and (begun or bool(later))
 
 
 def _standing_in(
     promise: Acknowledgement | Consumption, standing: dict[str, set[str]]
 ) -> str | None:
+    if promise.topic_id:
+        return promise.topic_id
     places = standing.get(promise.payload_id or "", set())
     return next(iter(places)) if len(places) == 1 else None
 

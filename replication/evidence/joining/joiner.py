@@ -1,9 +1,10 @@
 """Joins one cluster's evidence: what belongs to which partition, in whose order."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
@@ -18,8 +19,16 @@ from replication.evidence.joining.incarnations import (
 from replication.evidence.joining.partition_events import PartitionEvidence
 from replication.evidence.joining.partition_join import SETTING_NAMES, file_rank
 from replication.evidence.joining.placement import Order, Ordered, lives_of, place
-from replication.evidence.joining.registrations import from_metadata
+from replication.evidence.joining.registrations import from_metadata, from_zookeeper
 from replication.evidence.joining.repeated_lines import each_once
+from replication.evidence.joining.topic_lives import (
+    Life,
+    Stretch,
+    life_of_directory,
+    lifetimes_of_lives,
+    lives_of_topic,
+    stretches,
+)
 from replication.evidence.log_directories.log_directory import LogDirectory
 from replication.evidence.metadata_log.cluster_metadata import MetadataHistory, PartitionChange
 from replication.evidence.tools.dumped_logs import NotOneLog, SegmentDump, dumped_directory
@@ -31,6 +40,7 @@ from replication.evidence.tools.tool_output import (
 )
 from replication.evidence.tools.topic_descriptions import TopicDescription
 from replication.evidence.unreadable import Unreadable
+from replication.evidence.zookeeper.history import TopicLife, ZooKeeperHistory
 from replication.protocol.ground import events as ev
 
 INTERNAL = frozenset(("__cluster_metadata",))
@@ -84,12 +94,16 @@ class Joiner:
         self.logs = [log for log in collection.logs if log.cluster_id == cluster_id]
         self.dumps = [d for d in collection.dumps if d.cluster_id == cluster_id]
         self.history: MetadataHistory | None = collection.histories.get(cluster_id)
+        self.zookeeper: ZooKeeperHistory | None = collection.zookeeper.get(cluster_id)
         self.cluster = self._cluster(cluster_id, kafka_version)
         if collection.time_zone is None:
-            clocks = Clocks(self.directories, self.history, collection.acknowledgements)
+            clocks = Clocks(
+                self.directories, self.history, self.zookeeper, collection.acknowledgements
+            )
             self.logs = clocks.in_utc(self.logs, collection.notes)
         self.brokers = self._brokers()
         self.partitions: dict[tuple[str, str, int], PartitionEvidence] = {}
+        self.topic_lives = self._topic_lives()
         self.incarnations = self._incarnations()
         self.later_history: str | None = None
 
@@ -116,8 +130,10 @@ class Joiner:
         zookeeper = settings.get("zookeeper.connect", "") not in ("", "null")
         if self.history is not None:
             cluster.controller = "kraft"
-        elif zookeeper or any(
-            d.directory.meta and d.directory.meta.version == 0 for d in self.directories
+        elif (
+            self.zookeeper is not None
+            or zookeeper
+            or any(d.directory.meta and d.directory.meta.version == 0 for d in self.directories)
         ):
             cluster.controller = "zookeeper"
         elif settings.get("process.roles", "").strip("[]"):
@@ -152,6 +168,34 @@ class Joiner:
             lines.processes = [each for each in lines.processes if id(each[1]) in happened]
         return result
 
+    def _topic_lives(self) -> dict[str, list[Life]]:
+        """The lives of topics that the brokers' lines show to have been created anew.
+
+        Where the metadata log tells of a topic, it decides.
+        """
+        signs = Births()
+        for log in self.logs:
+            signs.add(log.births, log.broker)
+        told = {life.name for life in self.history.topics.values()} if self.history else set()
+        result: dict[str, list[Life]] = {}
+        for topic in sorted(signs.topics() - told - INTERNAL):
+            by_broker: dict[int, list[Stretch]] = {}
+            for broker, lines in self.brokers.items():
+                ordered = [
+                    (_order(fact, log), fact)
+                    for (name, _), found in lines.partitions.items()
+                    if name == topic
+                    for log, packed in found
+                    for fact in packed
+                ]
+                ordered.sort(key=lambda each: each[0])
+                if ordered:
+                    by_broker[broker] = stretches(each_once(fact for _, fact in ordered))
+            lives = lives_of_topic(by_broker)
+            if len(lives) > 1:
+                result[topic] = lives
+        return result
+
     def _incarnations(self) -> dict[str, list[tuple[str, int | None, int | None]]]:
         """Per topic name: (topic id, created at, deleted at), oldest first.
 
@@ -162,6 +206,10 @@ class Joiner:
         if self.history is not None:
             for topic_id, life in self.history.topics.items():
                 found.setdefault(life.name, {})[topic_id] = (life.created_at, life.deleted_at)
+        for kept in self.zookeeper.topics if self.zookeeper is not None else ():
+            if kept.topic_id:
+                times = (kept.created_at, kept.deleted_at)
+                found.setdefault(kept.topic, {})[kept.topic_id] = times
         first_seen: dict[str, int] = {}
         for log in self.logs:
             for (writer, topic, printed), at in log.topic_ids.items():
@@ -177,7 +225,21 @@ class Joiner:
                     found.setdefault(p.topic, {}).setdefault(p.topic_id, (None, None))
                     if p.kind in ("deleted", "stray"):
                         set_aside.add(p.topic_id)
-        return {name: _lifetimes(ids, first_seen, set_aside) for name, ids in found.items()}
+        result = {name: _lifetimes(ids, first_seen, set_aside) for name, ids in found.items()}
+        for name, lives in self.topic_lives.items():
+            ids = _by_age(found.get(name, {}), first_seen, set_aside, self._last_seen(name))
+            result[name] = lifetimes_of_lives(lives, ids)
+        return result
+
+    def _last_seen(self, topic: str) -> dict[str, int]:
+        """The newest record beside each of a topic's ids, in the log directories that hold it."""
+        result: dict[str, int] = {}
+        for d in self.directories:
+            times = [p.max_timestamp or 0 for p in d.directory.partitions]
+            for p in d.directory.partitions:
+                if p.topic == topic and p.topic_id:
+                    result[p.topic_id] = max(max(times), result.get(p.topic_id, 0))
+        return result
 
     def _incarnation(self, topic: str, at: int | None) -> str:
         """The topic id that bore the name at a moment; the last one where nothing tells."""
@@ -205,6 +267,7 @@ class Joiner:
     def join(self, only_topic: str | None) -> list[PartitionEvidence]:
         """All partitions of the cluster, joined but for what `partition_join.finished` does."""
         self._take_history()
+        self._take_zookeeper()
         self._take_directories()
         self._take_dumps()
         self._take_lines()
@@ -242,12 +305,40 @@ class Joiner:
                 self.history.first_offset == 0 and self.history.damaged_from is None
             )
 
+    def _take_zookeeper(self) -> None:
+        """ZooKeeper's history of each partition; of a name created anew without topic ids, the
+        last life's."""
+        if self.zookeeper is None or self.history is not None:
+            return
+        lives: dict[tuple[str, str], list[TopicLife]] = {}
+        for life in self.zookeeper.topics:
+            lives.setdefault((life.topic, life.topic_id or ""), []).append(life)
+        for (topic, topic_id), found in lives.items():
+            last = found[-1]
+            if len(found) > 1:
+                self.collection.notes.append(
+                    f"{topic}: ZooKeeper had {len(found)} topics of this name one after the other, "
+                    "without ids; only the last one's history is used"
+                )
+            known = topic_id or self._incarnation(topic, None)
+            for number, states in last.states.items():
+                if topic in INTERNAL:
+                    continue
+                evidence = self._partition(topic, known, number)
+                evidence.recorded = from_zookeeper(states, last.replicas.get(number))
+                evidence.history_complete = last.is_whole(number) and len(found) == 1
+                evidence.by_zookeeper = True
+
     def _take_directories(self) -> None:
         for d in self.directories:
             for p in d.directory.partitions:
                 if p.topic in INTERNAL:
                     continue
-                if p.topic_id is None and len(self.incarnations.get(p.topic, [])) > 1:
+                topic_id = p.topic_id
+                known = self.incarnations.get(p.topic, [])
+                if topic_id is None and len(known) > 1 and p.topic in self.topic_lives:
+                    topic_id = life_of_directory(p, known)
+                if topic_id is None and len(known) > 1:
                     self.collection.unreadable.append(
                         Unreadable(
                             str(p.path),
@@ -257,7 +348,8 @@ class Joiner:
                         )
                     )
                     continue
-                topic_id = p.topic_id or self._incarnation(p.topic, None)
+                if topic_id is None:
+                    topic_id = self._incarnation(p.topic, None)
                 evidence = self._partition(p.topic, topic_id, p.partition)
                 evidence.copies.append(_copy(d, p))
 
@@ -405,7 +497,7 @@ class Joiner:
     def _take_lines(self) -> None:
         for broker, lines in self.brokers.items():
             processes = [f for _, f in lines.processes if f.topic is None and f.kind in LIFE_KINDS]
-            for key, packed in self._by_incarnation(lines):
+            for key, packed in self._by_incarnation(broker, lines):
                 if key[0] in INTERNAL:
                     continue
                 evidence = self._partition(*key)
@@ -432,11 +524,18 @@ class Joiner:
         return [c for c in copies if c.broker == broker]
 
     def _by_incarnation(
-        self, lines: "_BrokerLines"
+        self, broker: int, lines: "_BrokerLines"
     ) -> Iterator[tuple[tuple[str, str, int], list[PackedLines]]]:
         """One broker's lines by (topic, topic id, partition)."""
         unsure: dict[str, list[tuple[int, PackedLines]]] = {}
+        for lives in self.topic_lives.values():
+            for life in lives:
+                if broker in life.stretches:
+                    facts = life.stretches[broker].facts
+                    yield from _packed_again((fact, life.topic_id) for fact in facts)
         for (topic, number), found in lines.partitions.items():
+            if topic in self.topic_lives:
+                continue
             packed = [p for _, p in found]
             printed = lines.topic_ids.get(topic, set())
             known = self.incarnations.get(topic, [])
@@ -456,14 +555,7 @@ class Joiner:
         ordered = [(_order(fact, log), fact) for log, packed in mixed for fact in packed]
         ordered.sort(key=lambda each: each[0])
         facts = [fact for _, fact in ordered]
-        apart: dict[tuple[str, str, int], dict[str, Packer]] = {}
-        for fact, topic_id in incarnations_of_lines(facts, self._incarnation):
-            assert fact.topic is not None
-            assert fact.partition is not None
-            packers = apart.setdefault((fact.topic, topic_id, fact.partition), {})
-            packers.setdefault(fact.path, Packer(fact.path)).add(fact)
-        for key, packers in apart.items():
-            yield key, [lines for packer in packers.values() for lines in packer.done()]
+        yield from _packed_again(incarnations_of_lines(facts, self._incarnation))
 
     def _take_promises(self) -> None:
         acked = [a for a in self.collection.acknowledgements if a.path in self.nameless]
@@ -487,26 +579,23 @@ class Joiner:
         self, promises: list[PromiseT], unsure: set[tuple[str, int]]
     ) -> Iterator[tuple[PromiseT, str]]:
         """Each promise with the topic id it is of; partitions where that is unsure are noted."""
-        nameless: dict[tuple[str, int], list[PromiseT]] = {}
+        mixed: dict[tuple[str, int], list[PromiseT]] = {}
         for promise in promises:
-            if promise.topic_id:
-                yield promise, promise.topic_id
-            else:
-                nameless.setdefault((promise.topic, promise.partition), []).append(promise)
-        for (topic, number), mine in nameless.items():
+            mixed.setdefault((promise.topic, promise.partition), []).append(promise)
+        for (topic, number), mine in mixed.items():
             order = [topic_id for topic_id, _, _ in self.incarnations.get(topic, [])]
             standing: dict[str, set[str]] = {}
-            if len(order) > 1:
-                evidence = [self.partitions.get((topic, i, number)) for i in order]
-                copies = [c for e in evidence if e is not None for c in e.copies]
+            if len(order) > 1 and any(not p.topic_id for p in mine):
+                evidence = [(i, self.partitions.get((topic, i, number))) for i in order]
+                copies = [(i, c) for i, e in evidence if e is not None for c in e.copies]
                 standing = payloads_by_incarnation(copies, {p.payload_id or "" for p in mine})
             for promise, topic_id in incarnations_of_promises(
                 mine, order, standing, self._incarnation
             ):
-                if topic_id is None:
-                    unsure.add((topic, number))
-                else:
+                if topic_id is not None:
                     yield promise, topic_id
+                elif isinstance(promise, Consumption) or promise.status == "acked":
+                    unsure.add((topic, number))
 
     def _describe(self, evidence: PartitionEvidence) -> None:
         """What the cluster as a whole says of a partition."""
@@ -523,8 +612,14 @@ class Joiner:
                 for change in configs:
                     if change.key in SETTING_NAMES and change.value is not None:
                         values[change.key] = change.value
+        if self.zookeeper is not None:
+            for scope in ("", evidence.topic):
+                told = self.zookeeper.settings.get(scope, {})
+                values.update({k: v for k, v in told.items() if k in SETTING_NAMES})
         for item in self.collection.descriptions:
             if item.topic != evidence.topic or item.path not in self.nameless:
+                continue
+            if item.at is not None and self._incarnation(item.topic, item.at) != evidence.topic_id:
                 continue
             if isinstance(item, TopicDescription):
                 if not item.topic_id or item.topic_id == evidence.topic_id:
@@ -542,6 +637,33 @@ class Joiner:
             controller=self.cluster.controller,
             deleted=True if deleted else None,
         )
+
+
+def _packed_again(
+    facts: Iterable[tuple[LogLineFact, str]],
+) -> Iterator[tuple[tuple[str, str, int], list[PackedLines]]]:
+    """One broker's lines, each with the topic id it is of, by partition."""
+    apart: dict[tuple[str, str, int], dict[str, Packer]] = {}
+    for fact, topic_id in facts:
+        assert fact.topic is not None
+        assert fact.partition is not None
+        packers = apart.setdefault((fact.topic, topic_id, fact.partition), {})
+        packers.setdefault(fact.path, Packer(fact.path)).add(fact)
+    for key, packers in apart.items():
+        yield key, [lines for packer in packers.values() for lines in packer.done()]
+
+
+def _by_age(
+    ids: dict[str, tuple[int | None, int | None]],
+    first_seen: dict[str, int],
+    set_aside: set[str],
+    last_seen: dict[str, int],
+) -> list[str]:
+    """A topic's ids, oldest first: those set aside, then as they were printed or had records."""
+    return sorted(
+        (i for i in ids if i),
+        key=lambda i: (i not in set_aside, first_seen.get(i, last_seen.get(i, 0)), i),
+    )
 
 
 def _lifetimes(

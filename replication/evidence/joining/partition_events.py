@@ -71,7 +71,8 @@ class PartitionEvidence:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
     known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
     naming: where they were found to. unpacked: how places in archives are named. unsure_lines:
-    brokers of which lines may be missing, being anybody's in a file of several.
+    brokers of which lines may be missing, being anybody's in a file of several. by_zookeeper: the
+    history is ZooKeeper's.
     """
 
     cluster_id: str
@@ -102,6 +103,7 @@ class PartitionEvidence:
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
     unsure_lines: set[int | None] = field(default_factory=set)
+    by_zookeeper: bool = False
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""
@@ -592,6 +594,9 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     return is_whole(in_order(lines, broker), broker)
 
 
+LISTED = "kafka-log-dirs lists a replica"
+
+
 def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     if evidence.has_acknowledgement_log:
         yield ev.CoverageDeclared("acknowledgements", None, True)
@@ -612,10 +617,12 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
+    listed = evidence.listed_replicas
     for broker in sorted(handed_over):
-        yield ev.CoverageDeclared("log_directory", broker, True)
-    for broker in sorted(evidence.listed_replicas - handed_over):
-        yield ev.CoverageDeclared("log_directory", broker, False, "kafka-log-dirs lists a replica")
+        told = LISTED if broker in listed else None
+        yield ev.CoverageDeclared("log_directory", broker, True, told)
+    for broker in sorted(listed - handed_over):
+        yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
 
 
 def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:

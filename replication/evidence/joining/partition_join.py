@@ -11,7 +11,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import identify_contents
 from replication.evidence.joining.partition_events import PartitionEvidence, events_of, is_traced
 from replication.evidence.joining.payload_ids import Promise, naming_of
-from replication.evidence.joining.registrations import from_lines, joined
+from replication.evidence.joining.registrations import filled, from_lines, joined
 from replication.evidence.joining.repeated_lines import each_once
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
@@ -46,7 +46,9 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             for f in mine
             if f.topic is not None
         ]
-        result.recorded = joined(result.recorded, from_lines(facts, described.assigned_replicas))
+        told = from_lines(facts, described.assigned_replicas)
+        join = filled if result.by_zookeeper and not result.history_complete else joined
+        result.recorded = join(result.recorded, told)
         if described.assigned_replicas is None:
             named = [r.fact.assigned_replicas for r in result.recorded if r.fact.assigned_replicas]
             if named:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.metadata_log.cluster_metadata import PartitionChange
+from replication.evidence.zookeeper.history import PartitionStateChange
 from replication.protocol.ground.events import LeadershipRecorded, Source
 
 
@@ -76,7 +77,30 @@ def from_metadata(changes: Iterable[PartitionChange], path: str) -> list[Recorde
 def from_lines(facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None) -> list[Recorded]:
     """The history that lines of any number of brokers give together, in partition epoch order."""
     ordered = sorted(facts, key=lambda f: (f.at or 0, f.path, f.line))
-    known = _by_partition_epoch(ordered)
+    return _recorded(_by_partition_epoch(ordered), replicas)
+
+
+def from_zookeeper(
+    states: Iterable[PartitionStateChange], replicas: tuple[int, ...] | None
+) -> list[Recorded]:
+    """The history as the partition's znode had it. replicas: its assignment, where known."""
+    known = {
+        s.version: Registration(
+            partition_epoch=s.version,
+            leader=s.leader,
+            leader_epoch=s.leader_epoch,
+            isr=s.isr,
+            replicas=replicas,
+            at=s.at,
+            source=Source(s.file, None, s.byte_offset),
+        )
+        for s in states
+    }
+    return _recorded(known, replicas)
+
+
+def _recorded(known: dict[int, Registration], replicas: tuple[int, ...] | None) -> list[Recorded]:
+    """Registrations by partition epoch as events to be, with each election's kind."""
     result: list[Recorded] = []
     before: Registration | None = None
     last_leader_epoch: int | None = None
@@ -104,6 +128,14 @@ def from_lines(facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None) -
         if now.leader is not None:
             last_leader_epoch = now.leader_epoch
     return result
+
+
+def filled(history: list[Recorded], lines: list[Recorded]) -> list[Recorded]:
+    """A history with gaps (ZooKeeper's, of which old logs were removed), and what lines tell of
+    them."""
+    known = {r.fact.partition_epoch for r in history}
+    more = [r for r in lines if r.fact.partition_epoch not in known]
+    return sorted([*history, *more], key=lambda r: r.fact.partition_epoch or 0)
 
 
 def joined(history: list[Recorded], lines: list[Recorded]) -> list[Recorded]:

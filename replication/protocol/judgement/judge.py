@@ -3,7 +3,7 @@
 Pure: the same state gives the same answer, in every host.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,6 +53,7 @@ class PartitionAnswer:
     divergences: list[dict[str, Any]]
     findings: list[dict[str, Any]]
     at_risk: list[dict[str, Any]]
+    loss_details: list[dict[str, Any]] = field(default_factory=list)
 
 
 def answer(state: State) -> PartitionAnswer:
@@ -78,6 +79,7 @@ def answer(state: State) -> PartitionAnswer:
             for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
         ],
         [{**_identity(state), **_danger(d)} for d in dangers(state)],
+        [_loss_details(state, identity, x) for x in view.losses],
     )
 
 
@@ -202,6 +204,39 @@ def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]
         "cause": loss.cause,
         "contributing": list(loss.contributing),
         "finding_id": loss.finding.finding_id(identity) if loss.finding else None,
+    }
+
+
+def _loss_details(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]:
+    """What a report says of a loss beyond the ledger's row of the same finding_id.
+
+    clients and first_keys are filled by who has the acknowledgement log at hand.
+    """
+    term = loss.lost_in
+    return {
+        **_identity(state),
+        "finding_id": loss.finding.finding_id(identity) if loss.finding else None,
+        "election": None
+        if term is None
+        else {
+            "leader": term.leader,
+            "leader_epoch": term.leader_epoch,
+            "kind": term.election_kind or "unknown",
+            "at": term.observed_at,
+            "observed_at": moment(term.observed_at),
+        },
+        "allowed_by": [{"setting": s, "value": v} for s, v in loss.allowed_by],
+        "copies": [
+            {
+                "replica": c.replica,
+                "kind": c.kind,
+                "as_of": moment(c.as_of),
+                "path": state.sources.get(c.shown_by or "", (None, None, None))[0],
+            }
+            for c in loss.copies
+        ],
+        "clients": [],
+        "first_keys": [],
     }
 
 

@@ -1,0 +1,257 @@
+"""The lives of a topic that was deleted and created anew under its name, by the brokers' lines.
+
+Where no metadata log tells, and most lines print no topic id, a new life shows in what a broker
+prints: a controller names a new topic, a log is created where one was deleted, the leader epoch
+begins again at 0. Each broker's own lines are cut there; the stretches of all brokers are laid side
+by side by their number, and by clocks only where a broker has seen fewer lives than others.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.log_directories.log_directory import PartitionDirectory
+
+# Lines that name the epochs as they are, by a broker that takes its role or by the controller.
+_ROLES = frozenset(
+    ("became_leader", "became_follower", "partition_state_changed", "leader_selected")
+)
+# A request may be a stale one, and is refused then; the lines that follow one that is not.
+_REQUEST = "leader_and_isr_received"
+_OBEYED = frozenset(("log_created", "role_change_started", "became_leader", "became_follower"))
+# Written between the creation of one partition's log and the first line about its leader.
+_CREATION = frozenset(
+    ("log_created", "partition_assigned", "replica_loaded", "high_watermark_missing")
+)
+_GONE = frozenset(("log_marked_deleted", "log_deleted"))
+# An epoch that falls, but not to 0, begins anew only after so long without any line.
+_AGES = 24 * 3_600_000
+
+
+@dataclass(slots=True)
+class Stretch:
+    """One broker's lines about one life of a topic, in order.
+
+    begins: whether its beginning was seen. topic_id: as far as its lines print one.
+    """
+
+    facts: list[LogLineFact] = field(default_factory=list)
+    begins: bool = False
+    topic_id: str = ""
+
+    @property
+    def first_at(self) -> int | None:
+        """When its first line was written, by the broker's clock."""
+        return next((f.at for f in self.facts if f.at is not None), None)
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What a broker's lines last said of one partition.
+
+    gone: its log was deleted since. asked: where a request began that may be of a new life,
+    created: where a log was created that may be.
+    """
+
+    leader_epoch: int | None = None
+    partition_epoch: int | None = None
+    at: int | None = None
+    existed: bool = False
+    gone: bool = False
+    asked: int | None = None
+    created: int | None = None
+
+
+def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
+    """One broker's lines about one topic, of all its partitions and in order, cut into lives."""
+    lines = list(facts)
+    known: dict[int, _Partition] = {}
+    cuts: list[int] = []
+    announced = -1
+    for index, fact in enumerate(lines):
+        assert fact.partition is not None
+        seen = known.setdefault(fact.partition, _Partition())
+        begins = None
+        if fact.kind == "partition_assigned":
+            if any(p.existed for p in known.values()) and announced != fact.line:
+                begins = index
+            announced = fact.line
+        elif fact.kind in _GONE:
+            seen.gone = True
+        elif fact.kind == _REQUEST:
+            seen.asked = index if _begins_anew(fact, seen) else None
+        elif fact.kind in _OBEYED and seen.asked is not None:
+            begins = seen.asked
+        elif fact.kind == "leader_and_isr_ignored":
+            seen.asked = None
+        elif fact.kind == "log_created":
+            seen.created = index if seen.existed or seen.gone else None
+        elif fact.kind in _ROLES and _begins_anew(fact, seen):
+            begins = index if seen.created is None else seen.created
+        if begins is not None and begins > (cuts[-1] if cuts else -1):
+            # All partitions of a topic begin anew together.
+            cuts.append(_with_creations(lines, begins, cuts[-1] if cuts else 0))
+            known = {fact.partition: _Partition()}
+            seen = known[fact.partition]
+        _take(seen, fact)
+    result = []
+    for number, start in enumerate([0, *cuts]):
+        end = cuts[number] if number < len(cuts) else len(lines)
+        part = lines[start:end]
+        ids = [str(f.fields["topic_id"]) for f in part if f.fields.get("topic_id")]
+        result.append(Stretch(part, number > 0, ids[-1] if ids else ""))
+    return [stretch for stretch in result if stretch.facts]
+
+
+def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
+    """Whether a line can only be about a new topic of the name."""
+    leader_epoch = fact.fields.get("leader_epoch")
+    if not isinstance(leader_epoch, int) or seen.leader_epoch is None:
+        return False
+    if leader_epoch > 0:
+        gap = fact.at is not None and seen.at is not None and fact.at - seen.at > _AGES
+        return gap and leader_epoch < seen.leader_epoch and _falls(fact, seen)
+    return leader_epoch < seen.leader_epoch or seen.gone or _falls(fact, seen)
+
+
+def _falls(fact: LogLineFact, seen: _Partition) -> bool:
+    """Whether the partition epoch begins anew as well."""
+    partition_epoch = fact.fields.get("partition_epoch")
+    return (
+        isinstance(partition_epoch, int)
+        and seen.partition_epoch is not None
+        and partition_epoch < seen.partition_epoch
+    )
+
+
+def _take(seen: _Partition, fact: LogLineFact) -> None:
+    f: dict[str, Any] = fact.fields
+    leader_epoch, partition_epoch = f.get("leader_epoch"), f.get("partition_epoch")
+    asked = fact.kind == _REQUEST and seen.asked is None
+    if (fact.kind in _ROLES or asked) and isinstance(leader_epoch, int):
+        seen.leader_epoch = max(leader_epoch, seen.leader_epoch or 0)
+        if isinstance(partition_epoch, int):
+            seen.partition_epoch = max(partition_epoch, seen.partition_epoch or 0)
+        seen.created, seen.gone = None, False
+    seen.existed = seen.existed or fact.kind not in _GONE
+    seen.at = fact.at if fact.at is not None else seen.at
+
+
+def _with_creations(lines: list[LogLineFact], begins: int, last: int) -> int:
+    """The index from which lines are of the new life: creations right before it belong to it."""
+    while begins > last + 1:
+        before = lines[begins - 1]
+        empty = before.kind == "log_loaded" and before.fields.get("log_end_offset") == 0
+        if not empty and before.kind not in _CREATION:
+            break
+        begins -= 1
+    return begins
+
+
+@dataclass(slots=True)
+class Life:
+    """One life of a topic: its id where one is printed, its begin by some broker's clock."""
+
+    topic_id: str = ""
+    begun_at: int | None = None
+    stretches: dict[int, Stretch] = field(default_factory=dict)
+
+
+def lives_of_topic(by_broker: dict[int, list[Stretch]]) -> list[Life]:
+    """The lives that all brokers' stretches tell, oldest first.
+
+    A broker that saw as many lives as any saw the same ones. One that saw fewer is laid beside
+    them by printed ids, else by the nearest begin.
+    """
+    count = max((len(found) for found in by_broker.values()), default=0)
+    lives = [Life() for _ in range(count)]
+    fewer = []
+    for broker, found in sorted(by_broker.items()):
+        if len(found) < count:
+            fewer.append((broker, found))
+            continue
+        for life, stretch in zip(lives, found, strict=True):
+            _join(life, broker, stretch)
+    for broker, found in fewer:
+        for which, stretch in _beside(lives, found):
+            _join(lives[which], broker, stretch)
+    return lives
+
+
+def _join(life: Life, broker: int, stretch: Stretch) -> None:
+    life.stretches[broker] = stretch
+    life.topic_id = life.topic_id or stretch.topic_id
+    if stretch.begins and life.begun_at is None:
+        life.begun_at = stretch.first_at
+
+
+def _beside(lives: list[Life], found: list[Stretch]) -> Iterator[tuple[int, Stretch]]:
+    """Which lives the stretches of a broker are of that has not seen all, in their order."""
+    lowest = 0
+    for number, stretch in enumerate(found):
+        highest = len(lives) - (len(found) - number)
+        possible = range(lowest, highest + 1)
+        named = [i for i in possible if stretch.topic_id and lives[i].topic_id == stretch.topic_id]
+        which = named[0] if named else _by_clock(lives, stretch, possible)
+        yield which, stretch
+        lowest = which + 1
+
+
+def _by_clock(lives: list[Life], stretch: Stretch, possible: range) -> int:
+    at = stretch.first_at
+    begins = [(i, lives[i].begun_at) for i in possible]
+    told = [(i, begun) for i, begun in begins if begun is not None]
+    if at is None or not told:
+        return possible[-1]
+    if stretch.begins:
+        return min(told, key=lambda each: abs(each[1] - at))[0]
+    before = [i for i, begun in told if begun - 1_000 <= at]
+    return before[-1] if before else possible[0]
+
+
+# One incarnation: its topic id, and when it was created and deleted, where that is known.
+Lifetime = tuple[str, int | None, int | None]
+# Further than so from all that lines tell of, a record's time is not a broker's clock.
+_BELIEVED = 24 * 3_600_000
+
+
+def lifetimes_of_lives(lives: list[Life], ids: list[str]) -> list[Lifetime]:
+    """The lives with their topic ids, oldest first; the lives are told theirs.
+
+    ids: all that are known of the name, oldest first. Those that no line prints go to the newest
+    lives without one. What is left without an id, where the release has none or nothing tells it,
+    is named incarnation-1, -2 ..; but for the last life, which is the topic.
+    """
+    printed = {life.topic_id for life in lives}
+    unplaced = [i for i in ids if i not in printed]
+    for life in reversed(lives):
+        if not life.topic_id and unplaced:
+            life.topic_id = unplaced.pop()
+    earlier: list[Lifetime] = [(topic_id, None, 0) for topic_id in unplaced]
+    result: list[Lifetime] = []
+    for number, life in enumerate(lives):
+        is_last = number == len(lives) - 1
+        if not life.topic_id and not is_last:
+            life.topic_id = f"incarnation-{number + 1}"
+        following = None if is_last else lives[number + 1].begun_at or 0
+        result.append((life.topic_id, life.begun_at if number else None, following))
+    return earlier + result
+
+
+def life_of_directory(directory: PartitionDirectory, lives: list[Lifetime]) -> str | None:
+    """The life that a directory without a topic id is of, by its newest record's time.
+
+    A directory that is being deleted is of no topic that lives. None where nothing tells.
+    """
+    candidates = lives[:-1] if directory.kind == "deleted" else lives
+    if len(candidates) == 1:
+        return candidates[0][0]
+    begun = [created for _, created, _ in lives if created is not None]
+    at = directory.max_timestamp
+    if at is None or len(begun) != len(lives) - 1:
+        return None
+    if not begun[0] - _BELIEVED < at < begun[-1] + _BELIEVED:
+        return None
+    which = sum(1 for created in begun if created <= at)
+    return lives[min(which, len(candidates) - 1)][0]

@@ -1,0 +1,152 @@
+"""Topics created anew under their name: the lives that lines tell, in the smallest forms."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replication.evidence.broker_logs.births import Births
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.topic_lives import (
+    life_of_directory,
+    lifetimes_of_lives,
+    lives_of_topic,
+    stretches,
+)
+from tests.evidence.test_placement import copy_of
+
+DAY = 24 * 3_600_000
+
+
+def line(at: int, kind: str, leader_epoch: int | None = None, **fields: Any) -> LogLineFact:
+    if leader_epoch is not None:
+        fields["leader_epoch"] = leader_epoch
+    return LogLineFact(kind, at, at, "server.log", 1, "t", 0, fields)
+
+
+def cut_at(facts: list[LogLineFact]) -> list[int | None]:
+    return [stretch.first_at for stretch in stretches(facts)]
+
+
+LED = [
+    line(1, "log_created"),
+    line(2, "became_leader", 0, partition_epoch=0),
+    line(3, "became_follower", 1, partition_epoch=1),
+]
+NEW_LIVES: dict[str, tuple[list[LogLineFact], list[int | None]]] = {
+    "the leader epoch falls to 0": ([*LED, line(10, "became_leader", 0)], [1, 10]),
+    "its log's creation belongs to it": (
+        [*LED, line(9, "log_created"), line(10, "became_follower", 0)],
+        [1, 9],
+    ),
+    "deleted and created within epoch 0": (
+        [
+            *LED[:2],
+            line(8, "log_marked_deleted"),
+            line(9, "log_created"),
+            line(10, "became_leader", 0),
+        ],
+        [1, 9],
+    ),
+    "the partition epoch falls within epoch 0": (
+        [
+            *LED[:1],
+            line(2, "became_leader", 0, partition_epoch=4),
+            line(10, "became_leader", 0, partition_epoch=0),
+        ],
+        [1, 10],
+    ),
+    "a request that is obeyed": (
+        [*LED, line(9, "leader_and_isr_received", 0), line(10, "role_change_started")],
+        [1, 9],
+    ),
+    "the controller names a new topic": ([*LED, line(10, "partition_assigned")], [1, 10]),
+    "both epochs fall after years": (
+        [*LED, line(900 * DAY, "became_leader", 0, partition_epoch=0)],
+        [1, 900 * DAY],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEW_LIVES)
+def test_where_a_new_life_begins(name: str) -> None:
+    facts, expected = NEW_LIVES[name]
+    assert cut_at(facts) == expected
+
+
+ONE_LIFE: dict[str, list[LogLineFact]] = {
+    "a stale controller's request is refused": [
+        *LED,
+        line(9, "leader_and_isr_received", 0, partition_epoch=0),
+        line(9, "leader_and_isr_ignored", 0),
+        line(10, "became_leader", 2),
+    ],
+    "a disk that came back empty": [
+        *LED,
+        line(9, "log_created"),
+        line(10, "became_follower", 2, partition_epoch=2),
+    ],
+    "a replica that was moved off and on": [
+        *LED,
+        line(8, "log_marked_deleted"),
+        line(9, "log_created"),
+        line(10, "became_follower", 5, partition_epoch=9),
+    ],
+    "an older epoch of a reordered line": [*LED, line(3, "became_follower", 1, partition_epoch=0)],
+}
+
+
+@pytest.mark.parametrize("name", ONE_LIFE)
+def test_what_is_no_new_life(name: str) -> None:
+    assert len(stretches(ONE_LIFE[name])) == 1
+
+
+def test_brokers_are_laid_side_by_side_by_number_whatever_their_clocks_say() -> None:
+    first = stretches([*LED, line(100, "became_leader", 0)])
+    ahead = [replace_at(f, 5_000_000) for f in [*LED, line(100, "became_follower", 0)]]
+    late = stretches([line(105, "became_follower", 0), line(120, "became_leader", 1)])
+    lives = lives_of_topic({1: first, 2: stretches(ahead), 3: late})
+    assert [sorted(life.stretches) for life in lives] == [[1, 2], [1, 2, 3]]
+    assert lives[1].begun_at == 100
+
+
+def replace_at(fact: LogLineFact, later: int) -> LogLineFact:
+    return fact._replace(at=(fact.at or 0) + later)
+
+
+def test_ids_go_to_the_newest_lives_and_the_rest_is_counted() -> None:
+    def lives() -> Any:
+        return lives_of_topic({1: stretches([*LED, line(100, "became_leader", 0)])})
+
+    assert lifetimes_of_lives(lives(), ["a", "b"]) == [("a", None, 100), ("b", 100, None)]
+    assert lifetimes_of_lives(lives(), ["b"]) == [("incarnation-1", None, 100), ("b", 100, None)]
+    assert lifetimes_of_lives(lives(), []) == [("incarnation-1", None, 100), ("", 100, None)]
+    three = lifetimes_of_lives(lives(), ["a", "b", "c"])
+    assert [topic_id for topic_id, _, _ in three] == ["a", "b", "c"]
+
+
+def test_the_life_of_a_directory_without_an_id() -> None:
+    lives = [("incarnation-1", None, 10 * DAY), ("", 10 * DAY, None)]
+    directory = copy_of("d", 5, clean=True).directory
+
+    def life(at: int | None, kind: Any = "replica") -> str | None:
+        return life_of_directory(replace(directory, max_timestamp=at, kind=kind), lives)
+
+    assert life(10 * DAY - 5) == "incarnation-1"
+    assert life(10 * DAY + 5) == ""
+    assert life(10 * DAY + 5, "deleted") == "incarnation-1"
+    assert life(None) is None
+    assert life(900 * DAY) is None  # A producer's own idea of time.
+    assert Path(directory.path).name == "t-0"
+
+
+def test_which_topics_are_looked_at() -> None:
+    births = Births()
+    for fact in LED:
+        births.take(fact)
+    assert births.topics() == set()
+    other = Births()
+    other.take(line(10, "became_leader", 0))
+    births.add(other, 1)
+    assert births.topics() == {"t"}

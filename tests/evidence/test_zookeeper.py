@@ -1,0 +1,115 @@
+"""ZooKeeper's own files, written by real servers for real brokers: the history of leaders and ISR.
+
+`unclean_election__V.tar.gz` holds what the laboratory's run of that name left on Kafka V (with
+ZooKeeper 3.4.9, 3.4.10, 3.5.9): log directories, acknowledgements and ZooKeeper's log, no broker
+log. `zookeeper_3.8.4.*` is what ZooKeeper 3.8.4 wrote when it was started on the run of 1.1.1: a
+snapshot of it, and a log in which one more topic was made. Losses are those of the runs' truth.
+"""
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+
+from replication.evidence.importer import import_evidence
+from replication.evidence.unreadable import Unreadable
+from replication.evidence.zookeeper.files import (
+    ZnodeChange,
+    is_zookeeper_file,
+    read_zookeeper_file,
+)
+from replication.evidence.zookeeper.history import TopicLife, ZooKeeperHistory, histories
+from replication.protocol.judgement.bounded import fold_all
+
+FILES = Path(__file__).parent / "zookeeper"
+OLD = [(1, 0, "initial"), (2, 1, "unclean"), (2, 2, "same_leader"), (2, 3, "same_leader")]
+ELECTIONS = {
+    "0.10.2.2": OLD,
+    "1.1.1": OLD,
+    "2.8.2": [
+        (1, 0, "initial"), (1, 1, "same_leader"), (1, 2, "same_leader"), (2, 4, "unclean"),
+        (2, 5, "same_leader"), (2, 6, "same_leader"),
+    ],
+}  # fmt: skip
+LOSSES = {
+    "0.10.2.2": [(20, 26, "recoverable"), (26, 30, "lost")],
+    "1.1.1": [(20, 30, "lost")],
+    "2.8.2": [(20, 30, "lost")],
+}
+
+
+@pytest.mark.parametrize("version", ELECTIONS)
+def test_log_directories_and_zookeeper_decide_as_broker_logs_do(version: str) -> None:
+    imported = import_evidence(
+        [FILES / f"unclean_election__{version}.tar.gz"], kafka_version=version
+    )
+    (folded,) = fold_all(imported.events())
+    answer = folded.answer
+    verdicts = {v["invariant"]: v["verdict"] for v in answer.verdicts}
+    assert verdicts["committed_records_survive"] == "VIOLATED"
+    assert verdicts["acknowledged_records_survive"] == "VIOLATED"
+    # Before KIP-101 a deposed leader keeps what its own high watermark lets it keep.
+    assert verdicts["log_matching"] == ("VIOLATED" if version == "0.10.2.2" else "HOLDS")
+    assert {(x["tier"], x["contract"], x["cause"]) for x in answer.losses} == {
+        ("acknowledged_by_isr", "not_promised", "unclean_election")
+    }
+    found = [(x["first_offset"], x["end_offset"], x["status"]) for x in answer.losses]
+    assert found == LOSSES[version]
+    elections = answer.partition["elections"]
+    assert [(e["leader"], e["leader_epoch"], e["kind"]) for e in elections] == ELECTIONS[version]
+    assert imported.unreadable == []
+
+
+def steps_of(path: Path) -> tuple[list[ZnodeChange], list[Unreadable]]:
+    read = list(read_zookeeper_file(path))
+    return (
+        [r for r in read if not isinstance(r, Unreadable)],
+        [r for r in read if isinstance(r, Unreadable)],
+    )
+
+
+def topics(history: ZooKeeperHistory) -> dict[str, TopicLife]:
+    return {life.topic: life for life in history.topics}
+
+
+def test_a_snapshot_and_a_log_of_a_new_server(tmp_path: Path) -> None:
+    steps, unreadable = steps_of(FILES / "zookeeper_3.8.4.snapshot.18b.gz")
+    more, more_unreadable = steps_of(FILES / "zookeeper_3.8.4.log.18c.gz")
+    assert unreadable + more_unreadable == []
+    (history,) = histories([*more, *steps])
+    assert history.cluster_id == "kEe_iyC2TEGn4UktGnsUKg"
+    assert history.settings["t"]["unclean.leader.election.enable"] == "true"
+    (last,) = topics(history)["t"].states[0]
+    assert (last.version, last.leader, last.leader_epoch, last.isr) == (6, 2, 3, (2,))
+    assert not topics(history)["t"].is_whole(0)
+    late = topics(history)["late"]
+    assert late.replicas == {0: (3, 1)}
+    assert late.is_whole(0)
+
+
+def test_what_is_cut_or_changed_ends_the_file_and_says_so(tmp_path: Path) -> None:
+    """Every log carries check sums: a changed byte costs what follows, and never says otherwise."""
+    chance = random.Random(7)
+    for name in ("zookeeper_3.8.4.log.18c.gz", "zookeeper_3.8.4.snapshot.18b.gz"):
+        whole = gzip.decompress((FILES / name).read_bytes())
+        right, _ = steps_of(FILES / name)
+        path = tmp_path / "file"
+        for _ in range(150):
+            place = chance.randrange(len(whole))
+            path.write_bytes(whole[:place])
+            found, _ = steps_of(path)
+            assert [s.zxid for s in found] == [s.zxid for s in right][: len(found)]
+            changed = bytearray(whole)
+            changed[place] ^= 1 << chance.randrange(8)
+            path.write_bytes(changed)
+            found, unreadable = steps_of(path)
+            if "log" in name and place >= 16:
+                assert unreadable or len(found) <= len(right)
+                assert [s.zxid for s in found] == [s.zxid for s in right][: len(found)]
+
+
+def test_other_files_are_none(tmp_path: Path) -> None:
+    for content in (b"", b"ZKL", b"text", b"\0" * 64):
+        (tmp_path / "x").write_bytes(content)
+        assert not is_zookeeper_file(tmp_path / "x")
