@@ -458,6 +458,11 @@ def _high_watermark_loaded(broker: int, fact: LogLineFact, role: dict[str, Any])
 
 def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
+    before = f.get("previous_leader_epoch")
+    # Up to 3.5 the line has the epoch alone; that it led then is told by its own line of then.
+    led = role.get("leads") and role.get("epoch") == before
+    if f.get("previous_leader", broker if led else None) != broker:
+        before = None
     role.update(leads=True, epoch=f["leader_epoch"])
     return ev.BecameLeader(
         broker,
@@ -465,6 +470,7 @@ def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.F
         f.get("log_end_offset"),
         f.get("high_watermark"),
         f.get("partition_epoch"),
+        before,
     )
 
 
