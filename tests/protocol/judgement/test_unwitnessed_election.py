@@ -42,7 +42,7 @@ def test_what_a_stopped_leader_still_holds_bounds_what_it_had_committed(
 def test_a_line_that_ends_the_term_tells_how_far_it_had_committed() -> None:
     state = told([*unclean(), ev.BecameFollower(1, 1, 2, 4, 2)])
 
-    assert unwitnessed_election(state, reference(state).starts) is None
+    assert unwitnessed_election(state, reference(state)) is None
 
 
 def test_a_recorded_loss_of_storage_of_a_cleanly_elected_leader_counts() -> None:
