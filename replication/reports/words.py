@@ -28,6 +28,7 @@ def short_text(answer: dict[str, Any]) -> str:
                 "",
             ]
     lines += _other_violations(answer)
+    lines += _warnings(answer)
     lines += line_text(answer)
     lines += _table(answer)
     lines += inventory_text(answer.get("inventory", {}))
@@ -51,6 +52,19 @@ def _other_violations(answer: dict[str, Any]) -> list[str]:
                 "",
             ]
     return lines
+
+
+def _warnings(answer: dict[str, Any]) -> list[str]:
+    return [
+        line
+        for f in answer["findings"]
+        if f.get("kind")
+        for line in (
+            f"WARNING  {name(f)}  {f['kind']}: {f['summary']}",
+            f"  proof: replication-analyzer explain {f['finding_id']} PATH",
+            "",
+        )
+    ]
 
 
 def _table(answer: dict[str, Any]) -> list[str]:
@@ -133,8 +147,11 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
     """
+    warns = finding.get("kind")
     lines = [
-        f"{finding['invariant']} is violated for {name(finding)}",
+        f"{warns} in {name(finding)}"
+        if warns
+        else f"{finding['invariant']} is violated for {name(finding)}",
         f"  {finding['summary']}",
         "",
     ]
@@ -149,8 +166,9 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
             elif source.byte_offset is not None:
                 place += f", offset {source.byte_offset}"
             lines.append(f"   because: {place}")
-    lines += ["", f"Contradiction: {finding['invariant']} demands that this cannot be.", ""]
-    return "\n".join(lines)
+    if not warns:
+        lines += ["", f"Contradiction: {finding['invariant']} demands that this cannot be."]
+    return "\n".join([*lines, ""])
 
 
 LEGEND = (

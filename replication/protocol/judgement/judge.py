@@ -26,6 +26,7 @@ from replication.protocol.judgement.invariants import (
     version_conformance,
 )
 from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.missed_epochs import missed_epochs
 from replication.protocol.judgement.settling import still_to_get
 from replication.protocol.judgement.view import View, view_of
 
@@ -67,6 +68,8 @@ def answer(state: State) -> PartitionAnswer:
     for verdict in verdicts:
         for finding in verdict.findings:
             named.setdefault(finding.finding_id(identity), finding)
+    for warning in missed_epochs(state, view.losses):
+        named.setdefault(warning.finding_id(identity), warning)
     for loss in view.losses:
         if loss.finding is not None:
             named.setdefault(loss.finding.finding_id(identity), loss.finding)
@@ -280,7 +283,7 @@ def _finding(state: State, finding_id: str, finding: Finding) -> dict[str, Any]:
     return {
         **_identity(state),
         "finding_id": finding_id,
-        "invariant": finding.invariant,
+        "kind" if finding.warns else "invariant": finding.invariant,
         "severity": finding.severity,
         "summary": finding.summary,
         "witness": [{"event_id": s.event_id, "because": s.because} for s in finding.steps],
