@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch missing-evidence mutated-evidence lab demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch missing-evidence mutated-evidence faults poison lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -94,6 +94,13 @@ missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict
 
 mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
 	$(BIN)/python -m tests.mutated_evidence
+
+faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real kills at last. SEED=n, CYCLES=n
+	$(BIN)/python -m tests.spark.faults --seed $(or $(SEED),0)
+	$(BIN)/python -m tests.spark.kill_cycles --seed $(or $(SEED),0) --cycles $(or $(CYCLES),20)
+
+poison: $(VENV) ## every kind of event by extreme values of every field: every host gives one answer
+	$(BIN)/python -m tests.spark.poison
 
 demo: setup ## a real incident through the Spark jobs into Delta tables, and the answer by SQL
 	$(BIN)/python -m replication.spark.demo

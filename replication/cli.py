@@ -27,6 +27,7 @@ from replication.protocol.judgement.bounded import FoldedPartition, Identity, fo
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
+from replication.reports.loss_words import name_clients
 from replication.reports.page import write_page
 
 UNUSABLE = 2
@@ -242,6 +243,7 @@ def _folded(
     answer = assemble(
         _clusters(imported, folded), counts, answers, imported.inventory, imported.observations
     )
+    name_clients(answer, imported.collection.acknowledgements)
     return Diagnosis(imported, kept, folded, answer, sources)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from replication.protocol.judgement.judge import PartitionAnswer
+from replication.reports.headline import headline
 
 FORMAT_VERSION = 1
 DECIDING = ("committed_records_survive", "log_matching")
@@ -20,7 +21,7 @@ def assemble(
     """clusters, counts, inventory and observations as the contract's keys; answers in identity
     order."""
     ordered = list(answers)
-    return {
+    made: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
         "clusters": clusters,
         "input": counts,
@@ -32,7 +33,10 @@ def assemble(
         "divergences": [d for a in ordered for d in a.divergences],
         "findings": [f for a in ordered for f in a.findings],
         "at_risk": [d for a in ordered for d in a.at_risk],
+        "loss_details": [d for a in ordered for d in a.loss_details],
     }
+    made["headline"] = headline(made)
+    return made
 
 
 def to_json(answer: dict[str, Any]) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
-from replication.reports import page_words, words
+from replication.reports import page_words
+from replication.reports.headline import headline
 from replication.reports.inventory_words import inventory_html
 from replication.reports.page_data import PageData, Quotes, build
 from replication.reports.safe_text import escaped
@@ -45,7 +46,7 @@ def page(
 ) -> str:
     """The page as one text."""
     data = build(answer, events, quotes)
-    title = headline(answer, data)
+    title = headline(answer)
     style = _part("page.css")
     script = _part("page.js")
     return "\n".join(
@@ -74,35 +75,6 @@ def page(
             "",
         )
     )
-
-
-def headline(answer: dict[str, Any], data: PageData) -> str:
-    """What is wrong in one sentence, naming the place where there is just one."""
-    damaged = [p for p in data.ranked if p.damage not in ("undecided", "fine")]
-    if not damaged:
-        return words.headline(answer).rstrip(".")
-    parts = []
-    for statuses, end in (
-        (("lost", "undetermined"), "lost"),
-        (("recoverable",), "recoverable"),
-        (("at_risk",), "at risk"),
-    ):
-        count = sum(p.records(*statuses) for p in damaged)
-        if count:
-            noun = "record" if count == 1 else "records"
-            parts.append(f"{count:,} {noun} {end}")
-    if any(d["status"] == "settled" for d in answer["divergences"]):
-        parts.append("replicas diverged")
-    if not parts:
-        back = all(p.damage == "recovered" for p in damaged)
-        parts.append("records were missing for a while" if back else "promises broken")
-    where = (
-        damaged[0].label
-        if len(damaged) == 1
-        else (f"{len(damaged):,} of {len(data.ranked):,} partitions")
-    )
-    sentence = f"{', '.join(parts)} in {where}"
-    return sentence[:1].upper() + sentence[1:]
 
 
 def _title_html(title: str, data: PageData) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import moments
+from replication.reports.loss_words import badness
 from replication.reports.safe_text import plain
-from replication.reports.words import badness
 
 Place = tuple[str, int]
 Quotes = Callable[[set[Place]], Mapping[Place, str]]

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from replication.protocol.judgement.judge import moment
-from replication.reports import words
 from replication.reports.event_words import brokers, offset_range
+from replication.reports.headline import undecided as open_questions
+from replication.reports.loss_words import badness
 from replication.reports.page_data import DECIDING, Partition
 from replication.reports.safe_text import escaped
+from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS
 
 # So many articles are open at once; some more can be opened, the rest is in the partitions.
 OPEN_ARTICLES = 3
@@ -131,9 +133,19 @@ def header(answer: dict[str, Any], title: str) -> str:
 def figures(answer: dict[str, Any]) -> str:
     """The few numbers that sum up the answer."""
 
+    unsure = bool(open_questions(answer))
+
     def total(*statuses: str) -> int:
         return sum(x["records"] for x in answer["losses"] if x["status"] in statuses)
 
+    def least(*statuses: str) -> str:
+        rows = [x for x in answer["losses"] if x["status"] in statuses]
+        bounded = any(x["end_offset_bound"] == "at_least" for x in rows)
+        return " (at least)" if rows and (bounded or unsure) else ""
+
+    gone = ("lost", "undetermined")
+    elsewhere = any(x["status"] == "undetermined" for x in answer["losses"])
+    gone_words = "records gone from the leader" if elsewhere else "records lost"
     settled = sum(d["status"] == "settled" for d in answer["divergences"])
     undecided = len(
         {
@@ -143,21 +155,28 @@ def figures(answer: dict[str, Any]) -> str:
         }
     )
     cells = [
-        ("lost", total("lost", "undetermined"), "records lost", "bad"),
-        ("recoverable", total("recoverable"), "records recoverable", "warn"),
-        ("at-risk", total("at_risk"), "records at risk", "warn"),
-        ("diverged", settled, "place diverged" if settled == 1 else "places diverged", "bad"),
+        ("lost", total(*gone), gone_words, "bad", least(*gone)),
+        (
+            "recoverable",
+            total("recoverable"),
+            "records recoverable",
+            "warn",
+            least("recoverable"),
+        ),
+        ("at-risk", total("at_risk"), "records at risk", "warn", ""),
+        ("diverged", settled, "place diverged" if settled == 1 else "places diverged", "bad", ""),
         (
             "undecided",
             undecided,
             "partition undecided" if undecided == 1 else "partitions undecided",
             "calm",
+            "",
         ),
     ]
     items = "".join(
         f'<li id="figure-{key}" class="{tone if number else "none"}"><b>{number:,}</b> '
-        f"<span>{name}</span></li>"
-        for key, number, name, tone in cells
+        f"<span>{name}{bound}</span></li>"
+        for key, number, name, tone, bound in cells
     )
     return f'<ul class=figures aria-label="The numbers">{items}</ul>'
 
@@ -225,7 +244,7 @@ def _article_count(partition: Partition) -> int:
 
 def _articles(partition: Partition, seen: Seen, most: int) -> list[_Article]:
     rows = [
-        *(_loss(partition, x, seen) for x in sorted(partition.losses, key=words.badness)[:most]),
+        *(_loss(partition, x, seen) for x in sorted(partition.losses, key=badness)[:most]),
         *(_divergence(partition, d, seen) for d in _settled(partition)[:most]),
         *(_violation(partition, v, seen) for v in _others(partition)[:most]),
     ]
@@ -246,11 +265,11 @@ def _loss(partition: Partition, loss: dict[str, Any], seen: Seen) -> _Article:
     facts = [
         f"<p>{escaped(_capital(where))} of <b>{escaped(partition.label)}</b> "
         f"({_records(count, bound)}{onward}) {escaped(tier)}. {escaped(status)}</p>",
-        f"<p>Why: {escaped(words.CAUSE_WORDS[loss['cause']])}.",
+        f"<p>Why: {escaped(CAUSE_WORDS[loss['cause']])}.",
     ]
     for extra in loss["contributing"]:
-        facts.append(f" It contributed that {escaped(words.CAUSE_WORDS[extra])}.")
-    facts.append(f" {escaped(words.CONTRACT_WORDS[loss['contract']])}</p>")
+        facts.append(f" It contributed that {escaped(CAUSE_WORDS[extra])}.")
+    facts.append(f" {escaped(CONTRACT_WORDS[loss['contract']])}</p>")
     facts.append(_copies(loss, seen, forms))
     facts.append(_proof(partition, loss["finding_id"], seen))
     title = (
@@ -259,7 +278,7 @@ def _loss(partition: Partition, loss: dict[str, Any], seen: Seen) -> _Article:
     )
     tags = [
         STATUS_TITLES[loss["status"]],
-        words.TIER_WORDS[loss["tier"]],
+        TIER_WORDS[loss["tier"]],
         "cause: " + loss["cause"].replace("_", " "),
     ]
     return _Article(TONES[loss["status"]], title, tags, "".join(facts))

@@ -4,67 +4,20 @@ from typing import Any
 
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
-from replication.reports.inventory_words import counted, inventory_text
+from replication.reports.headline import headline, undecided, what_settles
+from replication.reports.inventory_words import counted, inventory_text, moment
 from replication.reports.line_words import line_text
+from replication.reports.loss_words import loss_text
+from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
 
-INVARIANT_WORDS = {
-    "committed_records_survive": "committed records",
-    "acknowledged_records_survive": "acknowledged records",
-    "log_matching": "replicas agree",
-}
-TIER_WORDS = {
-    "consumed": "that a consumer was given",
-    "acknowledged_by_isr": "acknowledged with acks=all",
-    "committed": "committed, acknowledgement unknown",
-    "acknowledged_by_leader": "acknowledged with acks=1 only",
-    "never_acknowledged": "never acknowledged",
-    "undetermined": "of undetermined promise",
-}
-STATUS_WORDS = {
-    "lost": "LOST: on no replica any more",
-    "recoverable": "RECOVERABLE: a copy survives outside the leader's history",
-    "recovered": "missing under an earlier leader, back now",
-    "at_risk": "AT RISK: a candidate without them could be elected",
-    "undetermined": "gone from the leader; whether elsewhere is not known",
-}
-CAUSE_WORDS = {
-    "unclean_election": "an unclean election made a replica leader that did not have them",
-    "truncate_to_high_watermark": "a follower cut its log to its own high watermark, then led "
-    "(before KIP-101)",
-    "storage_loss": "a broker came back with less on its disk than it had held",
-    "last_replica_standing": "the ISR had shrunk below min.insync.replicas, and the last member "
-    "lost its tail (KIP-966)",
-    "acks_one_failover": "the leader failed before its followers had copied them; acks=1 does "
-    "not wait for that",
-    "divergence_overwrite": "the leader's log was overwritten by another line of records",
-    "out_of_range_reset": "a follower reset its log by offset alone",
-    "early_isr_join": "a replica joined the ISR before it had everything (KAFKA-7128)",
-    "premature_high_watermark": "the high watermark passed records that a member of the ISR lacked",
-    "log_dir_failure": "a log directory failed",
-    "unknown": "the cause is not shown by this evidence",
-}
-CONTRACT_WORDS = {
-    "broken": "Kafka had promised to keep them.",
-    "not_promised": "Kafka's settings here did not promise to keep them.",
-    "unknown": "Whether Kafka had promised to keep them depends on settings not seen.",
-}
-
-
-def offsets(first: int, end: int) -> str:
-    """An offset range in words; the end is exclusive."""
-    return f"offset {first}" if end == first + 1 else f"offsets {first}..{end - 1}"
-
-
-def name(row: dict[str, Any]) -> str:
-    """The partition's name as Kafka prints it."""
-    return f"{row['topic']}-{row['partition']}"
+MOST_REASONS = 5
 
 
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
-    lines = [headline(answer), ""]
-    for loss in sorted(answer["losses"], key=badness):
-        lines += loss_words(loss)
+    lines = [f"{headline(answer)}.", *_looked_at(answer), ""]
+    lines += _open_questions(answer)
+    lines += loss_text(answer)
     for d in answer["divergences"]:
         if d["status"] == "settled":
             lines += [
@@ -75,79 +28,12 @@ def short_text(answer: dict[str, Any]) -> str:
                 "",
             ]
     lines += _other_violations(answer)
+    lines += _warnings(answer)
     lines += line_text(answer)
     lines += _table(answer)
-    lines += _unknowns(answer)
     lines += inventory_text(answer.get("inventory", {}))
     lines += _input(answer)
     return "\n".join(lines).rstrip() + "\n"
-
-
-def headline(answer: dict[str, Any]) -> str:
-    """One sentence that says whether anything is wrong."""
-    gone = sum(x["records"] for x in answer["losses"] if x["status"] in ("lost", "undetermined"))
-    kept = sum(x["records"] for x in answer["losses"] if x["status"] == "recoverable")
-    settled = [d for d in answer["divergences"] if d["status"] == "settled"]
-    violated = [v for v in answer["verdicts"] if v["verdict"] == "VIOLATED"]
-    partitions = len(answer["partitions"])
-    where = f"{partitions} partition" + ("" if partitions == 1 else "s")
-    if not violated:
-        undecided = {
-            (v["topic"], v["partition"])
-            for v in answer["verdicts"]
-            if v["verdict"] == "UNKNOWN"
-            and v["invariant"] in ("committed_records_survive", "log_matching")
-        }
-        if undecided:
-            return f"Nothing is shown to be wrong in {where}; {len(undecided)} not fully decided."
-        return f"Nothing lost, nothing diverged in {where}."
-    parts = []
-    if gone:
-        parts.append(f"{gone} promised records lost")
-    if kept:
-        parts.append(f"{kept} missing from the leader but still on a replica")
-    if settled:
-        parts.append(f"replicas diverged in {len(settled)} places")
-    if not parts:
-        parts.append(f"{len(violated)} promises broken")
-    return f"{', '.join(parts)} ({where} looked at)."
-
-
-def loss_words(loss: dict[str, Any]) -> list[str]:
-    """One row of the loss ledger as a few lines."""
-    count = loss["records"]
-    noun = "record" if count == 1 else "records"
-    lines = [
-        f"{STATUS_WORDS[loss['status']].split(':')[0].upper()}  {name(loss)}  "
-        f"{offsets(loss['first_offset'], loss['end_offset'])} ({count} {noun}), "
-        f"{TIER_WORDS[loss['tier']]}",
-        f"  {STATUS_WORDS[loss['status']]}.",
-        f"  Why: {CAUSE_WORDS[loss['cause']]}.",
-    ]
-    for extra in loss["contributing"]:
-        lines.append(f"  Also: {CAUSE_WORDS[extra]}.")
-    lines.append(f"  {CONTRACT_WORDS[loss['contract']]}")
-    for copy in loss["surviving_copies"]:
-        what = "its log" if copy["kind"] == "replica" else "an older copy among the evidence"
-        line = f"  A copy: broker {copy['replica']}, {what}"
-        if copy["destroyed_when"]:
-            line += f"; destroyed when {copy['destroyed_when']}"
-        lines.append(line + ".")
-    lines += [f"  proof: replication-analyzer explain {loss['finding_id']} PATH", ""]
-    return lines
-
-
-def badness(loss: dict[str, Any]) -> tuple[int, int, str, int, int]:
-    """Sort key of the loss ledger's rows: the strongest promise first, then the worst status."""
-    status = ("lost", "undetermined", "recoverable", "at_risk", "recovered")
-    tier = ("consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader")
-    return (
-        tier.index(loss["tier"]) if loss["tier"] in tier else 9,
-        status.index(loss["status"]),
-        loss["topic"],
-        loss["partition"],
-        loss["first_offset"],
-    )
 
 
 def _other_violations(answer: dict[str, Any]) -> list[str]:
@@ -166,6 +52,19 @@ def _other_violations(answer: dict[str, Any]) -> list[str]:
                 "",
             ]
     return lines
+
+
+def _warnings(answer: dict[str, Any]) -> list[str]:
+    return [
+        line
+        for f in answer["findings"]
+        if f.get("kind")
+        for line in (
+            f"WARNING  {name(f)}  {f['kind']}: {f['summary']}",
+            f"  proof: replication-analyzer explain {f['finding_id']} PATH",
+            "",
+        )
+    ]
 
 
 def _table(answer: dict[str, Any]) -> list[str]:
@@ -190,18 +89,39 @@ def _table(answer: dict[str, Any]) -> list[str]:
     return [*lines, ""]
 
 
-def _unknowns(answer: dict[str, Any]) -> list[str]:
-    wanted: dict[str, int] = {}
-    for v in answer["verdicts"]:
-        if v["verdict"] == "UNKNOWN" and v["invariant"] in INVARIANT_WORDS:
-            for artefact in v["settled_by"]:
-                wanted[artefact] = wanted.get(artefact, 0) + 1
+def _looked_at(answer: dict[str, Any]) -> list[str]:
+    """Which cluster, which Kafka, and when, by the clocks of those who wrote it down."""
+    lines = []
+    brokers = answer.get("inventory", {}).get("brokers", [])
+    for cluster in answer["clusters"]:
+        versions = ", ".join(cluster["kafka_versions"]) or "of unknown version"
+        control = {"kraft": " (KRaft)", "zookeeper": " (ZooKeeper)"}
+        times = [
+            at
+            for row in brokers
+            if row["cluster_id"] in (cluster["cluster_id"], None)
+            for log in row["logs"]
+            for at in (log["first_at"], log["last_at"])
+            if at is not None
+        ]
+        span = f", from {moment(min(times))} to {moment(max(times))} UTC" if times else ""
+        lines.append(
+            f"Cluster {cluster['cluster_id'] or 'of unknown id'}, Kafka {versions}"
+            f"{control.get(cluster['controller'] or '', '')}{span}."
+        )
+    return lines[:5]
+
+
+def _open_questions(answer: dict[str, Any]) -> list[str]:
+    """What would settle what cannot be told, and how to get it: before all else."""
+    wanted = what_settles(answer)
     if not wanted:
         return []
-    lines = ["Not decided. What would decide it:"]
-    for artefact, count in sorted(wanted.items(), key=lambda kv: (-kv[1], kv[0]))[:8]:
-        lines.append(f"  {artefact} ({counted(count, 'verdict')})")
-    return [*lines, ""]
+    reasons = list(dict.fromkeys(f"{name(v)}: {v['reason']}" for v in undecided(answer)))
+    lines = ["Not decided:", *(f"  {r}" for r in reasons[:MOST_REASONS])]
+    if len(reasons) > MOST_REASONS:
+        lines.append(f"  ... and {len(reasons) - MOST_REASONS} more (--format json has all)")
+    return [*lines, "What would decide it:", *(f"  {w}" for w in wanted), ""]
 
 
 def _input(answer: dict[str, Any]) -> list[str]:
@@ -227,8 +147,11 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
     """
+    warns = finding.get("kind")
     lines = [
-        f"{finding['invariant']} is violated for {name(finding)}",
+        f"{warns} in {name(finding)}"
+        if warns
+        else f"{finding['invariant']} is violated for {name(finding)}",
         f"  {finding['summary']}",
         "",
     ]
@@ -243,8 +166,9 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
             elif source.byte_offset is not None:
                 place += f", offset {source.byte_offset}"
             lines.append(f"   because: {place}")
-    lines += ["", f"Contradiction: {finding['invariant']} demands that this cannot be.", ""]
-    return "\n".join(lines)
+    if not warns:
+        lines += ["", f"Contradiction: {finding['invariant']} demands that this cannot be."]
+    return "\n".join([*lines, ""])
 
 
 LEGEND = (

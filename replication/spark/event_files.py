@@ -25,6 +25,8 @@ from replication.spark import contracts
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 PROBE_BYTES = 65_536
+# Notes of long ago, joined. Spark's file source passes over names that begin so.
+PRUNED = "_joined"
 # By so many of its first and last bytes a file is known again.
 SEEN_BYTES = 4_096
 # Names that other tools give to what is not finished or not data.
@@ -300,14 +302,24 @@ class Admission:
         self._taken: dict[str, Taken] = {}
         self._next = 0
         self._newest = 0.0
-        for note in sorted(self.notes.glob("*.json")):
-            known = json.loads(note.read_text(encoding="utf-8"))
+        for known, number, changed in self._noted():
             stamp = tuple(known.get("stamp", (0, 0, 0)))
             self._taken[known["path"]] = Taken(
                 known["end_byte"], stamp, known.get("head"), known.get("tail")
             )
-            self._next = int(note.stem) + 1
-            self._newest = max(self._newest, note.stat().st_mtime)
+            self._next = max(self._next, number + 1)
+            self._newest = max(self._newest, changed)
+
+    def _noted(self) -> Iterator[tuple[dict[str, Any], int, float]]:
+        """Every note, its number and its time of change; first those that maintenance joined."""
+        joined = self.notes / PRUNED
+        if joined.is_file():
+            for line in joined.read_text(encoding="utf-8").splitlines():
+                known = json.loads(line)
+                yield known, known["number"], 0.0
+        for note in sorted(self.notes.glob("*.json")):
+            known = json.loads(note.read_text(encoding="utf-8"))
+            yield known, int(note.stem), note.stat().st_mtime
 
     def admit(self) -> int:
         """Notes whatever has come since the last look; returns how many slices.

@@ -23,6 +23,10 @@ OUTSIDE_NUMBERS = (
 )  # fmt: skip
 # Ours, by the names of their classes: text is all that comes through Spark.
 REFUSALS = ("LeaseLostError", "TablesError", "SourceError")
+# Spark's state store, where files of it are missing or broken.
+STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "CorruptState",
+                "UnknownFormat")  # fmt: skip
+ANEW = "delete the fold's folder in --checkpoint-dir and start anew with --new-run NAME"
 DEFECTS = ("MiscountedError", "CorruptState", "UnknownFormat")
 # What wraps a cause and says nothing of its own.
 WRAPPERS = (
@@ -61,6 +65,9 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     if any(name in text for name in OUTSIDE):
         print(f"{job}: {cause}; start it again when that is mended", file=out, flush=True)
         return EXIT_TRY_AGAIN
+    if any(name in text for name in STATE_BROKEN):
+        print(f"{job}: the fold's state cannot be read: {cause}; {ANEW}", file=out, flush=True)
+        return EXIT_UNUSABLE
     print(f"{job}: a defect of this tool: {cause}", file=out, flush=True)
     return EXIT_DEFECT
 

@@ -84,12 +84,30 @@ def enter(
         run = run.leased(store)
         store.finish(run.writer("start"), START, {})
         return run
-    if newest["micro_batch_id"] > START and not (folder / "spark" / "metadata").is_file():
-        raise TablesError(
-            f"{folder}/spark is gone, but {store.folder} has {newest['micro_batch_id'] + 1} "
-            f"micro-batches of it: delete {folder} wholly and ask for a new run with --new-run NAME"
-        )
+    if newest["micro_batch_id"] > START:
+        _check_checkpoint(store, folder, newest["micro_batch_id"])
     return run.leased(store)
+
+
+def _check_checkpoint(store: Store, folder: Path, newest: int) -> None:
+    """Raises TablesError where a checkpoint location cannot go on from the tables' newest
+    micro-batch: what it would run again is in the tables, under the same numbers, with other rows.
+    """
+    anew = f"delete {folder} wholly and ask for a new run with --new-run NAME"
+    spark_location = folder / "spark"
+    if not (spark_location / "metadata").is_file():
+        raise TablesError(
+            f"{spark_location} is gone, but {store.folder} has {newest + 1} micro-batches of it: "
+            f"{anew}"
+        )
+    if not (spark_location / "offsets" / str(newest)).is_file():
+        raise TablesError(
+            f"{spark_location} is older than {store.folder}, which has its micro-batch {newest}: "
+            f"restore the newer one, or {anew}"
+        )
+    committed = any((spark_location / "commits").glob("[0-9]*"))
+    if folder.name == "fold" and committed and not (spark_location / "state").is_dir():
+        raise TablesError(f"the state of {folder} is gone: {anew}")
 
 
 def bounded(store: Store, query: str, new_run: str | None) -> Run:

@@ -200,6 +200,10 @@ class Store:
         """How many bytes the files of a table's newest version have."""
         return int(self._snapshot(table).sizeInBytes())
 
+    def files(self, table: str) -> int:
+        """How many files a table's newest version has."""
+        return int(self._snapshot(table).numOfFiles())
+
     def _snapshot(self, table: str) -> Any:
         jvm = self.spark.sparkContext._jvm
         assert jvm is not None

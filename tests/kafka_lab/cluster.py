@@ -73,8 +73,12 @@ class Cluster(Site):
         self.taps: dict[int, Tap] = {}
         self._keeper: JavaProcess | None = None
         self._lock = threading.RLock()
-        ports = free_ports(2 + 3 * len(plan.brokers), seed=os.getpid())
+        ports = free_ports(3 + 3 * len(plan.brokers), seed=os.getpid())
         self.meeting_port = ports.pop()
+        # Where the controller itself listens; others are told of a tap before it.
+        self.controller_port = self.meeting_port
+        if node_settings.CONTROLLER_ID in plan.tapped:
+            self.controller_port = ports.pop()
         self.internal = {broker: ports.pop() for broker in plan.brokers}
         self.external = {broker: ports.pop() for broker in plan.brokers}
         self.tap_ports = {broker: ports.pop() for broker in plan.brokers}
@@ -93,13 +97,16 @@ class Cluster(Site):
     # Starting and stopping.
 
     def start(self) -> None:
-        for broker in self.plan.tapped:
-            self.taps[broker] = Tap(self.tap_ports[broker], self.internal[broker])
+        for node in self.plan.tapped:
+            if node == node_settings.CONTROLLER_ID:
+                self.taps[node] = Tap(self.meeting_port, self.controller_port)
+            else:
+                self.taps[node] = Tap(self.tap_ports[node], self.internal[node])
         self._write_settings()
         if self.version.kraft:
             self._format()
             self._start_node(node_settings.CONTROLLER_ID, "controller")
-            port = self.meeting_port
+            port = self.controller_port
             wait_for("the controller", lambda: accepts(port), START_SECONDS)
         else:
             self._start_zookeeper()
@@ -390,7 +397,9 @@ class Cluster(Site):
             node_settings.write_properties(self.home(broker) / "node.properties", settings)
         if self.version.kraft:
             node = node_settings.CONTROLLER_ID
-            settings = node_settings.controller_settings(self.data(node)[0], self.meeting_port)
+            settings = node_settings.controller_settings(
+                self.data(node)[0], self.controller_port, self.meeting_port
+            )
             settings.update(everywhere)
             node_settings.write_properties(self.home(node) / "node.properties", settings)
 

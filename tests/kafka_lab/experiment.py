@@ -9,7 +9,13 @@ from tests.kafka_lab.capture import Capture
 from tests.kafka_lab.cluster import Cluster, Plan
 from tests.kafka_lab.comparing import Comparison, compare
 from tests.kafka_lab.history import TopicPartition
-from tests.kafka_lab.logs_on_disk import Cut, checkpoint_entries, cut_suffix
+from tests.kafka_lab.logs_on_disk import (
+    Cut,
+    checkpoint_entries,
+    cut_suffix,
+    read_batches,
+    records,
+)
 from tests.kafka_lab.processes import wait_for
 from tests.kafka_lab.producer import AcknowledgementLog, Producer
 from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE, Sampler
@@ -83,6 +89,15 @@ class Experiment:
             f"high watermark {offset} in the checkpoint of broker {broker}",
             lambda: self.checkpointed(broker) >= offset,
             seconds,
+        )
+
+    def holds(self, broker: int, payload_id: str, topic: str = "t", partition: int = 0) -> bool:
+        """Whether the record is in that broker's log just now."""
+        return any(
+            held.payload_id == payload_id
+            for directory in self.cluster.data(broker)
+            for batch in read_batches(directory / f"{topic}-{partition}")
+            for held in records(batch)
         )
 
     def note(self, text: str) -> None:

@@ -40,10 +40,12 @@ class Replicas:
         taken = self._samples.get(broker, [])[bisect_left(times, begins) : bisect_left(times, ends)]
         return [(one.at, held_in(one.batches)) for one in taken]
 
-    def around(self, broker: int, at: float) -> tuple[frozenset[Held], frozenset[Held]]:
-        """As seen just before and, if it changed soon, just after."""
+    def around(
+        self, broker: int, at: float, until: float = float("inf")
+    ) -> tuple[frozenset[Held], frozenset[Held]]:
+        """As seen just before and, if it changed soon and before `until`, just after."""
         before = self.at(broker, at)
-        after = self.seen(broker, at, at + SOON)
+        after = self.seen(broker, at, min(at + SOON, until))
         return before, (after[0][1] if after else before)
 
     def first_seen(self, broker: int, held: Held) -> float | None:
@@ -67,7 +69,7 @@ class Replicas:
 
     def line(self, term: Term) -> frozenset[Held]:
         """All that the leader of the term held within it."""
-        before, after = self.around(term.leader, term.at)
+        before, after = self.around(term.leader, term.at, term.until)
         found = set(before & after)
         for _, log in self.seen(term.leader, term.at, term.until):
             found |= log

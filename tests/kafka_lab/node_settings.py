@@ -65,12 +65,14 @@ def write_properties(path: Path, settings: Mapping[str, object]) -> Path:
     return path
 
 
-def controller_settings(directory: Path, port: int) -> dict[str, str]:
+def controller_settings(directory: Path, port: int, meeting_port: int) -> dict[str, str]:
+    """It listens on `port`; all are told `meeting_port`, which may be a tap's."""
     return {
         "process.roles": "controller",
         "node.id": str(CONTROLLER_ID),
-        "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:{port}",
+        "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:{meeting_port}",
         "listeners": f"CONTROLLER://127.0.0.1:{port}",
+        "advertised.listeners": f"CONTROLLER://127.0.0.1:{meeting_port}",
         "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{PROTOCOLS}",
         "log.dirs": str(directory),
         "unclean.leader.election.enable": "false",

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kafka_lab import tap, wire
+from tests.kafka_lab import node_settings, tap, wire
 from tests.kafka_lab.cluster import Plan
 from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.logs_on_disk import checkpoint_entries
 from tests.kafka_lab.processes import wait_for
-from tests.kafka_lab.producer import Load
+from tests.kafka_lab.producer import Batch, Load, Producer
 from tests.kafka_lab.truth import HOLDS, VIOLATED
 from tests.kafka_lab.versions import SUPPORTED, Version
 
@@ -104,23 +104,27 @@ def _long_sessions_short_lag(version: Version) -> Plan:
     )
 
 
-def _controller_on_broker_1(lab: Experiment) -> None:
-    """With ZooKeeper a broker is the controller; a frozen one would hold up changes of the ISR."""
-    cluster = lab.cluster
-    if cluster.version.kraft:
-        return
-    with cluster.zookeeper() as asked:
+def _controller(lab: Experiment) -> int | None:
+    """With ZooKeeper a broker is the controller."""
+    with lab.cluster.zookeeper() as asked:
         found = asked.get("/controller")
-    if found is not None and found.json()["brokerid"] == 1:
+    return None if found is None else int(found.json()["brokerid"])
+
+
+def _controller_on(lab: Experiment, broker: int) -> None:
+    """With ZooKeeper: whoever else is the controller starts anew until it is this one."""
+    if lab.cluster.version.kraft:
         return
-    cluster.terminate(2)
-    cluster.start_broker(2)
+    while (found := _controller(lab)) != broker:
+        if found is not None:
+            lab.cluster.terminate(found)
+            lab.cluster.start_broker(found)
 
 
 @scenario(ALL, NOTHING_LOST, _long_sessions_short_lag)
 def isr_shrink_expand(lab: Experiment) -> None:
     """The leader itself drops a follower that stays behind, goes on alone, and takes it back."""
-    _controller_on_broker_1(lab)
+    _controller_on(lab, 1)
     lab.cluster.create_topic("t", {0: [1, 2]}, min_insync_replicas=1)
     producer = lab.producer()
     producer.must(5, 2)
@@ -463,7 +467,7 @@ def _held_follower(version: Version) -> Plan:
 def _truncated_to_an_old_high_watermark(lab: Experiment) -> None:
     """Broker 1 (the controller) restarts while its high watermark is one behind; 2 then dies."""
     cluster = lab.cluster
-    _controller_on_broker_1(lab)
+    _controller_on(lab, 1)
     cluster.create_topic("t", {0: [2, 1]}, min_insync_replicas=1)
     producer = lab.producer()
     producer.timeout_ms = 30_000
@@ -617,7 +621,7 @@ def same_epoch_power_loss_control(lab: Experiment) -> None:
 def same_epoch_lone_leader(lab: Experiment) -> None:
     """A leader alone in its ISR loses its tail and writes the same offsets in the same epoch."""
     cluster = lab.cluster
-    _controller_on_broker_1(lab)
+    _controller_on(lab, 1)
     cluster.create_topic("t", {0: [1, 2]}, min_insync_replicas=1)
     producer = lab.producer()
     producer.must(10)
@@ -674,6 +678,149 @@ def leader_missed_an_epoch(lab: Experiment) -> None:
     broker_1.hold(tap.FETCH, from_clients="broker-2")
     producer.finish(1, waiting)
     cluster.elect("t", 0, 2)
+    cluster.wait_for_leader("t", 0, 2)
     broker_1.release()
+    cluster.wait_for_isr("t", 0, 1, 2, 3)
+    producer.must(2)
+
+
+# The same without patience: sessions and lag times are Kafka's defaults.
+
+DEFAULT_PATIENCE = {
+    "broker.session.timeout.ms": "9000",
+    "broker.heartbeat.interval.ms": "2000",
+    "replica.lag.time.max.ms": "30000",
+}
+CONTROLLER = node_settings.CONTROLLER_ID
+
+
+def _default_patience(version: Version) -> Plan:
+    return Plan(version, tapped=(1, CONTROLLER), settings=DEFAULT_PATIENCE)
+
+
+def _tail_on_two_of_three(lab: Experiment) -> tuple[Producer, Batch]:
+    """Broker 1 waits for broker 3 alone before it acknowledges: 2 has fetched and asked past."""
+    cluster, broker_1 = lab.cluster, lab.cluster.taps[1]
+    cluster.create_topic("t", {0: [1, 2, 3]}, min_insync_replicas=2)
+    producer = lab.producer()
+    producer.timeout_ms = 90_000
+    producer.must(10)
+    cluster.wait_for_isr("t", 0, 1, 2, 3)
+    time.sleep(1)
+    broker_1.hold(tap.FETCH, from_clients="broker-3")
+    broker_1.wait_held()
+    waiting = producer.start(1, lab.acks.new_ids("w0", 1), "all")
+    wait_for("broker 2 to fetch", lambda: lab.holds(2, waiting.payload_ids[0]), 10, pause=0.02)
+    time.sleep(0.7)
+    return producer, waiting
+
+
+def _epoch_of_broker_3(lab: Experiment, waiting: Batch) -> None:
+    """Broker 3 leads without the tail, so that 2 cuts it off."""
+    lab.cluster.elect("t", 0, 3)
+    tail = waiting.payload_ids[0]
+    wait_for("broker 2 to truncate", lambda: not lab.holds(2, tail), 10, pause=0.02)
+
+
+def _counted_by_a_stale_end(lab: Experiment, producer: Producer, waiting: Batch) -> None:
+    """Broker 1 leads again and acknowledges; 2 leads before it has fetched the tail again."""
+    producer.finish(1, waiting)
+    lab.cluster.elect("t", 0, 2)
+    # A metadata cache tells of it before the replica manager acts on it.
+    lab.cluster.wait_for_leader("t", 0, 2)
+    time.sleep(0.5)
+    lab.cluster.taps[1].release()
+
+
+@scenario(KRAFT, COMMITTED_LOST, _default_patience)
+def missed_epoch_of_a_frozen_leader(lab: Experiment) -> None:
+    """Broker 1 stands still for less than its session and sleeps through an epoch of 3."""
+    cluster, broker_1 = lab.cluster, lab.cluster.taps[1]
+    producer, waiting = _tail_on_two_of_three(lab)
+    cluster.freeze(1)
+    # What broker 1 was waiting for of the metadata log is answered before the election.
+    time.sleep(0.7)
+    _epoch_of_broker_3(lab, waiting)
+    broker_1.hold(tap.FETCH, from_clients="broker-2")
+    cluster.elect("t", 0, 1)
+    cluster.resume(1)
+    _counted_by_a_stale_end(lab, producer, waiting)
+    cluster.wait_for_isr("t", 0, 1, 2, 3)
+    producer.must(2)
+
+
+BULK = 2000
+
+
+@scenario(KRAFT, COMMITTED_LOST, _default_patience)
+def missed_epoch_of_a_busy_leader(lab: Experiment) -> None:
+    """No process stops: broker 1 makes thousands of logs while 3 leads, and applies both at once.
+
+    The link from broker 2 to broker 1 is stuck afterwards, for less than the lag time.
+    """
+    cluster, broker_1 = lab.cluster, lab.cluster.taps[1]
+    producer, waiting = _tail_on_two_of_three(lab)
+    bulk: dict[int, list[int]] = {partition: [1] for partition in range(BULK)}
+    request = wire.create_topic_request(cluster.version, "bulk", bulk, {})
+    cluster.order("create bulk", request, lambda answer: answer.topics[0].error_code)
+    _epoch_of_broker_3(lab, waiting)
+    broker_1.hold(tap.FETCH, from_clients="broker-2")
+    cluster.elect("t", 0, 1)
+    _counted_by_a_stale_end(lab, producer, waiting)
+    cluster.wait_for_isr("t", 0, 1, 2, 3)
+    producer.must(2)
+
+
+@scenario(KRAFT, COMMITTED_LOST, _default_patience)
+def missed_epoch_and_a_crash(lab: Experiment) -> None:
+    """Broker 1 hears nothing of the metadata while 3 leads and crashes: two remain in the ISR.
+
+    The high watermark moves as broker 1 takes up leadership: nobody need fetch.
+    """
+    cluster, broker_1 = lab.cluster, lab.cluster.taps[1]
+    producer, waiting = _tail_on_two_of_three(lab)
+    cluster.taps[CONTROLLER].hold(tap.FETCH, from_clients="raft-client-1")
+    cluster.taps[CONTROLLER].wait_held()
+    _epoch_of_broker_3(lab, waiting)
+    cluster.reassign("t", 0, [3, 1, 2])
+    broker_1.hold(tap.FETCH, from_clients="broker-2")
+    cluster.kill(3)
+    lab.capture.copy_disk(3, "before-restart")
+    wait_for("leader 1", lambda: cluster.leader("t", 0) == 1, 30)
+    cluster.taps[CONTROLLER].release()
+    _counted_by_a_stale_end(lab, producer, waiting)
+    cluster.start_broker(3)
+    cluster.wait_for_isr("t", 0, 1, 2, 3)
+    producer.must(2)
+
+
+def _a_controller_apart(version: Version) -> Plan:
+    return Plan(
+        version,
+        brokers=(4, 1, 2, 3),
+        tapped=(1,),
+        settings={"replica.lag.time.max.ms": "30000", "zookeeper.session.timeout.ms": "9000"},
+    )
+
+
+@scenario(("2.8.2",), COMMITTED_LOST, _a_controller_apart)
+def missed_epoch_by_a_lost_request(lab: Experiment) -> None:
+    """ZooKeeper: what the controller told broker 1 of an epoch of 3 dies with the controller.
+
+    The next controller tells broker 1 of the last epoch alone, in which it leads again.
+    """
+    cluster, broker_1 = lab.cluster, lab.cluster.taps[1]
+    _controller_on(lab, 4)
+    producer, waiting = _tail_on_two_of_three(lab)
+    told = (tap.LEADER_AND_ISR, tap.STOP_REPLICA, tap.UPDATE_METADATA)
+    broker_1.also_hold(*told, from_clients="4")
+    _epoch_of_broker_3(lab, waiting)
+    broker_1.also_hold(tap.FETCH, from_clients="broker-2")
+    cluster.elect("t", 0, 1)
+    cluster.kill(4)
+    wait_for("another controller", lambda: _controller(lab) not in (None, 4), 60)
+    broker_1.hold(tap.FETCH, from_clients="broker-2")
+    _counted_by_a_stale_end(lab, producer, waiting)
+    cluster.start_broker(4)
     cluster.wait_for_isr("t", 0, 1, 2, 3)
     producer.must(2)

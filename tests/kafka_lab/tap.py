@@ -11,6 +11,8 @@ import threading
 import time
 
 FETCH, OFFSET_FOR_LEADER_EPOCH = 1, 23
+# What a controller of ZooKeeper's time tells brokers.
+LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA = 4, 5, 6
 
 
 class Tap:
@@ -19,8 +21,7 @@ class Tap:
     def __init__(self, port: int, target: int) -> None:
         self.target = target
         self.held = 0
-        self._held_keys: frozenset[int] = frozenset()
-        self._from_clients = ""
+        self._held_kinds: list[tuple[frozenset[int], str]] = []
         self._changed = threading.Condition()
         self._closed = False
         self._sockets: list[socket.socket] = []
@@ -31,8 +32,13 @@ class Tap:
         """From now on requests with these keys wait, if the client id begins so; others go on."""
         with self._changed:
             self.held = 0
-            self._held_keys = frozenset(api_keys)
-            self._from_clients = from_clients
+            self._held_kinds = []
+        self.also_hold(*api_keys, from_clients=from_clients)
+
+    def also_hold(self, *api_keys: int, from_clients: str = "") -> None:
+        """As `hold`, beside what is held already."""
+        with self._changed:
+            self._held_kinds.append((frozenset(api_keys), from_clients))
             self._changed.notify_all()
 
     def release(self) -> None:
@@ -74,9 +80,13 @@ class Tap:
                 head = _exactly(client, 4)
                 body = _exactly(client, struct.unpack(">i", head)[0])
                 with self._changed:
+                    waited = False
                     while self._is_held(body):
                         self.held += 1
+                        waited = True
                         self._changed.wait()
+                if waited and _has_gone(client):
+                    raise ConnectionError("whoever asked has gone: its request with it")
                 server.sendall(head + body)
         except OSError:
             _close(client, server)
@@ -84,7 +94,10 @@ class Tap:
     def _is_held(self, body: bytes) -> bool:
         api_key, _, _, length = struct.unpack_from(">hhih", body)
         client = body[10 : 10 + max(length, 0)].decode()
-        return api_key in self._held_keys and client.startswith(self._from_clients)
+        return any(
+            api_key in api_keys and client.startswith(prefix)
+            for api_keys, prefix in self._held_kinds
+        )
 
     def _answers(self, client: socket.socket, server: socket.socket) -> None:
         try:
@@ -93,6 +106,14 @@ class Tap:
         except OSError:
             pass
         _close(client, server)
+
+
+def _has_gone(client: socket.socket) -> bool:
+    """Whether the other side has closed; what it may have sent besides stays."""
+    try:
+        return not client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
 
 
 def _exactly(source: socket.socket, size: int) -> bytes:

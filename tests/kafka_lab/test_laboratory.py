@@ -372,3 +372,13 @@ def test_divergence_counts_between_members_of_the_isr() -> None:
     assert found.divergent_offsets == {"1,2": [2]}
     elections = [Election(1, 0, 1, (1, 2)), Election(10, 1, 2, (2,))]
     assert truth.judge(view(finals=finals, elections=elections)).verdicts["log_matching"] is None
+
+
+def test_what_a_leader_cuts_after_a_short_term_was_in_its_line() -> None:
+    """Broker 2 leads for a moment, acknowledges, and follows again before it is looked at."""
+    elections = [*IN_SYNC, Election(10.2, 2, 1, (1, 2))]
+    samples = [log_sample(0.9, 1, FIRST), log_sample(0.9, 2, FIRST, SECOND)]
+    samples.append(log_sample(10.3, 2, FIRST))
+    acks = [acked("c", 2, "10.100", "all", 2)]
+    found = truth.judge(view(elections=elections, samples=samples, acks=acks))
+    assert verdicts(found) == ("VIOLATED", "VIOLATED")

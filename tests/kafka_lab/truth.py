@@ -391,7 +391,7 @@ def _missing(
 
 def _lacks(view: View, replicas: Replicas, term: Term, held: Held, at: float) -> bool | None:
     """Whether the leader was without the record as it took up leadership; None: it had it."""
-    before, after = replicas.around(term.leader, at)
+    before, after = replicas.around(term.leader, at, term.until)
     later = replicas.seen(term.leader, at, term.until)
     if any(held in log for _, log in later) or held in after:
         return None

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from jobs import check_quality
 from replication.evidence.event_dumps import write_events
 from replication.paths import project_root
+from replication.protocol.ground import events as ev
 from replication.quality import checks, suites
 from replication.quality.checks import Result
 from replication.quality.great_expectations_suite import Judge
@@ -20,7 +21,7 @@ from replication.spark.ending import Stop
 from replication.spark.tables import RESULTS, Store
 from tests.quality.conftest import EXPECTED, INCIDENTS, incident_of
 from tests.spark.event_rows import made_trace
-from tests.spark.jobs_in_process import run_stream, waited_for
+from tests.spark.jobs_in_process import run_replay, run_stream, waited_for
 
 pytestmark = pytest.mark.spark
 SUITES = suites.load(project_root() / "conf" / "expectations")
@@ -164,6 +165,25 @@ def test_the_job_fails_on_lost_records_writes_rows_and_data_docs(
     assert "verdicts" in index
     pages = [p.read_text() for p in (tmp_path / "docs" / "validations").rglob("*.html")]
     assert any("no_committed_loss: Every record that was committed" in page for page in pages)
+
+
+def test_an_unclean_election_that_cost_nothing_is_a_row_without_a_finding(
+    session: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = [
+        ev.PartitionDescribed((1, 2), 1, True, "delete", "3.9.1", None, "kraft"),
+        ev.LeadershipRecorded(1, 0, (1,), 0, "initial", (1, 2)),
+        ev.LeadershipRecorded(2, 1, (2,), 1, "unclean"),
+        ev.InputEnded(),
+    ]
+    events = [
+        ev.Event(str(n), "trace", "cluster", "t", "", 0, n, fact) for n, fact in enumerate(facts)
+    ]
+    write_events(folder / "in" / "unclean.jsonl", events)
+    run_replay(session, folder, "tables", keep_events=True)
+    chosen = [s for s in SUITES if s.table == "isr_and_leadership"]
+    assert check_quality.check(session, arguments(folder / "tables", "--run", "x"), chosen) == 0
+    assert "no_unclean_election: 1 row" in capsys.readouterr().out
 
 
 def test_a_look_at_every_micro_batch_sees_the_loss_when_it_comes(

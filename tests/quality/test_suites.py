@@ -1,5 +1,6 @@
 """The format of conf/expectations/, what it refuses, and the words of an outcome."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ def test_the_list_of_invariants_is_that_of_the_protocol() -> None:
     listing = next(e for e in verdicts.expectations if e.name == "every_invariant_is_judged")
     for module in INVARIANTS:
         assert f"'{module.__name__.rsplit('.', 1)[1]}'" in listing.sql
+
+
+def test_no_query_indexes_an_array_that_may_be_empty() -> None:
+    """arr[n] beyond the end is an error in ANSI SQL and ends the job; get(arr, n) is null."""
+    files = [*SHIPPED.glob("*.toml"), *(project_root() / "schemas").glob("*.json")]
+    assert len(files) > 20
+    found = [f"{f.name}: {m[0]}" for f in files for m in re.finditer(r"\w\[\d+\]", f.read_text())]
+    assert found == []
 
 
 def test_one_suite_may_be_chosen_by_name() -> None:

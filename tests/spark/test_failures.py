@@ -1,11 +1,13 @@
 """No job ends with a status that stands for a finding where nothing was found."""
 
+import errno
+import io
 from pathlib import Path
 
 import pytest
 
 from replication.paths import project_root
-from replication.spark.failures import exit_status
+from replication.spark.failures import exit_status, failed
 
 JOBS = sorted((project_root() / "jobs").glob("*.py"))
 
@@ -41,3 +43,46 @@ def test_a_defect_is_no_finding(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("job", JOBS, ids=lambda path: path.name)
 def test_every_job_ends_so(job: Path) -> None:
     assert "sys.exit(exit_status(main, sys.argv))" in job.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "told"),
+    [
+        (
+            "[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call "
+            "last):\n  File x\nreplication.spark.lease.LeaseLostError: run 'b' (process 7 on h) "
+            "has taken over",
+            2,
+            "job.py: run 'b' (process 7 on h) has taken over",
+        ),
+        (
+            "[STREAM_FAILED] Query terminated\norg.apache.spark.SparkException: Job aborted\n"
+            "Caused by: java.io.IOException: No space left on device",
+            5,
+            "job.py: IOException: No space left on device; start it again when that is mended",
+        ),
+        (
+            "[STREAM_FAILED] Query terminated\nModuleNotFoundError: No module named 'pandas'",
+            4,
+            "job.py: a defect of this tool: ModuleNotFoundError: No module named 'pandas'",
+        ),
+        (
+            "x\nreplication.protocol.folding.codec.UnknownFormat: the state is of format 1",
+            2,
+            "start anew with --new-run NAME",
+        ),
+    ],
+)
+def test_the_last_line_names_the_cause_and_the_status_its_kind(
+    text: str, status: int, told: str
+) -> None:
+    out = io.StringIO()
+    assert failed("job.py", RuntimeError(text), out) == status
+    assert told in out.getvalue().splitlines()[-1]
+
+
+def test_a_full_disk_is_told_from_a_folder_that_cannot_be_used() -> None:
+    def full(argv: list[str]) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert exit_status(full, ["jobs/stream.py"]) == 5

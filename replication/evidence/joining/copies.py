@@ -155,11 +155,14 @@ def _moved(cell: list[_Held]) -> list[_Held]:
 
 
 def _is_compacted(cell: list[_Held]) -> bool:
-    """Whether the cleaner took records out of a batch in some copy: it keeps its boundaries."""
+    """Whether the cleaner wrote a batch anew in some copy: it keeps the boundaries, but takes
+    records out, or marks when markers and tombstones may go."""
     if len({h.batch.crc for h in cell}) == 1:
         return False
     return any(
-        h.batch.record_count not in (None, h.batch.end_offset - h.batch.base_offset) for h in cell
+        h.batch.has_delete_horizon
+        or h.batch.record_count not in (None, h.batch.end_offset - h.batch.base_offset)
+        for h in cell
     )
 
 

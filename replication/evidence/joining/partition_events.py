@@ -67,7 +67,8 @@ class PartitionEvidence:
 
     packed, processes: each broker's lines about the partition and about its own process, from
     which `partition_join.finished` makes `lines`. settings: what the cluster says of the
-    partition's; told_settings and told_replicas: what descriptions say of them. listed_replicas:
+    partition's; told_settings and told_replicas: what descriptions say of them, at told_at;
+    reassigned: the assignment that they tell of after all else that names one. listed_replicas:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
     known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
     naming: where they were found to. unpacked: how places in archives are named. unsure_lines:
@@ -87,6 +88,8 @@ class PartitionEvidence:
     settings: dict[str, str] = field(default_factory=dict)
     told_settings: dict[str, str] = field(default_factory=dict)
     told_replicas: tuple[int, ...] | None = None
+    told_at: int | None = None
+    reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None
     lines: dict[int, list[LogLineFact]] = field(default_factory=dict)
@@ -132,6 +135,7 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
         _Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
         *[_Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _coverage(evidence)],
         *entries,
+        *[_Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _last_described(evidence)],
         _Entry(0, 0, 0, 0, ev.InputEnded(), None, "forensic", None),
     ]
     for sequence, entry in enumerate(facts):
@@ -154,6 +158,11 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
 def _date(at: int | None) -> int | None:
     """The millisecond, None where it is no date: producers choose the times of their records."""
     return at if at is not None and 0 <= at <= LAST_MOMENT else None
+
+
+def _last_described(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
+    if evidence.reassigned is not None:
+        yield ev.PartitionDescribed(assigned_replicas=evidence.reassigned)
 
 
 def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
@@ -458,6 +467,11 @@ def _high_watermark_loaded(broker: int, fact: LogLineFact, role: dict[str, Any])
 
 def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
+    before = f.get("previous_leader_epoch")
+    # Up to 3.5 the line has the epoch alone; that it led then is told by its own line of then.
+    led = role.get("leads") and role.get("epoch") == before
+    if f.get("previous_leader", broker if led else None) != broker:
+        before = None
     role.update(leads=True, epoch=f["leader_epoch"])
     return ev.BecameLeader(
         broker,
@@ -465,6 +479,7 @@ def _became_leader(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.F
         f.get("log_end_offset"),
         f.get("high_watermark"),
         f.get("partition_epoch"),
+        before,
     )
 
 
@@ -594,6 +609,9 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     return is_whole(in_order(lines, broker), broker)
 
 
+LISTED = "kafka-log-dirs lists a replica"
+
+
 def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     if evidence.has_acknowledgement_log:
         yield ev.CoverageDeclared("acknowledgements", None, True)
@@ -614,10 +632,12 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
+    listed = evidence.listed_replicas
     for broker in sorted(handed_over):
-        yield ev.CoverageDeclared("log_directory", broker, True)
-    for broker in sorted(evidence.listed_replicas - handed_over):
-        yield ev.CoverageDeclared("log_directory", broker, False, "kafka-log-dirs lists a replica")
+        told = LISTED if broker in listed else None
+        yield ev.CoverageDeclared("log_directory", broker, True, told)
+    for broker in sorted(listed - handed_over):
+        yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
 
 
 def _promises(evidence: PartitionEvidence) -> Iterator[_Entry]:

@@ -389,6 +389,7 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             term.isr_before = state.registration.last_members
         term.high_watermark = fact.high_watermark
         term.leads_on = leads
+        term.led_until_now_in = fact.previous_leader_epoch
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known

@@ -78,7 +78,11 @@ class ReplicaStopped:
 
 @dataclass(frozen=True, slots=True)
 class BecameLeader:
-    """A broker took leadership. log_end_offset is its own, before any append of the new epoch."""
+    """A broker took leadership. log_end_offset is its own, before any append of the new epoch.
+
+    previous_leader_epoch: the epoch in which it led until now; None where it did not, or where
+    nothing tells.
+    """
 
     kind: ClassVar[str] = "became_leader"
     replica: int
@@ -86,6 +90,7 @@ class BecameLeader:
     log_end_offset: int | None = None
     high_watermark: int | None = None
     partition_epoch: int | None = None
+    previous_leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

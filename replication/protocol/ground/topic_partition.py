@@ -80,6 +80,7 @@ class Term:
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
     same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
     led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
+    led_until_now_in: the earlier epoch, where the leader itself told so as it started.
     isr_before: the last ISR with members before the election. unclean_permitted: whether unclean
     election was allowed then. started_at: the step of the fold that told of its start.
     ended: how its leader's own lines end it: stopped, followed or led_on (in a later epoch); None
@@ -101,6 +102,7 @@ class Term:
     event_id: str = ""
     start_event_id: str = ""
     leads_on: bool = False
+    led_until_now_in: int | None = None
     unclean_permitted: bool | None = None
     started_at: int = 0
     ended: str | None = None

@@ -23,6 +23,7 @@ class Finding:
 
     key: what identifies the finding within its partition (invariant, offsets, epochs, replicas);
     the finding_id is derived from it, so the same evidence gives the same id everywhere.
+    warns: nothing is broken by what was found, and `invariant` is the name of its kind.
     """
 
     invariant: str
@@ -30,6 +31,7 @@ class Finding:
     summary: str
     key: tuple[Any, ...]
     steps: list[Step] = field(default_factory=list)
+    warns: bool = False
 
     def finding_id(self, identity: tuple[Any, ...]) -> str:
         """16 hexadecimal digits, stable for the same partition, invariant and offsets."""

@@ -21,6 +21,7 @@ from replication.protocol.judgement.reference import (
     log_is_known,
     tail_is_known,
 )
+from replication.protocol.rules.out_of_range_reset import out_of_range_reset
 
 # One release of each truncation rule, for evidence that does not tell its version.
 _EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
@@ -146,6 +147,31 @@ def _kept_both(
         if by_rule != {"truncate_to_high_watermark"}:
             least = 0
     return least or 0, most or 0
+
+
+def is_cut_by_following(state: State, ref: Reference, replica: Replica, offset: int) -> bool:
+    """Whether the replica, once it follows, would or may cut the record at the offset.
+
+    False only where every rule that may be in force keeps it.
+    """
+    if ref.replica is None or replica is ref.replica:
+        return True
+    flags = declared_behaviour(state)
+    possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
+    if any(_rests_on_unknown_high_watermark(replica, x, possible) for x in [ref.replica]):
+        return True
+    return any(_is_cut(state, replica, ref.replica, offset, flags) for flags in possible)
+
+
+def _is_cut(state: State, replica: Replica, leader: Replica, offset: int, flags: Behaviour) -> bool:
+    """Whether one version's rule cuts the record: where it truncates, or resets the fetch."""
+    kept = _kept_below(replica, leader, flags)
+    end = leader.log.log_end_offset
+    if kept <= offset or kept <= end or not leader.tail_known:
+        return kept <= offset or (kept > end and offset >= end)
+    unclean = state.settings.unclean_leader_election
+    reset = out_of_range_reset(kept, leader.log.log_start_offset, end, unclean is not False, flags)
+    return reset.action != "halt" and offset >= end
 
 
 def _between(a: Replica, b: Replica, kept: tuple[int, int], in_part: bool) -> list[Divergence]:

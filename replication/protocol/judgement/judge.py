@@ -3,7 +3,7 @@
 Pure: the same state gives the same answer, in every host.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from replication.protocol.judgement.invariants import (
     version_conformance,
 )
 from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.missed_epochs import missed_epochs
 from replication.protocol.judgement.view import View, view_of
 
 INVARIANTS = (
@@ -53,6 +54,7 @@ class PartitionAnswer:
     divergences: list[dict[str, Any]]
     findings: list[dict[str, Any]]
     at_risk: list[dict[str, Any]]
+    loss_details: list[dict[str, Any]] = field(default_factory=list)
 
 
 def answer(state: State) -> PartitionAnswer:
@@ -65,6 +67,8 @@ def answer(state: State) -> PartitionAnswer:
     for verdict in verdicts:
         for finding in verdict.findings:
             named.setdefault(finding.finding_id(identity), finding)
+    for warning in missed_epochs(state, view.losses):
+        named.setdefault(warning.finding_id(identity), warning)
     for loss in view.losses:
         if loss.finding is not None:
             named.setdefault(loss.finding.finding_id(identity), loss.finding)
@@ -78,6 +82,7 @@ def answer(state: State) -> PartitionAnswer:
             for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
         ],
         [{**_identity(state), **_danger(d)} for d in dangers(state)],
+        [_loss_details(state, identity, x) for x in view.losses],
     )
 
 
@@ -205,6 +210,39 @@ def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]
     }
 
 
+def _loss_details(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]:
+    """What a report says of a loss beyond the ledger's row of the same finding_id.
+
+    clients and first_keys are filled by who has the acknowledgement log at hand.
+    """
+    term = loss.lost_in
+    return {
+        **_identity(state),
+        "finding_id": loss.finding.finding_id(identity) if loss.finding else None,
+        "election": None
+        if term is None
+        else {
+            "leader": term.leader,
+            "leader_epoch": term.leader_epoch,
+            "kind": term.election_kind or "unknown",
+            "at": term.observed_at,
+            "observed_at": moment(term.observed_at),
+        },
+        "allowed_by": [{"setting": s, "value": v} for s, v in loss.allowed_by],
+        "copies": [
+            {
+                "replica": c.replica,
+                "kind": c.kind,
+                "as_of": moment(c.as_of),
+                "path": state.sources.get(c.shown_by or "", (None, None, None))[0],
+            }
+            for c in loss.copies
+        ],
+        "clients": [],
+        "first_keys": [],
+    }
+
+
 def _divergences(
     state: State, view: View, identity: tuple[Any, ...], verdicts: list[Verdict]
 ) -> list[dict[str, Any]]:
@@ -244,7 +282,7 @@ def _finding(state: State, finding_id: str, finding: Finding) -> dict[str, Any]:
     return {
         **_identity(state),
         "finding_id": finding_id,
-        "invariant": finding.invariant,
+        "kind" if finding.warns else "invariant": finding.invariant,
         "severity": finding.severity,
         "summary": finding.summary,
         "witness": [{"event_id": s.event_id, "because": s.because} for s in finding.steps],

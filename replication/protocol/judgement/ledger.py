@@ -11,7 +11,8 @@ from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, Term
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
-from replication.protocol.judgement.loss_cause import borders, cause_of, contract_of
+from replication.protocol.judgement.divergence import is_cut_by_following
+from replication.protocol.judgement.loss_cause import allowed_by, borders, cause_of, contract_of
 from replication.protocol.judgement.reference import Reference, log_is_known
 
 TIERS = (
@@ -31,18 +32,23 @@ TIER_OF = {
 class SurvivingCopy:
     """A place that still holds lost records. kind: replica (a current log) or salvage.
 
-    as_of: ms since the Unix epoch of the newest record beside them.
+    as_of: ms since the Unix epoch of the newest record beside them. shown_by: the event that
+    showed the copy.
     """
 
     replica: int
     kind: str
     as_of: int | None
     destroyed_when: str | None
+    shown_by: str | None = None
 
 
 @dataclass(slots=True)
 class Loss:
-    """One row: records [first_offset, end_offset) of one identity, tier, status and cause."""
+    """One row: records [first_offset, end_offset) of one identity, tier, status and cause.
+
+    lost_in: the first term of a leader that lacks them for good. allowed_by: (setting, value).
+    """
 
     first_offset: int
     end_offset: int
@@ -56,6 +62,8 @@ class Loss:
     copies: list[SurvivingCopy] = field(default_factory=list)
     missing_replicas: tuple[int, ...] = ()
     finding: Finding | None = None
+    lost_in: Term | None = None
+    allowed_by: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def term(self) -> Term | None:
@@ -81,6 +89,7 @@ def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
             cause = cause_of(state, span, tier, parts)
             loss.cause, loss.contributing = cause.name, cause.contributing
             loss.contract = contract_of(state, cause, tier)
+            loss.lost_in, loss.allowed_by = cause.term, allowed_by(state, cause, tier)
             rows.append(loss)
     joined = _joined(rows)
     for loss in joined:
@@ -189,14 +198,18 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
         ):
             loss.copies.append(
                 SurvivingCopy(
-                    number, "replica", replica.observed_at, _destroyed_when(state, number)
+                    number,
+                    "replica",
+                    replica.observed_at,
+                    _destroyed_when(state, ref, number, loss.first_offset),
+                    replica.as_of,
                 )
             )
     salvage: dict[tuple[int, str], SurvivingCopy] = {}
     for copy in state.history.copies:
         if _holds(copy.spans, loss):
             when = None if copy.kind == "older" else "the directory is deleted"
-            found = SurvivingCopy(copy.replica, "salvage", copy.observed_at, when)
+            found = SurvivingCopy(copy.replica, "salvage", copy.observed_at, when, copy.as_of)
             salvage[(copy.replica, copy.kind)] = found
     loss.copies += [salvage[key] for key in sorted(salvage)]
     if any(c.kind == "replica" for c in loss.copies):
@@ -247,9 +260,13 @@ def _holds(spans: list[Span], loss: Loss) -> bool:
     return False
 
 
-def _destroyed_when(state: State, replica: int) -> str:
+def _destroyed_when(state: State, ref: Reference, replica: int, offset: int) -> str:
+    """What would end the copy: a start as a follower only where the version's rule cuts there."""
     held = state.replicas[replica]
     isr = state.registration.isr or ()
+    gone = f"broker {replica} loses this directory"
+    if not is_cut_by_following(state, ref, held, offset):
+        return gone
     if held.stopped or replica not in isr:
         return f"broker {replica} starts as a follower"
     return f"broker {replica} truncates its log or loses this directory"
@@ -273,7 +290,7 @@ def _same_story(a: Loss, b: Loss) -> bool:
         (a.tier, a.status, a.cause, a.contributing, a.contract, a.record.leader_epoch)
         == (b.tier, b.status, b.cause, b.contributing, b.contract, b.record.leader_epoch)
         and [(c.replica, c.kind) for c in a.copies] == [(c.replica, c.kind) for c in b.copies]
-        and (a.term is b.term)
+        and (a.term is b.term and a.lost_in is b.lost_in)
     )
 
 

@@ -6,7 +6,7 @@ never had it: without the loss or the cut it leads with the record; without an u
 some member of the ISR leads, which helps only if one of them still has the record.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, StorageLoss, Term, Truncation
@@ -18,6 +18,7 @@ from replication.protocol.judgement.term_starts import term_start
 from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
 
 UNCLEAN = ("unclean", "last_known_leader")
+BY_DISK = ("storage_loss", "last_replica_standing")
 # To its high watermark a follower cuts by rule, or for want of an answer (KAFKA-7415).
 BY_EPOCH = ("leader_epoch", "diverging_epoch")
 BY_CUT = {
@@ -52,16 +53,17 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The cause and the contributing ones in the ledger's words; not_promised: what permits it.
+    """The cause and the contributing ones in the ledger's words.
 
     election: of a leader without the record, where that was unclean. lossy: who lost the record
-    from its disk.
+    from its disk. term: the first of a leader without it.
     """
 
     name: str
     contributing: tuple[str, ...] = ()
     election: Term | None = None
     lossy: frozenset[int] = frozenset()
+    term: Term | None = None
 
 
 def borders(state: State) -> set[int]:
@@ -82,6 +84,11 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
     orders = [a.promise.by_term for a in absences if a.promise.by_term is not None]
     lost = Lost(record, tier, min(orders, default=None))
     term = losing_term(state, lost, absences)
+    return replace(_cause(state, lost, term), term=term)
+
+
+def _cause(state: State, lost: Lost, term: Term | None) -> Cause:
+    """The cause where the leader of this term was the first for good without the record."""
     leader = term.leader if term is not None else _last_leader(state)
     if leader is None:
         return Cause("unknown")
@@ -98,7 +105,7 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
         return Cause(_cut_name(state, took), extra, election, lossy)
     if unclean:
         return Cause("unclean_election", (), election, lossy)
-    if tier == "acknowledged_by_leader":
+    if lost.tier == "acknowledged_by_leader":
         return Cause("acks_one_failover", (), None, lossy)
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
 
@@ -429,19 +436,39 @@ def _by_known_defect(state: State, lost: Lost, term: Term | None) -> str:
     return "unknown"
 
 
+def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
+    """(setting, value) of what let the loss happen, by the names of Kafka's settings."""
+    found = []
+    if tier == "acknowledged_by_leader":
+        found.append(("acks", "1"))
+    if cause.election is not None and _permitted(state, cause.election):
+        found.append(("unclean.leader.election.enable", "true"))
+    needed = state.settings.min_insync_replicas
+    if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
+        found.append(("min.insync.replicas", str(needed)))
+    used = state.settings.inter_broker_version or state.settings.kafka_version
+    if cause.name == "truncate_to_high_watermark" and used and truncates_to_high_watermark(state):
+        found.append(("inter.broker.protocol.version", used))
+    return found
+
+
+def _permitted(state: State, election: Term) -> bool | None:
+    """Whether unclean election was allowed then; as set now where that is not known."""
+    if election.unclean_permitted is None:
+        return state.settings.unclean_leader_election
+    return election.unclean_permitted
+
+
 def contract_of(state: State, cause: Cause, tier: str) -> str:
     """Whether Kafka had promised to keep the records: broken, not_promised or unknown."""
     if tier == "acknowledged_by_leader":
         return "not_promised"
     permitted: bool | None = False
     if cause.election is not None:
-        permitted = cause.election.unclean_permitted
-        if permitted is None:
-            permitted = state.settings.unclean_leader_election
+        permitted = _permitted(state, cause.election)
     if permitted:
         return "not_promised"
-    by_disk = cause.name in ("storage_loss", "last_replica_standing")
-    if by_disk:
+    if cause.name in BY_DISK:
         needed = state.settings.min_insync_replicas
         if needed is None:
             return "unknown"

@@ -5,7 +5,7 @@ What the next truncation removes is pending, no violation. ISR membership does n
 
 from replication.protocol.ground.verdict import Finding, Step, Verdict, holds, unknown, violated
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
-from replication.protocol.judgement.view import View, uncaptured
+from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
 
 NAME = "log_matching"
 
@@ -30,7 +30,8 @@ def judge(view: View) -> Verdict:
         for r in view.state.replicas.values()
         if r.captured or view.covered("replica_trace", r.replica)
     ]
-    stale = [r.replica for r in known if r.stale]
+    assigned = view.state.settings.assigned_replicas
+    stale = [r.replica for r in known if r.stale and (not assigned or r.replica in assigned)]
     if view.state.settings.deleted and (missing or not known or stale):
         return holds(NAME, "the topic was deleted: no replica is left to differ")
     if missing or not known:
@@ -40,6 +41,13 @@ def judge(view: View) -> Verdict:
             "not every assigned replica's log was handed over",
             names or ["the log directories of the brokers"],
             missing=not known,
+        )
+    if not assignment_is_known(view.state):
+        ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
+        return unknown(
+            NAME,
+            f"nothing tells which brokers have a replica; the logs of {ids} are what was seen",
+            ["the assignment (kafka-topics --describe, metadata log or state-change.log)"],
         )
     if stale:
         lived_on = ", ".join(str(r) for r in stale)

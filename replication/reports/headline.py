@@ -1,0 +1,167 @@
+"""The first sentence of every answer: what is lost, or what cannot be told and how to find out.
+
+"Nothing lost" is said only where nothing that matters is unknown; "promised" only where the
+contract says so; "at least" wherever the count may be too small.
+"""
+
+import re
+from typing import Any
+
+# What decides whether something is wrong; what clients saw matters where it was handed over.
+DECIDING = ("committed_records_survive", "log_matching")
+BY_CLIENTS = ("acknowledged_records_survive", "consumed_records_survive")
+# How many records are in these states, in this order.
+STATUSES = {
+    "lost": "lost",
+    "undetermined": "gone from the leader and perhaps from everywhere",
+    "recoverable": "gone from the leader but recoverable",
+}
+# How an artefact that would settle a question is obtained.
+_WAYS = (
+    (r"assignment", "kafka-topics --describe --topic NAME"),
+    (r"log director(y|ies)", "copy the folders of its log.dirs, at best after a clean stop, or run "
+     "digest.py beside the running broker"),
+    (r"dump", "kafka-dump-log over every segment of the partition"),
+    (r"(broker log|lines|state-change\.log of)", "copy server.log, controller.log and "
+     "state-change.log, the rotated ones too, from its folder of logs"),
+    (r"acknowledgement", "let producers write down what each was told: topic, partition, offset, "
+     "acks and key of every record"),
+    (r"consumption", "let consumers write down topic, partition, offset and key of what they got"),
+    (r"controller's history|metadata log", "copy __cluster_metadata-0 from a controller; with "
+     "ZooKeeper, controller.log and state-change.log of all brokers"),
+    (r"print the version|Kafka version|--kafka", "call it with --kafka VERSION, or add a broker "
+     "log that begins at a start"),
+    (r"checkpoint", "it lies in each of log.dirs"),
+    (r"segments|payload", "copy the partition's segments from its log.dirs"),
+)  # fmt: skip
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `3 records`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def how_to_get(artefact: str) -> str | None:
+    """How to obtain what `settled_by` names; None where that says it all."""
+    return next((way for pattern, way in _WAYS if re.search(pattern, artefact)), None)
+
+
+def matters(verdict: dict[str, Any]) -> bool:
+    """Whether "nothing lost" is too much to say while this verdict is UNKNOWN."""
+    if verdict["invariant"] in DECIDING:
+        return True
+    return verdict["invariant"] in BY_CLIENTS and not verdict["not_supplied"]
+
+
+def undecided(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The UNKNOWN verdicts that matter."""
+    return [v for v in answer["verdicts"] if v["verdict"] == "UNKNOWN" and matters(v)]
+
+
+def headline(answer: dict[str, Any]) -> str:
+    """One sentence, without its full stop."""
+    open_questions = undecided(answer)
+    damaged = _damage(answer)
+    if damaged:
+        more = len(_partitions(open_questions))
+        rest = f"; {_cannot(more)}" if more else ""
+        return f"{damaged}{rest}"
+    partitions = counted(len(answer["partitions"]), "partition")
+    if open_questions:
+        first = open_questions[0]
+        which = len(_partitions(open_questions))
+        return (
+            f"CANNOT TELL whether anything is lost in {which:,} of {partitions} "
+            f"({_name(first)}: {first['reason']})"
+        )
+    if not answer["partitions"]:
+        return "CANNOT TELL: no partition is in this evidence"
+    unheard = any(v["invariant"] == BY_CLIENTS[0] and v["not_supplied"] for v in answer["verdicts"])
+    if unheard:
+        return (
+            f"No committed record lost, nothing diverged in {partitions}; what acks=1 "
+            "acknowledged cannot be told without an acknowledgement log"
+        )
+    return f"Nothing lost, nothing diverged in {partitions}"
+
+
+def _cannot(partitions: int) -> str:
+    return f"cannot tell everything of {counted(partitions, 'partition')}"
+
+
+def _partitions(rows: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+    return {(r["cluster_id"], r["topic"], r["topic_id"], r["partition"]) for r in rows}
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['topic']}-{row['partition']}"
+
+
+def _damage(answer: dict[str, Any]) -> str:
+    """What is shown to be wrong; empty where nothing is."""
+    losses = answer["losses"]
+    by_status = {s: [x for x in losses if x["status"] == s] for s in STATUSES}
+    parts = [f"{_count(answer, rows)} {STATUSES[s]}" for s, rows in by_status.items() if rows]
+    damaged = [row for rows in by_status.values() for row in rows]
+    promised = _promised(damaged)
+    settled = [d for d in answer["divergences"] if d["status"] == "settled"]
+    if settled:
+        parts.append(f"replicas diverged in {counted(len(settled), 'place')}")
+        damaged = damaged + settled
+    if not parts:
+        violated = [v for v in answer["verdicts"] if v["verdict"] == "VIOLATED"]
+        if not violated:
+            return ""
+        back = [x for x in losses if x["status"] == "recovered"]
+        damaged = back or violated
+        kinds = counted(len(violated), "invariant")
+        parts.append(
+            f"{_count(answer, back)} missing for a while, back now" if back else f"{kinds} violated"
+        )
+    found = _partitions(damaged)
+    whole = counted(len(answer["partitions"]), "partition")
+    where = _name(damaged[0]) if len(found) == 1 else f"{len(found):,} of {whole}"
+    return f"{', '.join(parts)} in {where}{promised}"
+
+
+def _count(answer: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """How many records: at least so many, where a bound is open or a partition undecided."""
+    number = sum(x["records"] or 0 for x in rows)
+    bounded = any(x["end_offset_bound"] == "at_least" or x["records"] is None for x in rows)
+    least = "at least " if bounded or undecided(answer) else ""
+    return f"{least}{counted(number, 'record')}"
+
+
+def _promised(rows: list[dict[str, Any]]) -> str:
+    """Whether Kafka had promised to keep them, as far as the contract says."""
+    by_contract = {
+        c: sum(r["records"] or 0 for r in rows if r["contract"] == c)
+        for c in ("broken", "not_promised", "unknown")
+    }
+    named = [c for c, number in by_contract.items() if number]
+    them = "it" if sum(by_contract.values()) == 1 else "them"
+    if named == ["broken"]:
+        return f"; Kafka had promised to keep {them}"
+    if named == ["not_promised"]:
+        return f"; these settings did not promise to keep {them}"
+    if len(named) < 2:
+        return ""
+    words = {"broken": "promised", "not_promised": "not promised", "unknown": "perhaps promised"}
+    return "; " + ", ".join(f"{by_contract[c]:,} {words[c]}" for c in named)
+
+
+def what_settles(answer: dict[str, Any], most: int = 8) -> list[str]:
+    """A line for each artefact that would settle what matters, the most telling first."""
+    wanted: dict[str, int] = {}
+    for verdict in undecided(answer):
+        for artefact in verdict["settled_by"]:
+            wanted[artefact] = wanted.get(artefact, 0) + 1
+    ordered = sorted(wanted.items(), key=lambda kv: (-kv[1], kv[0]))
+    lines = []
+    for artefact, number in ordered[:most]:
+        way = how_to_get(artefact)
+        how = f"; to get it: {way}" if way else ""
+        lines.append(f"{artefact} ({counted(number, 'verdict')}){how}")
+    if len(ordered) > most:
+        lines.append(f"and {len(ordered) - most} more artefacts (--format json has all)")
+    return lines

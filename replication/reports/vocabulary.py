@@ -1,0 +1,55 @@
+"""The outward contract's codes in plain words, for text and page alike."""
+
+from typing import Any
+
+INVARIANT_WORDS = {
+    "committed_records_survive": "committed records",
+    "acknowledged_records_survive": "acknowledged records",
+    "log_matching": "replicas agree",
+}
+TIER_WORDS = {
+    "consumed": "that a consumer was given",
+    "acknowledged_by_isr": "acknowledged with acks=all",
+    "committed": "committed, acknowledgement unknown",
+    "acknowledged_by_leader": "acknowledged with acks=1 only",
+    "never_acknowledged": "never acknowledged",
+    "undetermined": "of undetermined promise",
+}
+STATUS_WORDS = {
+    "lost": "LOST: on no replica any more",
+    "recoverable": "RECOVERABLE: a copy survives outside the leader's history",
+    "recovered": "missing under an earlier leader, back now",
+    "at_risk": "AT RISK: a candidate without them could be elected",
+    "undetermined": "gone from the leader; whether elsewhere is not known",
+}
+CAUSE_WORDS = {
+    "unclean_election": "an unclean election made a replica leader that did not have them",
+    "truncate_to_high_watermark": "a follower cut its log to its own high watermark, then led "
+    "(before KIP-101)",
+    "storage_loss": "a broker came back with less on its disk than it had held",
+    "last_replica_standing": "the ISR had shrunk below min.insync.replicas, and the last member "
+    "lost its tail (KIP-966)",
+    "acks_one_failover": "the leader failed before its followers had copied them; acks=1 does "
+    "not wait for that",
+    "divergence_overwrite": "the leader's log was overwritten by another line of records",
+    "out_of_range_reset": "a follower reset its log by offset alone",
+    "early_isr_join": "a replica joined the ISR before it had everything (KAFKA-7128)",
+    "premature_high_watermark": "the high watermark passed records that a member of the ISR lacked",
+    "log_dir_failure": "a log directory failed",
+    "unknown": "the cause is not shown by this evidence",
+}
+CONTRACT_WORDS = {
+    "broken": "Kafka had promised to keep them.",
+    "not_promised": "Kafka's settings here did not promise to keep them.",
+    "unknown": "Whether Kafka had promised to keep them depends on settings not seen.",
+}
+
+
+def offsets(first: int, end: int) -> str:
+    """An offset range in words; the end is exclusive."""
+    return f"offset {first}" if end == first + 1 else f"offsets {first}..{end - 1}"
+
+
+def name(row: dict[str, Any]) -> str:
+    """The partition's name as Kafka prints it."""
+    return f"{row['topic']}-{row['partition']}"
