@@ -110,8 +110,8 @@ def write_disk(folder: Path, about: str, parts: list[str]) -> None:
                 value = f"{letter}{offset}".encode()
                 log += batch(offset, Record(value, value), leader_epoch=int(number))
         (folder / name / "00000000000000000000.log").write_bytes(log)
-        checkpoint = "\n".join(["0", str(len(entries)), *entries, ""])
-        (folder / name / "leader-epoch-checkpoint").write_text(checkpoint)
+        written = "\n".join(["0", str(len(entries)), *entries, ""])
+        (folder / name / "leader-epoch-checkpoint").write_text(written)
     if marks:
         text = "\n".join(["0", str(len(marks)), *marks, ""])
         (folder / "replication-offset-checkpoint").write_text(text)
