@@ -568,6 +568,7 @@ class Joiner:
         for evidence in self.partitions.values():
             told = (evidence.topic, evidence.partition) not in unsure
             evidence.has_acknowledgement_log = bool(acked) and told
+            evidence.has_all_producers = bool(acked) and told and self.collection.all_producers
             evidence.has_consumption_log = bool(seen) and told
         for topic, number in sorted(unsure):
             self.collection.notes.append(
