@@ -4,12 +4,14 @@ By its own release a trace has no finding. By another one whose flags are the sa
 either; where a finding is made, it names the rule in which the two releases differ.
 """
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from replication.evidence.importer import import_evidence
+from replication.protocol.ground.events import Event, PartitionDescribed
 from replication.protocol.ground.versions import GENERATIONS, behaviour
 from replication.protocol.judgement.bounded import fold_all
 from replication.protocol.rules import RULES
@@ -20,12 +22,25 @@ RELEASES = sorted({*GENERATIONS.values(), "0.10.2.2", "1.1.1", "2.8.2", "3.9.1",
 
 
 @cache
+def events(name: str) -> tuple[Event, ...]:
+    return tuple(import_evidence([INCIDENTS / name]).events())
+
+
+def under(event: Event, release: str | None) -> Event:
+    """The event as `--kafka` gives it."""
+    fact = event.fact
+    if release is None or not isinstance(fact, PartitionDescribed):
+        return event
+    told = replace(fact, kafka_version=release, inter_broker_version=None)
+    return replace(event, fact=told)
+
+
+@cache
 def judged(name: str, release: str | None) -> dict[str, str]:
     """Verdict and reason of version_conformance, the worst of the incident's partitions."""
-    imported = import_evidence([INCIDENTS / name], kafka_version=release)
     found = [
         v
-        for f in fold_all(imported.events())
+        for f in fold_all(under(e, release) for e in events(name))
         for v in f.answer.verdicts
         if v["invariant"] == "version_conformance"
     ]
@@ -63,5 +78,7 @@ def test_other_rules_are_told_from_ones_own(name: str, release: str, rule: str) 
 
 def test_the_warning_names_both_releases() -> None:
     imported = import_evidence([INCIDENTS / TRACED[0]], kafka_version="4.1.1")
+    described = [e.fact for e in imported.events() if isinstance(e.fact, PartitionDescribed)]
 
+    assert {d.kafka_version for d in described} == {"4.1.1"}
     assert any("4.1.1" in n and "1.1.1" in n and "warning" in n for n in imported.notes)
