@@ -16,6 +16,7 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.leader_epoch_cache import truncate_from_end
 from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.become_leader import become_leader
@@ -92,6 +93,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
         cache = known_cache(replica)
         if cache is not None:
             led = replica.role == "leader"
+            cache = truncate_from_end(cache, end)
             taken = become_leader(fact.leader_epoch, end, cache, led, flags)
             reign.epoch_entries = taken.epoch_entries
             truncations.settle(state, fact.leader_epoch)

@@ -65,7 +65,7 @@ def hold(
     if reign is None or reign.epoch_entries is None or cut is None:
         wait(state, waiting, place_of(event))
         return
-    if target in cut or (mark is not None and target == mark and latest_epoch(cache) is None):
+    if target in cut or _may_be_late(state, reign, flags):
         state.conformance.predicted += 1
     else:
         exclude(state, event, flags.truncation, what, _either(cut), target)
@@ -99,11 +99,19 @@ def settle(state: State, leader_epoch: int) -> None:
         cut = _allowed(reign, waiting, 0, flags, _start(state, reign))
         if cut is None:
             continue
-        if waiting.value in cut:
+        if waiting.value in cut or _may_be_late(state, reign, flags):
             held.predicted += 1
         else:
             refute_by(state, waiting)
     held.open = kept
+
+
+def _may_be_late(state: State, reign: Reign, flags: Behaviour) -> bool:
+    """Whether an answer that the same leader gave in an earlier epoch may cut (KAFKA-18991)."""
+    if flags.truncation != "truncate_on_fetch" or flags.has("late_fetch_response_dropped"):
+        return False
+    others = [r for r in state.conformance.reigns.values() if r is not reign]
+    return any(r.leader == reign.leader for r in others)
 
 
 def _start(state: State, reign: Reign) -> int:
