@@ -61,3 +61,7 @@ class _Hook:
         """Py4J: the JVM's interface that this is."""
 
         implements = ("scala.Function0",)
+
+
+# What Scala calls where a function gives nothing back.
+setattr(_Hook, "apply$mcV$sp", _Hook.apply)
