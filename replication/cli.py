@@ -185,7 +185,8 @@ def _told(arguments: argparse.Namespace) -> Told:
         if not number.isdecimal():
             raise Unusable(f"--broker {number}: expected a broker id and a file or folder")
         brokers[Path(path)] = int(number)
-    return Told(names, brokers, _time_zone(arguments.time_zone))
+    zone = _time_zone(arguments.time_zone)
+    return Told(names, brokers, zone, all_producers=arguments.all_producers)
 
 
 def _time_zone(text: str | None) -> tzinfo | None:

@@ -196,7 +196,8 @@ _FOLLOWING = [
 _CLUSTER_ID = re.compile(rb"(?:cluster\.id=|Cluster ID: |Cluster ID = )([\w-]{22})")
 
 
-def _cluster_ids(folder: Path) -> set[bytes]:
+def cluster_ids(folder: Path) -> set[bytes]:
+    """The cluster ids that logs and meta.properties name."""
     files = [*folder.glob("*/*.log*"), *folder.rglob("meta.properties")]
     return {i for path in files for i in _CLUSTER_ID.findall(path.read_bytes())}
 
@@ -207,7 +208,7 @@ def created_anew_after(first: str) -> Change:
     def change(evidence: Path) -> None:
         earlier = evidence.parent / "earlier"
         shutil.copytree(INCIDENTS / first, earlier, ignore=shutil.ignore_patterns("truth.json"))
-        (known, *_), (now, *_) = [*_cluster_ids(earlier), b""], [*_cluster_ids(evidence), b""]
+        (known, *_), (now, *_) = [*cluster_ids(earlier), b""], [*cluster_ids(evidence), b""]
         for path in [*earlier.glob("*/*.log*"), *earlier.rglob("meta.properties")]:
             if known and now:
                 path.write_bytes(path.read_bytes().replace(known, now))
@@ -230,11 +231,40 @@ def topics_created_anew(incident: str) -> Iterator[tuple[str, Change]]:
             yield f"after {first}", created_anew_after(first)
 
 
+def moved_off(broker: int) -> Change:
+    """A last description without a broker, whose directories are gone with its replicas."""
+
+    def change(evidence: Path) -> None:
+        path = evidence / "describe.txt"
+        text = path.read_text()
+        latest = text.rpartition("# ")[2]
+        without = re.sub(rf"(Replicas: [\d,]*?),?\b{broker}\b,?", r"\1", latest)
+        path.write_text(f"{text}# 2030-01-01T00:00:00.000Z\n{without.partition(chr(10))[2]}")
+        for directory in log_directories(evidence):
+            if directory.parent.name == f"broker-{broker}":
+                shutil.rmtree(directory)
+
+    return change
+
+
+def reassignments(incident: str) -> Iterator[tuple[str, Change]]:
+    """(what, how): a replica that was moved off after all that the logs tell.
+
+    Where replicas diverged, that mends it.
+    """
+    if any("divergent" in expected for expected in EXPECTED[incident].values()):
+        return
+    for node in nodes(incident):
+        if node.startswith("broker-"):
+            yield f"moved off {node}", moved_off(int(node.removeprefix("broker-")))
+
+
 SAME_ANSWER = {"repeats": repeats, "ids that name records": ids_that_name_records}
 NOTHING_WRONG = {
     "unreadable segments": unreadable_segments,
     "ids that name nothing": ids_that_name_nothing,
     "topics created anew": topics_created_anew,
+    "reassignments": reassignments,
 }
 
 

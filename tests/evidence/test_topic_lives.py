@@ -150,3 +150,12 @@ def test_which_topics_are_looked_at() -> None:
     other.take(line(10, "became_leader", 0))
     births.add(other, 1)
     assert births.topics() == {"t"}
+
+
+def test_epochs_that_begin_anew_do_not_say_that_the_logs_were_deleted() -> None:
+    later = line(900 * DAY, "became_leader", 0, partition_epoch=0, log_end_offset=30)
+    (_, kept) = lives_of_topic({1: stretches([*LED, later])})
+    assert not kept.begins_empty
+    empty = line(900 * DAY, "became_leader", 0, partition_epoch=0, log_end_offset=0)
+    (gone, now) = lives_of_topic({1: stretches([*LED, empty])})
+    assert (gone.ends_deleted, now.begins_empty) == (False, True)

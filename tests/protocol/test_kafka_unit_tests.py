@@ -335,6 +335,20 @@ def test_an_election_with_eligible_leader_replicas(
     assert found == answer
 
 
+def test_a_last_known_leader_that_is_away() -> None:
+    """PartitionChangeBuilderTest.testEligibleLeaderReplicas_NotEligibleLastKnownLeader (4.1)."""
+    nobody: frozenset[int] = frozenset()
+    away = frozenset({2, 3, 4})
+
+    old = election_kraft("preferred", (1, 2, 3, 4), nobody, away, ELR, last_known_leader=1)
+    new = election_kraft(
+        "preferred", (1, 2, 3, 4), nobody, away, behaviour("4.1.0"), last_known_leader=1
+    )
+
+    assert old == Election(1, (1,), "last_known_leader", True)
+    assert new == Election(None, (), None)
+
+
 # PartitionChangeBuilderTest: test, metadata version, isr shrank, a replica left, the epoch rises
 EPOCH_BUMPS = [
     ("testNoLeaderEpochBumpIfNothingChanged", "3.7", False, False, False),

@@ -62,6 +62,7 @@ CODE_BOUNDARIES = [
     ("isr_commit_raises_high_watermark", "2.8.2 3.0.2", "3.1.0"),
     ("restart_is_noticed", "1.1.1 2.1.1", "2.2.0 3.9.1"),
     ("preferred_read_replica_is_in_isr", "2.4.1 3.2.3 3.3.1", "3.3.2 3.4.0"),
+    ("last_known_leader_must_be_active", "4.0.0", "4.1.0 4.3.0"),
     ("log_end_is_in_sync", "0.9.0.1 2.0.1", "2.1.0"),
     ("leading_on_keeps_followers", "0.8.2.2", "0.9.0.0"),
     ("reassignment_waits_for_whole_target", "3.7.1", "3.8.0"),

@@ -4,6 +4,7 @@ import os
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -57,9 +58,9 @@ def properties(directory: Path, port: int, controller_port: int) -> str:
     return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    directory = tmp_path_factory.mktemp("kafka")
+@contextmanager
+def started_broker(directory: Path) -> Iterator[Broker]:
+    """A broker in this directory, until the block ends."""
     port, controller_port = free_ports(2, seed=os.getpid())
     config = directory / "server.properties"
     config.write_text(properties(directory, port, controller_port))
@@ -71,9 +72,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     process = JavaProcess(
         KAFKA.class_path, [], ["kafka.Kafka", str(config)], directory / "console.txt"
     )
-    wait_for("the broker's port", lambda: accepts(port), 120)
-    yield Broker(directory, process, f"127.0.0.1:{port}")
-    process.kill()
+    try:
+        wait_for("the broker's port", lambda: accepts(port), 120)
+        yield Broker(directory, process, f"127.0.0.1:{port}")
+    finally:
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with started_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 def make_topic(broker: Broker, name: str) -> None:

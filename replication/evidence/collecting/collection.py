@@ -156,7 +156,7 @@ class Collection:
     hold, and by cluster id what that comes to. ignored: what was left aside, and why. unpacked:
     where
     archives were unpacked to; workplace keeps that as long as it is needed. time_zone: of the
-    brokers' machines, where the user said it.
+    brokers' machines, where the user said it; all_producers: as the user said.
     """
 
     files: int = 0
@@ -186,6 +186,7 @@ class Collection:
     unpacked: Unpacked = field(default_factory=lambda: Unpacked(Path("/nonexistent")))
     workplace: TemporaryDirectory[str] | None = None
     time_zone: tzinfo | None = None
+    all_producers: bool = False
 
     def take(self, reading: "Collection") -> None:
         """Adds what another file gave."""
@@ -209,12 +210,14 @@ class Told:
 
     ack_fields: how an acknowledgement log's fields are named; None: a file that is nearly one is
     none. brokers: per file or folder the broker it is of. time_zone: that of the brokers'
-    machines, in which their logs print the time.
+    machines, in which their logs print the time. all_producers: the acknowledgement logs cover
+    every producer.
     """
 
     ack_fields: AckFields | None = AS_THEY_ARE
     brokers: Mapping[Path, int] = field(default_factory=dict)
     time_zone: tzinfo | None = None
+    all_producers: bool = False
 
 
 NOTHING_TOLD = Told()
@@ -232,7 +235,7 @@ def read_all(
             raise NoEvidence(f"{root}: no such file or folder")
     place = TemporaryDirectory(prefix="replication-analyzer-", dir=facts_folder)
     result = Collection(unpacked=Unpacked(Path(place.name).resolve()), workplace=place)
-    result.time_zone = told.time_zone
+    result.time_zone, result.all_producers = told.time_zone, told.all_producers
     found = find(roots, result.unpacked)
     result.unreadable += found.unreadable
     result.ignored += found.ignored

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 from replication.evidence.broker_logs.births import Births
@@ -568,6 +569,7 @@ class Joiner:
         for evidence in self.partitions.values():
             told = (evidence.topic, evidence.partition) not in unsure
             evidence.has_acknowledgement_log = bool(acked) and told
+            evidence.has_all_producers = bool(acked) and told and self.collection.all_producers
             evidence.has_consumption_log = bool(seen) and told
         for topic, number in sorted(unsure):
             self.collection.notes.append(
@@ -616,27 +618,47 @@ class Joiner:
             for scope in ("", evidence.topic):
                 told = self.zookeeper.settings.get(scope, {})
                 values.update({k: v for k, v in told.items() if k in SETTING_NAMES})
-        for item in self.collection.descriptions:
-            if item.topic != evidence.topic or item.path not in self.nameless:
-                continue
-            if item.at is not None and self._incarnation(item.topic, item.at) != evidence.topic_id:
-                continue
-            if isinstance(item, TopicDescription):
-                if not item.topic_id or item.topic_id == evidence.topic_id:
-                    told = {k: v for k, v in item.configs.items() if k in SETTING_NAMES}
-                    evidence.told_settings.update(told)
-            elif evidence.told_replicas is None and item.partition == evidence.partition:
-                evidence.told_replicas = item.replicas
+        self._take_descriptions(evidence)
         deleted = any(
             i == evidence.topic_id and gone is not None
             for i, _, gone in self.incarnations.get(evidence.topic, [])
         )
+        lives = self.topic_lives.get(evidence.topic, [])
+        for life, following in pairwise(lives):
+            # Epochs alone that begin anew do not say what became of the logs before.
+            if life.topic_id == evidence.topic_id:
+                deleted = life.ends_deleted or following.begins_empty
         evidence.described = ev.PartitionDescribed(
             kafka_version=self.cluster.kafka_versions[0] if self.cluster.kafka_versions else None,
             inter_broker_version=self.cluster.inter_broker_version,
             controller=self.cluster.controller,
             deleted=True if deleted else None,
         )
+
+    def _take_descriptions(self, evidence: PartitionEvidence) -> None:
+        """What kafka-topics printed of the partition; of its assignment the newest output counts.
+
+        A line that names no topic id is of the incarnation that the topic's own line names in the
+        same output, else of the one that bore the name then.
+        """
+        ids: dict[tuple[str, int | None], str] = {}
+        newest: tuple[int, str, int] | None = None
+        for item in self.collection.descriptions:
+            if item.topic != evidence.topic or item.path not in self.nameless:
+                continue
+            if isinstance(item, TopicDescription) and item.topic_id:
+                ids[item.path, item.at] = item.topic_id
+            topic_id = ids.get((item.path, item.at))
+            if (topic_id or self._incarnation(item.topic, item.at)) != evidence.topic_id:
+                continue
+            if isinstance(item, TopicDescription):
+                told = {k: v for k, v in item.configs.items() if k in SETTING_NAMES}
+                evidence.told_settings.update(told)
+                continue
+            place = (-1 if item.at is None else item.at, item.path, item.line)
+            if item.partition == evidence.partition and (newest is None or place > newest):
+                newest = place
+                evidence.told_replicas, evidence.told_at = item.replicas, item.at
 
 
 def _packed_again(

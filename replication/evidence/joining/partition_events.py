@@ -67,7 +67,8 @@ class PartitionEvidence:
 
     packed, processes: each broker's lines about the partition and about its own process, from
     which `partition_join.finished` makes `lines`. settings: what the cluster says of the
-    partition's; told_settings and told_replicas: what descriptions say of them. listed_replicas:
+    partition's; told_settings and told_replicas: what descriptions say of them, at told_at;
+    reassigned: the assignment that they tell of after all else that names one. listed_replicas:
     brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
     known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
     naming: where they were found to. unpacked: how places in archives are named. unsure_lines:
@@ -87,6 +88,8 @@ class PartitionEvidence:
     settings: dict[str, str] = field(default_factory=dict)
     told_settings: dict[str, str] = field(default_factory=dict)
     told_replicas: tuple[int, ...] | None = None
+    told_at: int | None = None
+    reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None
     lines: dict[int, list[LogLineFact]] = field(default_factory=dict)
@@ -99,6 +102,7 @@ class PartitionEvidence:
     payload_id_in: str | None = None
     naming: Naming = field(default_factory=Naming)
     has_acknowledgement_log: bool = False
+    has_all_producers: bool = False
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
@@ -132,6 +136,7 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
         _Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
         *[_Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _coverage(evidence)],
         *entries,
+        *[_Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _last_described(evidence)],
         _Entry(0, 0, 0, 0, ev.InputEnded(), None, "forensic", None),
     ]
     for sequence, entry in enumerate(facts):
@@ -154,6 +159,11 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
 def _date(at: int | None) -> int | None:
     """The millisecond, None where it is no date: producers choose the times of their records."""
     return at if at is not None and 0 <= at <= LAST_MOMENT else None
+
+
+def _last_described(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
+    if evidence.reassigned is not None:
+        yield ev.PartitionDescribed(assigned_replicas=evidence.reassigned)
 
 
 def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
@@ -606,6 +616,8 @@ LISTED = "kafka-log-dirs lists a replica"
 def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     if evidence.has_acknowledgement_log:
         yield ev.CoverageDeclared("acknowledgements", None, True)
+    if evidence.has_all_producers:
+        yield ev.CoverageDeclared("all_producers", None, True)
     if evidence.has_consumption_log:
         yield ev.CoverageDeclared("consumptions", None, True)
     if evidence.history_complete:

@@ -54,6 +54,7 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             if named:
                 described = replace(described, assigned_replicas=named[-1])
     result.described = described
+    result.reassigned = _reassigned(result)
     result.truncates_by = _truncates_by(described)
     for copy in [c for c in result.copies if c.is_dump and is_traced(result, c.broker)]:
         # A dump has no place among steps that are all known; they tell of every moment.
@@ -135,6 +136,24 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
         unclean_leader_election=None if unclean is None else unclean.lower() == "true",
         cleanup_policy=values.get("cleanup.policy"),
     )
+
+
+def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
+    """The assignment that a description tells of, if it is newer than what the controllers' history
+    and the brokers' lines name; None where it is not, or is the same.
+
+    The metadata log, where it is whole, tells of every change of it.
+    """
+    named = [(r.at, r.fact.assigned_replicas) for r in evidence.recorded]
+    named = [(at, replicas) for at, replicas in named if replicas]
+    if evidence.told_replicas is None or evidence.told_at is None or not named:
+        return None
+    at, replicas = named[-1]
+    if evidence.history_complete and not _outlives_history(evidence):
+        return None
+    if at is None or at >= evidence.told_at or set(replicas or ()) == set(evidence.told_replicas):
+        return None
+    return evidence.told_replicas
 
 
 def _truncates_by(described: ev.PartitionDescribed) -> str:

@@ -265,9 +265,31 @@ def _add_change(known: dict[int, Registration], fact: LogLineFact) -> None:
             elr=f.get("elr_after", before.elr if before else None),
             last_known_elr=f.get("last_known_elr_after", before.last_known_elr if before else None),
             recovering=f.get("recovering"),
+            election=_printed_kind(fact, leader_epoch),
             clock=fact.broker,
         ),
     )
+
+
+def _printed_kind(fact: LogLineFact, leader_epoch: int) -> str | None:
+    """The kind of an election whose line prints the state before it as well; None for any other."""
+    f = fact.fields
+    if f.get("leader_after") is None or f.get("isr_before") is None:
+        return None
+    source = _source(fact)
+    after = Registration(
+        f["partition_epoch_after"], f["leader_after"], leader_epoch, f.get("isr_after"), None,
+        fact.at, source,
+    )  # fmt: skip
+    before = replace(
+        after,
+        partition_epoch=after.partition_epoch - 1,
+        leader=f.get("leader_before"),
+        isr=f["isr_before"],
+        elr=f.get("elr_before"),
+        last_known_elr=f.get("last_known_elr_before"),
+    )
+    return _kind(after, before, None)
 
 
 def _add(known: dict[int, Registration], new: Registration) -> None:
@@ -280,6 +302,7 @@ def _add(known: dict[int, Registration], new: Registration) -> None:
         leader=old.leader if old.leader is not None else new.leader,
         isr=old.isr if old.isr is not None else new.isr,
         replicas=old.replicas or new.replicas,
+        election=old.election or new.election,
         elr=old.elr if old.elr is not None else new.elr,
         last_known_elr=old.last_known_elr
         if old.last_known_elr is not None

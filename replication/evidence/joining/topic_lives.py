@@ -25,6 +25,8 @@ _CREATION = frozenset(
     ("log_created", "partition_assigned", "replica_loaded", "high_watermark_missing")
 )
 _GONE = frozenset(("log_marked_deleted", "log_deleted"))
+# So many lines of a stretch tell how it begins.
+_BEGINNING = 20
 # An epoch that falls, but not to 0, begins anew only after so long without any line.
 _AGES = 24 * 3_600_000
 
@@ -156,6 +158,21 @@ class Life:
     topic_id: str = ""
     begun_at: int | None = None
     stretches: dict[int, Stretch] = field(default_factory=dict)
+
+    @property
+    def begins_empty(self) -> bool:
+        """Whether a controller named a new topic, or its logs began with nothing in them."""
+        begun = (s.facts[:_BEGINNING] for s in self.stretches.values() if s.begins)
+        return any(
+            f.kind in ("log_created", "partition_assigned") or f.fields.get("log_end_offset") == 0
+            for facts in begun
+            for f in facts
+        )
+
+    @property
+    def ends_deleted(self) -> bool:
+        """Whether a broker says that it deleted a log of it."""
+        return any(f.kind in _GONE for s in self.stretches.values() for f in s.facts)
 
 
 def lives_of_topic(by_broker: dict[int, list[Stretch]]) -> list[Life]:

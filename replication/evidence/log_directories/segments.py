@@ -14,6 +14,7 @@ from replication.evidence.unreadable import Unreadable
 CODEC_MASK = 0x07
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
+DELETE_HORIZON = 0x40
 # The first byte that the CRC covers: what stands right behind the CRC itself. The offsets and the
 # leader epoch stand before it, so that a broker may write them without computing it again (KIP-98).
 CRC_BEGINS = {0: 16, 1: 16, 2: 21}
@@ -30,7 +31,9 @@ class RecordBatch(NamedTuple):
     is None before 0.11, and where the batch says that it is unknown. `crc` covers neither the
     offsets nor the leader epoch. `producer_epoch` and `base_sequence` are None without an
     idempotent producer. `max_timestamp` is milliseconds since 1970. `codec`: 0 none, 1 gzip, 2
-    snappy, 3 lz4, 4 zstd. Source: DefaultRecordBatch, LegacyRecord."""
+    snappy, 3 lz4, 4 zstd. `has_delete_horizon`: the cleaner wrote its own time into the header,
+    which the CRC covers and each replica does for itself (KIP-534). Source: DefaultRecordBatch,
+    LegacyRecord."""
 
     base_offset: int
     end_offset: int
@@ -47,6 +50,7 @@ class RecordBatch(NamedTuple):
     record_count: int | None
     max_timestamp: int | None
     codec: int
+    has_delete_horizon: bool = False
 
 
 def read_batches(path: Path, *, verify_crc: bool = False) -> Iterator[RecordBatch | Unreadable]:
@@ -117,6 +121,7 @@ def from_raw(raw: RawBatch | RawUnreadable, path: Path) -> RecordBatch | Unreada
             record_count,
             max_timestamp if max_timestamp >= 0 else None,
             attributes & CODEC_MASK,
+            attributes & DELETE_HORIZON != 0 and magic == 2,
         ),
     )
 

@@ -1,6 +1,6 @@
 """Shipped lines laid out as the logs they came from, so that `import` reads them like a copy.
 
-    <folder>/<cluster>/<host>/<log>.<micro-batch>.log
+    <folder>/<cluster>/<host>/<path of the log>.<micro-batch>.log
 
 A micro-batch writes files of its own: one that is done again after a failure writes the same ones
 again. A line that was shipped twice stands in two files, or is dropped within one; joining takes
@@ -20,6 +20,7 @@ from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _STAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]?\d*)")
 NO_HOST, NO_LOG, ONE_CLUSTER = "unnamed-host", "broker.log", "cluster"
+DEEPEST = 8
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class Spool:
             log = logs.setdefault(place, _Log())
             if log.add(line):
                 taken.kept += 1
-                taken.clusters.add(place.parts[-3])
+                taken.clusters.add(place.relative_to(self.folder).parts[0])
             else:
                 taken.repeated += 1
         self._forget(micro_batch_id)
@@ -70,15 +71,19 @@ class Spool:
 
     def _forget(self, micro_batch_id: int) -> None:
         """What an attempt at the same micro-batch, or a later one of a lost checkpoint, left."""
-        for path in self.folder.glob("*/*/*.log"):
+        for path in self.folder.rglob("*.log"):
             number = path.name.split(".")[-2]
             if number.isdigit() and int(number) >= micro_batch_id:
                 path.unlink()
 
     def _place(self, line: ShippedLine) -> Path:
-        host = safe_name(line.host) or NO_HOST
-        log = safe_name(Path(line.path).name if "/" in line.path else line.path) or NO_LOG
-        return self.folder / (safe_name(line.cluster) or ONE_CLUSTER) / host / log
+        parts = [safe_name(part) for part in line.path.split("/")]
+        return Path(
+            self.folder,
+            safe_name(line.cluster) or ONE_CLUSTER,
+            safe_name(line.host) or NO_HOST,
+            *([part for part in parts if part][-DEEPEST:] or [NO_LOG]),
+        )
 
     def clear(self) -> None:
         """Forgets everything."""

@@ -352,6 +352,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "the controller can remember replicas outside the ISR that hold all committed records",
         "4.0-IV1",
     ),
+    Boundary(
+        "last_known_leader_must_be_active",
+        ("4.1.0",),
+        "KAFKA-19522",
+        "a last known leader is elected once it is unfenced; before, at once, though it is away",
+    ),
 )
 
 REMEDIES: tuple[Boundary, ...] = (

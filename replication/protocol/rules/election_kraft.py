@@ -29,7 +29,7 @@ def election_kraft(
     Followed: election_zookeeper: here the present leader stays if it may. Gave way to: nothing.
     Leaves unchanged: the logs. Without ELR the ISR never becomes empty: the last member stays with
     no leader.
-    Unknown: until KAFKA-19522 (July 2025) a fenced last known leader could be elected.
+    Unknown: whether 4.0.1 has KAFKA-19522: 4.0.0 elects a last known leader that is fenced.
     """
 
     def valid(replica: int) -> bool:
@@ -52,7 +52,7 @@ def election_kraft(
         and not isr
         and not eligible
         and last_known_leader is not None
-        and last_known_leader in active
+        and (last_known_leader in active or not behaviour.has("last_known_leader_must_be_active"))
     ):
         return Election(last_known_leader, (last_known_leader,), "last_known_leader", recovers)
     if cause == "unclean":

@@ -102,6 +102,6 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
     )
     Spool(tmp_path / "spool").take(0, [line, NotALine("no")])
     found = [p.relative_to(tmp_path) for p in tmp_path.rglob("*.log")]
-    assert [str(p) for p in found] == ["spool/cluster/_.._etc/broker.log.0000000000.log"]
+    assert [str(p) for p in found] == ["spool/cluster/_.._etc/a.0000000000.log"]
     assert safe_name("..") == safe_name("") == ""
     assert safe_name("a/b\\c") == "a_b_c"

@@ -30,7 +30,8 @@ def judge(view: View) -> Verdict:
         for r in view.state.replicas.values()
         if r.captured or view.covered("replica_trace", r.replica)
     ]
-    stale = [r.replica for r in known if r.stale]
+    assigned = view.state.settings.assigned_replicas
+    stale = [r.replica for r in known if r.stale and (not assigned or r.replica in assigned)]
     if view.state.settings.deleted and (missing or not known or stale):
         return holds(NAME, "the topic was deleted: no replica is left to differ")
     if missing or not known:

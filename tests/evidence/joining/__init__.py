@@ -1,0 +1,1 @@
+"""Tests of the steps between artefacts and events, each alone."""

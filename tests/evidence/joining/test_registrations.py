@@ -1,0 +1,75 @@
+"""The controller's history from lines: which state, in which order, by which kind of election."""
+
+import pytest
+
+from replication.evidence.joining.registrations import Recorded, filled, from_lines, joined
+from tests.evidence.joining.lines import line
+
+REPLICAS = (1, 2, 3)
+
+
+def kinds(found: list[Recorded]) -> list[tuple[int | None, int | None, str | None]]:
+    return [(r.fact.partition_epoch, r.fact.leader, r.fact.election_kind) for r in found]
+
+
+def state(partition_epoch: int, leader: int | None, leader_epoch: int, isr: tuple[int, ...],
+          **more: object):  # type: ignore[no-untyped-def]  # fmt: skip
+    return line("leader_and_isr_received", partition_epoch=partition_epoch, leader=leader,
+                leader_epoch=leader_epoch, isr=isr, **more)  # fmt: skip
+
+
+def test_states_are_ordered_by_partition_epoch_whatever_the_clocks_say() -> None:
+    found = from_lines(
+        [state(2, 2, 1, (2, 3)), state(0, 1, 0, REPLICAS), state(1, None, 0, (2, 3))], REPLICAS
+    )
+    assert kinds(found) == [(0, 1, "initial"), (1, None, None), (2, 2, "clean")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        ({"leader": 1, "isr": (1, 2, 3)}, {"leader": 2, "isr": (2, 3)}, "clean"),
+        ({"leader": 2, "isr": (1, 2, 3)}, {"leader": 1, "isr": (1, 2, 3)}, "preferred"),
+        ({"leader": 2, "isr": (2,)}, {"leader": 3, "isr": (3,)}, "unclean"),
+        ({"leader": None, "isr": (), "elr": (3,)}, {"leader": 3, "isr": (3,)},
+         "eligible_leader_replica"),
+        ({"leader": None, "isr": (), "elr": (), "last_known_elr": (3,)}, {"leader": 3, "isr": (3,)},
+         "last_known_leader"),
+        ({"leader": 2, "isr": (2, 3)}, {"leader": 2, "isr": (2,)}, "same_leader"),
+    ],
+)  # fmt: skip
+def test_the_kind_of_an_election_is_told_by_the_state_just_before(
+    before: dict[str, object], after: dict[str, object], kind: str
+) -> None:
+    old = line("leader_and_isr_received", partition_epoch=4, leader_epoch=1, **before)
+    new = line("leader_and_isr_received", partition_epoch=5, leader_epoch=2, **after)
+    assert kinds(from_lines([old, new], REPLICAS))[-1][2] == kind
+    later = line("leader_and_isr_received", partition_epoch=6, leader_epoch=2, **after)
+    assert kinds(from_lines([old, later], REPLICAS))[-1][2] == "unknown"
+
+
+def test_a_controllers_line_with_both_states_tells_the_kind_by_itself() -> None:
+    change = line(
+        "partition_changed", broker=100, partition_epoch_before=3, partition_epoch_after=4,
+        leader_before=None, leader_after=2, leader_epoch_before=1, leader_epoch_after=2,
+        isr_before=(), isr_after=(2,), elr_before=(1,), elr_after=(), last_known_elr_before=(1,),
+        unclean=True,
+    )  # fmt: skip
+    assert kinds(from_lines([change], REPLICAS)) == [(4, 2, "unclean")]
+    started = line("became_leader", broker=2, partition_epoch=4, leader_epoch=2, isr=(2,))
+    assert kinds(from_lines([started, change], REPLICAS)) == [(4, 2, "unclean")]
+
+
+def test_a_leaders_own_line_fills_the_one_gap_that_it_fits() -> None:
+    shrink = line("isr_shrink_proposed", from_isr=(1, 2, 3), to_isr=(1, 2), at=5)
+    found = from_lines([state(0, 1, 0, REPLICAS), shrink, state(2, 1, 0, (1,), at=9)], REPLICAS)
+    assert [(r.fact.partition_epoch, r.fact.isr) for r in found] == [
+        (0, REPLICAS), (1, (1, 2)), (2, (1,)),
+    ]  # fmt: skip
+
+
+def test_lines_go_on_where_a_history_ends_or_has_a_hole() -> None:
+    history = from_lines([state(0, 1, 0, REPLICAS), state(2, 1, 0, (1,))], REPLICAS)
+    lines = from_lines([state(1, 1, 0, (1, 2)), state(3, 1, 0, (1, 3))], REPLICAS)
+    assert [r.fact.partition_epoch for r in joined(history, lines)] == [0, 2, 3]
+    assert [r.fact.partition_epoch for r in filled(history, lines)] == [0, 1, 2, 3]

@@ -1,0 +1,49 @@
+"""The last step of joining one partition, in the smallest forms."""
+
+import pytest
+
+from replication.evidence.joining.partition_events import PartitionEvidence, events_of
+from replication.evidence.joining.partition_join import finished
+from replication.evidence.joining.registrations import Recorded
+from replication.protocol.folding import fold
+from replication.protocol.ground import events as ev
+
+
+def registered(at: int, replicas: tuple[int, ...] | None) -> Recorded:
+    fact = ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial", assigned_replicas=replicas)
+    return Recorded(fact, at, ev.Source("controller.log", 1))
+
+
+def assigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
+    """What the partition's events leave as its assignment."""
+    state = fold.new_state("", "t", "", 0)
+    for event in events_of(finished(evidence), "trace", 0):
+        fold.apply(state, event)
+    return state.settings.assigned_replicas
+
+
+@pytest.mark.parametrize(
+    ("told_at", "complete", "expected"),
+    [
+        (200, False, (1, 2, 4)),
+        (50, False, (1, 2, 3)),
+        (None, False, (1, 2, 3)),
+        (200, True, (1, 2, 3)),
+    ],
+)
+def test_the_newest_source_of_the_assignment_wins(
+    told_at: int | None, complete: bool, expected: tuple[int, ...]
+) -> None:
+    """A description after the last registration that names one; a metadata log misses none."""
+    evidence = PartitionEvidence("", "t", "", 0)
+    evidence.recorded = [registered(100, (1, 2, 3))]
+    evidence.history_complete = complete
+    evidence.told_replicas, evidence.told_at = (1, 2, 4), told_at
+    assert assigned(evidence) == expected
+
+
+def test_an_assignment_that_only_a_description_names() -> None:
+    evidence = PartitionEvidence("", "t", "", 0)
+    evidence.recorded = [registered(100, None)]
+    evidence.told_replicas = (1, 2, 4)
+    assert assigned(evidence) == (1, 2, 4)
