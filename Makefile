@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison bench lab demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison bench as-people-have-it lab demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -95,6 +95,9 @@ causes: $(VENV) ## random losses told again without one step each: is the ledger
 
 missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict ever wrong
 	$(BIN)/python -m tests.protocol.missing_evidence
+
+as-people-have-it: $(VENV) ## captured incidents packed, merged, in other zones: the same answer
+	$(BIN)/python -m pytest -n 2 -q tests/test_as_people_have_it.py tests/test_layouts.py
 
 mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
 	$(BIN)/python -m tests.mutated_evidence

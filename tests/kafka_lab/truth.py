@@ -30,7 +30,7 @@ from tests.kafka_lab.history import (
     terms,
     told_high_watermarks,
 )
-from tests.kafka_lab.lineage import Replicas, reigns
+from tests.kafka_lab.lineage import Replicas, reigns, took_up
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
@@ -397,7 +397,7 @@ def _missing(
                 continue
             certain = _lacks(view, replicas, term, held, at)
             if certain is not None:
-                found.append(Missing(at, term, certain))
+                found.append(Missing(at, term, certain and took_up(term, view.starts)))
     gone = not any(one.payload_id == held.payload_id for one in final)
     if reign and gone and not (view.compacted and _superseded(final, held)):
         found.append(Missing(None, term_at(reign, since) or reign[-1], certain=True))

@@ -220,6 +220,7 @@ def folded(facts: Iterable[ev.Fact]) -> State:
 
 STORAGE = "storage lost, and nothing recorded it"
 CUT_OFF = "a leader cut off promised on, and no line shows it alive"
+LACKED = "a member of the ISR lacked what was committed, and nothing recorded that"
 WORDS = "a matter of words"
 
 
@@ -241,9 +242,27 @@ def limit(world: World, state: State, found: str) -> str | None:
     )
     if found == "HOLDS" and lossy and not state.history.storage_losses:
         return STORAGE
+    told = [*state.history.commitments, *state.history.acknowledgements]
+    if found == "HOLDS" and _isr_member_lacked(facts) and all(p.how == "acks_1" for p in told):
+        return LACKED
     if found == "VIOLATED" and _commits_when_superseded(facts):
         return CUT_OFF
     return None
+
+
+def _isr_member_lacked(facts: Iterable[ev.Fact]) -> bool:
+    """Whether a leader from the ISR began below a high watermark that had been reached."""
+    reached, beside = 0, set[int]()
+    for fact in facts:
+        match fact:
+            case ev.LeadershipRecorded() if fact.election_kind in ("unclean", "last_known_leader"):
+                beside.add(fact.leader_epoch)
+            case ev.HighWatermarkAdvanced():
+                reached = max(reached, fact.high_watermark)
+            case ev.BecameLeader() if fact.leader_epoch not in beside:
+                if (fact.log_end_offset or 0) < reached:
+                    return True
+    return False
 
 
 def _commits_when_superseded(facts: Iterable[ev.Fact]) -> bool:

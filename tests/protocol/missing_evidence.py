@@ -24,6 +24,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.judgement.judge import answer
 from tests.protocol.default_evidence import (
     CUT_OFF,
+    LACKED,
     STORAGE,
     WORDS,
     evidence,
@@ -246,7 +247,9 @@ def show(title: str, score: Score, rests: int, seconds: float) -> None:
     """Prints a score by invariant."""
     print(f"{title}: {rests} traces with evidence removed ({seconds:.0f} s)")
     order = ("decided", "unknown", "rightly unknown", "unknown though all agree")
-    named = [c for c in (STORAGE, CUT_OFF, WORDS) if any(what == c for _, what in score.counts)]
+    named = [
+        c for c in (STORAGE, CUT_OFF, LACKED, WORDS) if any(what == c for _, what in score.counts)
+    ]
     columns = [c for c in order if any(what == c for _, what in score.counts)] + ["WRONG"]
     print(f"  {'':36}" + "".join(f"{c:>26}" for c in columns))
     for name in sorted({name for name, _ in score.counts}):

@@ -39,6 +39,7 @@ from replication.evidence.log_directories.log_directory import (
 from replication.evidence.metadata_log.cluster_metadata import (
     MetadataHistory,
 )
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.metadata_dump import read_metadata_dump
 from replication.evidence.tools.tool_output import (
@@ -326,7 +327,14 @@ def _with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadabl
 
 
 def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
-    return list(read_excerpt(path, headed=headed)) if path.stat().st_size <= LARGEST else []
+    """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
+    try:
+        with open_unpacked(path) as stream:
+            if len(read_up_to(stream, LARGEST + 1)) > LARGEST:
+                return []
+    except READ_ERRORS:
+        return []  # Who reads it as a log says so.
+    return list(read_excerpt(path, headed=headed))
 
 
 def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
