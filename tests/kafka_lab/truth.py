@@ -259,7 +259,8 @@ def together(lived: list[PartitionTruth]) -> PartitionTruth:
         only_beyond_evidence=last.only_beyond_evidence,
         divergent_offsets=last.divergent_offsets,
         leader=last.leader,
-        elections=[election for one in lived for election in one.elections],
+        # Epochs of several lives are the same numbers, and the last life goes on while all stops.
+        elections=last.elections if len(lived) == 1 else [],
         acked=sum(one.acked for one in lived),
         notes=[note for one in lived for note in one.notes],
         gone_offsets=sorted({offset for one in lived for offset in one.gone_offsets}),
