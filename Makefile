@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch missing-evidence mutated-evidence faults poison lab live-fleet demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison lab live-fleet demo clean as-people-have-it
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -74,6 +74,7 @@ lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
 
 SCHEDULES := 10000
+STORIES := 2000
 soak: $(VENV) ## random schedules, machine against naive model: make soak SCHEDULES=10000
 	$(BIN)/python -m tests.protocol.schedules $(SCHEDULES)
 
@@ -89,8 +90,14 @@ small-worlds: $(VENV) ## every schedule of small worlds: which invariant each ge
 missed-epoch: $(VENV) ## a leader that missed an epoch, and its two remedies, in every KRaft release
 	$(BIN)/python -m tests.protocol.remedies
 
+causes: $(VENV) ## random losses told again without one step each: is the ledger's cause that step; make causes STORIES=2000
+	$(BIN)/python -m tests.protocol.removed_steps $(STORIES)
+
 missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict ever wrong
 	$(BIN)/python -m tests.protocol.missing_evidence
+
+as-people-have-it: $(VENV) ## captured incidents packed, merged, in other zones: the same answer
+	$(BIN)/python -m pytest -n 2 -q tests/test_as_people_have_it.py tests/test_layouts.py
 
 mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
 	$(BIN)/python -m tests.mutated_evidence

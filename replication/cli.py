@@ -27,6 +27,7 @@ from replication.protocol.judgement.bounded import FoldedPartition, Identity, fo
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
+from replication.reports.inventory_words import counted
 from replication.reports.loss_words import name_clients
 from replication.reports.page import write_page
 
@@ -185,7 +186,8 @@ def _told(arguments: argparse.Namespace) -> Told:
         if not number.isdecimal():
             raise Unusable(f"--broker {number}: expected a broker id and a file or folder")
         brokers[Path(path)] = int(number)
-    return Told(names, brokers, _time_zone(arguments.time_zone))
+    zone = _time_zone(arguments.time_zone)
+    return Told(names, brokers, zone, all_producers=arguments.all_producers)
 
 
 def _time_zone(text: str | None) -> tzinfo | None:
@@ -333,7 +335,8 @@ def _import(arguments: argparse.Namespace) -> int:
     _print_late_notes(imported)
     for place in imported.unreadable:
         print(f"unreadable: {place.path} ({place.where}): {place.reason}", file=sys.stderr)
-    print(f"{count} events of {len(imported.partitions)} partitions in {arguments.out}")
+    told = counted(len(imported.partitions), "partition")
+    print(f"{counted(count, 'event')} of {told} in {arguments.out}")
     return 0
 
 
@@ -367,6 +370,10 @@ def words_of_moment(events: list[Event], folded: FoldedPartition, at: int | None
 
 
 def _explain(arguments: argparse.Namespace) -> int:
+    if arguments.paths and Path(arguments.finding_id).exists() and not arguments.paths[-1].exists():
+        # PATH and finding the other way round.
+        path, arguments.finding_id = Path(arguments.finding_id), str(arguments.paths.pop())
+        arguments.paths.append(path)
     diagnosis = _read(arguments)
     for finding in diagnosis.answer["findings"]:
         if finding["finding_id"].startswith(arguments.finding_id):

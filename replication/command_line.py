@@ -78,6 +78,12 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         "nearly like one are none",
     )
     command.add_argument(
+        "--all-producers",
+        action="store_true",
+        help="the acknowledgement logs cover every producer: what they do not name was never "
+        "acknowledged",
+    )
+    command.add_argument(
         "--payload-id-in",
         metavar="PLACE",
         type=_place_of_ids,

@@ -196,7 +196,8 @@ _FOLLOWING = [
 _CLUSTER_ID = re.compile(rb"(?:cluster\.id=|Cluster ID: |Cluster ID = )([\w-]{22})")
 
 
-def _cluster_ids(folder: Path) -> set[bytes]:
+def cluster_ids(folder: Path) -> set[bytes]:
+    """The cluster ids that logs and meta.properties name."""
     files = [*folder.glob("*/*.log*"), *folder.rglob("meta.properties")]
     return {i for path in files for i in _CLUSTER_ID.findall(path.read_bytes())}
 
@@ -207,7 +208,7 @@ def created_anew_after(first: str) -> Change:
     def change(evidence: Path) -> None:
         earlier = evidence.parent / "earlier"
         shutil.copytree(INCIDENTS / first, earlier, ignore=shutil.ignore_patterns("truth.json"))
-        (known, *_), (now, *_) = [*_cluster_ids(earlier), b""], [*_cluster_ids(evidence), b""]
+        (known, *_), (now, *_) = [*cluster_ids(earlier), b""], [*cluster_ids(evidence), b""]
         for path in [*earlier.glob("*/*.log*"), *earlier.rglob("meta.properties")]:
             if known and now:
                 path.write_bytes(path.read_bytes().replace(known, now))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import import_evidence
 from replication.evidence.unreadable import Unreadable
@@ -14,6 +15,7 @@ from tests.changed_evidence import EXPECTED, INCIDENTS, Change, changed_copy
 from tests.mutated_evidence import (
     NOTHING_WRONG,
     SAME_ANSWER,
+    cluster_ids,
     folded,
     mutated,
     outcome,
@@ -75,3 +77,32 @@ def test_evidence_imported_twice_into_one_folder_is_the_same_evidence(tmp_path: 
     assert counts["quarantined"] == counts["held"] == 0
     assert counts["applied"] == counts["duplicates"] == len(events) // 2
     assert outcome([partition]) == outcome(folded([folder]))
+
+
+def under_one_id(first: str, second: str, into: Path) -> Path:
+    """Two captures of KRaft clusters as two lives under the second one's cluster id."""
+    for name, incident in (("before", first), ("now", second)):
+        changed_copy(incident, lambda _: None, into / name)
+    (known,), (now,) = (cluster_ids(into / name / "evidence") for name in ("before", "now"))
+    for path in [*into.glob("before/*/*/*.log*"), *into.rglob("meta.properties")]:
+        path.write_bytes(path.read_bytes().replace(known, now))
+    return into
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("unclean_election__4.1.1", "last_replica_standing__4.1.1__elr_on"),
+        ("healthy_rolling_restart__4.3.0", "not_loss_traps__4.3.0__retention"),
+        ("acks1_loss__3.9.1", "unclean_election__4.1.1"),
+    ],
+)
+def test_a_cluster_formatted_anew_under_its_id_is_refused(
+    first: str, second: str, tmp_path: Path
+) -> None:
+    """The older life's topics are not the newer one's deleted ones: never "nothing lost"."""
+    both = under_one_id(first, second, tmp_path)
+    with pytest.raises(NoEvidence, match="formatted anew under the same cluster id"):
+        import_evidence([both])
+    assert import_evidence([both / "before"]).partitions
+    assert import_evidence([both / "now"]).partitions

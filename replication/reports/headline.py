@@ -65,7 +65,7 @@ def headline(answer: dict[str, Any]) -> str:
     if damaged:
         more = len(_partitions(open_questions))
         rest = f"; {_cannot(more)}" if more else ""
-        return f"{damaged}{rest}"
+        return f"{damaged[:1].upper()}{damaged[1:]}{rest}"
     partitions = counted(len(answer["partitions"]), "partition")
     if open_questions:
         first = open_questions[0]

@@ -168,6 +168,23 @@ def _corrupt(who: str, f: Fields) -> str:
     return f"{who} found damaged records in its log and dropped what follows{to}"
 
 
+def _shrunk(who: str, f: Fields) -> str:
+    left = ", ".join(str(b) for b in f["to_isr"])
+    return (
+        f"{who}, the leader, left only {left} in the ISR: from then on a record is committed as "
+        "soon as those have it"
+    )
+
+
+def _nobody(who: str, f: Fields) -> str:
+    if f.get("to_state") != "OnlinePartition":
+        return ""
+    return (
+        "nobody could be made leader: the partition waits for a member of its ISR; nothing is lost "
+        "by that"
+    )
+
+
 _SIMPLE = {
     "truncated_fully": "{who} dropped its whole log and starts anew at offset {to_offset}",
     "offsets_out_of_order": "{who} was given records whose offsets run backwards and refused them",
@@ -216,6 +233,8 @@ _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "fetch_offset_mismatch": _mismatch,
     "unexpected_append_offset": _unexpected,
     "truncation_reason": _reason,
+    "partition_state_change_failed": _nobody,
+    "isr_shrink_proposed": _shrunk,
     **{kind: _simple(text) for kind, text in _SIMPLE.items() if "unclean_e" not in kind
        and kind != "truncated_fully"},
 }  # fmt: skip

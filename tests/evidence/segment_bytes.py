@@ -62,8 +62,8 @@ def _field(content: bytes | None) -> bytes:
     return varint(-1) if content is None else varint(len(content)) + content
 
 
-def _record(record: Record, offset: int) -> bytes:
-    body = b"\0" + varint(record.timestamp - CREATED) + varint(offset)
+def _record(record: Record, offset: int, base_timestamp: int) -> bytes:
+    body = b"\0" + varint(record.timestamp - base_timestamp) + varint(offset)
     body += _field(record.key) + _field(record.value) + varint(len(record.headers))
     for name, value in record.headers:
         body += _field(name) + _field(value)
@@ -78,6 +78,7 @@ def batch(
     flags: int = 0,
     producer: tuple[int, int, int] = (-1, -1, -1),
     max_timestamp: int | None = None,
+    base_timestamp: int = CREATED,
 ) -> bytes:
     """One batch of format 2; the records' offsets count up from 0 unless they say otherwise."""
     records = records or (Record(),)
@@ -85,10 +86,12 @@ def batch(
     for record in records:
         following = offsets[-1] + 1 if offsets else 0
         offsets.append(following if record.offset is None else record.offset)
-    data = b"".join(_record(record, at) for record, at in zip(records, offsets, strict=True))
+    data = b"".join(
+        _record(record, at, base_timestamp) for record, at in zip(records, offsets, strict=True)
+    )
     latest = max(record.timestamp for record in records)
     latest = latest if max_timestamp is None else max_timestamp
-    checked = struct.pack(">hiqqqhi", codec | flags, offsets[-1], CREATED, latest, *producer)
+    checked = struct.pack(">hiqqqhi", codec | flags, offsets[-1], base_timestamp, latest, *producer)
     checked += struct.pack(">i", len(records)) + compress(codec, data)
     rest = struct.pack(">ibI", leader_epoch, 2, crc32c.crc32c(checked)) + checked
     return struct.pack(">qi", base_offset, len(rest)) + rest

@@ -351,3 +351,25 @@ def test_a_log_of_any_length_is_kept_in_little_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert (partition.batch_count, read) == (count, count)
     assert peak < 2 << 20
+
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "unread"),
+    [
+        ({0: POINTER}, ((0, None),)),
+        ({0: batch(0, Record(), Record()), 5: POINTER}, ((5, None),)),
+        ({0: batch(0), 5: POINTER, 9: batch(9)}, ((5, 9),)),
+        ({0: b"\xff" * 80 + batch(0)}, ((0, None),)),
+        ({0: batch(0) + batch(1)[:-3]}, ()),
+        ({0: batch(0) + batch(1)}, ()),
+    ],
+)
+def test_what_is_there_and_cannot_be_read(
+    files: dict[int, str | bytes], unread: tuple[tuple[int, int | None], ...], tmp_path: Path
+) -> None:
+    """Unread is unknown, not absent; a torn tail is how a running log ends."""
+    put(tmp_path, {f"t-0/{log(base)}": content for base, content in files.items()})
+    assert only_partition(tmp_path, verify_crc=True).unread == unread

@@ -17,7 +17,11 @@ from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.logs_on_disk import checkpoint_entries, cut_suffix
 from tests.kafka_lab.processes import LabTimeout
 from tests.kafka_lab.producer import Batch, Load, Producer
-from tests.kafka_lab.transactions import TransactionalLoad, TransactionalProducer
+from tests.kafka_lab.transactions import (
+    TRANSACTIONS,
+    TransactionalLoad,
+    TransactionalProducer,
+)
 from tests.kafka_lab.versions import Version
 
 LABELS = ("before-restart", "copy", "2nd", "after-crash", "x")
@@ -399,6 +403,6 @@ def _loads(plan: ChaosPlan, experiment: Experiment) -> list[Load | Transactional
     if not plan.transactional:
         return [load]
     producer = TransactionalProducer(
-        experiment.cluster, experiment.acks, "transactions", timeout_ms=4000, keys=plan.keys
+        experiment.cluster, experiment.acks, TRANSACTIONS, timeout_ms=4000, keys=plan.keys
     )
     return [load, TransactionalLoad(producer, partitions, plan.seed, pause=0.4)]

@@ -86,3 +86,13 @@ def reigns(term: Term, starts: list[LeaderStart]) -> list[float]:
         and start.leader_epoch in (None, term.leader_epoch)
     ]
     return [term.at, *again]
+
+
+def took_up(term: Term, starts: list[LeaderStart]) -> bool:
+    """Whether the leader that the controller named ever led: a frozen or dead one does not."""
+    return any(
+        start.broker == term.leader
+        and start.leader_epoch in (None, term.leader_epoch)
+        and term.at - SOON < start.at < term.until + SOON
+        for start in starts
+    )

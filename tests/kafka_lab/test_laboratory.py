@@ -306,6 +306,7 @@ def test_a_disk_that_was_cut_is_the_cause() -> None:
         samples=[*LONGER, log_sample(8.0, 1, FIRST)],
         elections=elections,
         acks=[acked("c", 2, "05.000", "all", 1)],
+        starts=[LeaderStart(1.1, 1, 0, 0), LeaderStart(10.1, 1, 2, 2)],
         storage=[causes.StorageLoss(7.9, 1, frozenset({"c"}))],
     )
     (loss,) = truth.judge(one).losses
@@ -382,3 +383,17 @@ def test_what_a_leader_cuts_after_a_short_term_was_in_its_line() -> None:
     acks = [acked("c", 2, "10.100", "all", 2)]
     found = truth.judge(view(elections=elections, samples=samples, acks=acks))
     assert verdicts(found) == ("VIOLATED", "VIOLATED")
+
+
+def test_what_a_leader_that_never_took_up_leadership_lacks_is_not_judged() -> None:
+    """Broker 2 is named while it is frozen, and broker 1 leads on with all that it has."""
+    one = view(
+        acks=[acked("c", 2, "05.000", "1", 1)],
+        elections=[*IN_SYNC, Election(12, 2, 1, (1,))],
+        starts=[LeaderStart(1.1, 1, 0, 0), LeaderStart(12.1, 1, 2, 3)],
+        samples=LONGER,
+        finals={1: dumped(FIRST, SECOND), 2: dumped(FIRST, SECOND)},
+    )
+    assert verdicts(truth.judge(one))[1] is None
+    took_it = [*one.starts, LeaderStart(10.1, 2, 1, 2)]
+    assert verdicts(truth.judge(replace(one, starts=took_it)))[1] == "VIOLATED"

@@ -12,6 +12,8 @@ from tests.kafka_lab import wire
 from tests.kafka_lab.producer import Producer
 
 ABORT_CHANCE = 0.3
+# The client's name in the acknowledgements.
+TRANSACTIONS = "transactions"
 
 
 @dataclass

@@ -10,7 +10,7 @@ later leader lacked counts as lost then, also where it came back.
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from tests.kafka_lab.history import (
     terms,
     told_high_watermarks,
 )
-from tests.kafka_lab.lineage import Replicas, reigns
+from tests.kafka_lab.lineage import Replicas, reigns, took_up
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
@@ -41,6 +41,7 @@ from tests.kafka_lab.logs_on_disk import (
 from tests.kafka_lab.notes import HighWatermarkSample, LogSample, Notes
 from tests.kafka_lab.sampler import HIGH_WATERMARK_FILE
 from tests.kafka_lab.site import Site, partitions_of
+from tests.kafka_lab.transactions import TRANSACTIONS
 
 HOLDS, VIOLATED = "HOLDS", "VIOLATED"
 # Log lines, acknowledgements and samples of different processes, all on one clock.
@@ -167,6 +168,7 @@ class Run:
             (one["configs"] for one in actions if one.get("topic") == topic and "configs" in one),
             {},
         )
+        compacted = "compact" in configs.get("cleanup.policy", "")
         # What was written just before the order to delete may not have been seen on a disk.
         until = life.ends if last else life.ends - UNSEEN
         acks = [ack for ack in self.acks if _named(ack, partition) and _in_life(ack, life)]
@@ -192,9 +194,18 @@ class Run:
                 int(configs.get("min.insync.replicas", 1)),
                 configs.get("unclean.leader.election.enable") == "true",
             ),
-            {name for one in actions if one["action"] == "excused" for name in one["payload_ids"]},
-            "compact" in configs.get("cleanup.policy", ""),
+            self._excused(actions, compacted=compacted),
+            compacted,
         )
+
+    def _excused(self, actions: list[dict[str, Any]], *, compacted: bool) -> set[str]:
+        """What may go: by the scenario; of aborted transactions, where the log is compacted."""
+        found = {
+            name for one in actions if one["action"] == "excused" for name in one["payload_ids"]
+        }
+        if compacted:
+            found |= {ack["payload_id"] for ack in self.acks if ack["client"] == TRANSACTIONS}
+        return found
 
     def _samples(self, partition: TopicPartition, life: Life) -> list[LogSample]:
         """Without what an earlier life left on a disk whose broker was down meanwhile."""
@@ -231,20 +242,25 @@ def establish(run: Run) -> dict[TopicPartition, PartitionTruth]:
 
 
 def together(lived: list[PartitionTruth]) -> PartitionTruth:
-    """Of several lives the worst counts; what is asked about the end is of the last one."""
+    """What is asked about the end is of the last life.
+
+    With a topic go its promises: what an earlier life had lost before may be told or not.
+    """
     last = lived[-1]
     verdicts: dict[str, str | None] = {}
-    for name in last.verdicts:
-        told = [one.verdicts[name] for one in lived]
-        verdicts[name] = VIOLATED if VIOLATED in told else None if None in told else HOLDS
-    broken = [one for one in lived if one.verdicts["committed_records_survive"] == VIOLATED]
+    for name, verdict in last.verdicts.items():
+        earlier = {one.verdicts[name] for one in lived[:-1]}
+        verdicts[name] = None if verdict == HOLDS and earlier - {HOLDS} else verdict
+    for one in lived[:-1]:
+        one.losses = [replace(loss, sure=False) for loss in one.losses]
     return PartitionTruth(
         verdicts=verdicts,
         losses=[loss for one in lived for loss in one.losses],
-        only_beyond_evidence=bool(broken) and all(one.only_beyond_evidence for one in broken),
+        only_beyond_evidence=last.only_beyond_evidence,
         divergent_offsets=last.divergent_offsets,
         leader=last.leader,
-        elections=[election for one in lived for election in one.elections],
+        # Epochs of several lives are the same numbers, and the last life goes on while all stops.
+        elections=last.elections if len(lived) == 1 else [],
         acked=sum(one.acked for one in lived),
         notes=[note for one in lived for note in one.notes],
         gone_offsets=sorted({offset for one in lived for offset in one.gone_offsets}),
@@ -382,7 +398,7 @@ def _missing(
                 continue
             certain = _lacks(view, replicas, term, held, at)
             if certain is not None:
-                found.append(Missing(at, term, certain))
+                found.append(Missing(at, term, certain and took_up(term, view.starts)))
     gone = not any(one.payload_id == held.payload_id for one in final)
     if reign and gone and not (view.compacted and _superseded(final, held)):
         found.append(Missing(None, term_at(reign, since) or reign[-1], certain=True))

@@ -22,9 +22,21 @@ from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.judge import answer
+from tests.protocol.default_evidence import (
+    CUT_OFF,
+    LACKED,
+    STORAGE,
+    WORDS,
+    evidence,
+    folded,
+    left_by,
+    limit,
+    withholdings,
+)
 from tests.protocol.schedules import schedule_machine
 from tests.protocol.world_states import Limits, Node, act, commands, start
 
+PROMISES = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 WORLDS = {
     "0.10.2.2": Limits("stops", elections=1),
@@ -186,6 +198,28 @@ def by_chance(schedules: int, first_seed: int = 0) -> tuple[Score, int]:
     return score, rests
 
 
+def by_default_evidence(schedules: int, first_seed: int = 0) -> tuple[Score, int]:
+    """Random schedules as default log levels and directories tell them, less one or two kinds of
+    artefact: nothing declares that they are missing. The promises held to the truth."""
+    score, rests = Score(), 0
+    for seed in range(first_seed, first_seed + schedules):
+        world = schedule_machine(seed).story.world
+        truth = verdicts(tuple(step.fact for step in world.steps))
+        story = left_by(world, random.Random(seed))
+        for withheld in withholdings(story):
+            rests += 1
+            state = folded(evidence(story, withheld))
+            found = {v["invariant"]: v["verdict"] for v in answer(state).verdicts}
+            for name in PROMISES:
+                named = limit(world, state, found[name])
+                if named is not None and found[name] not in ("UNKNOWN", truth[name]):
+                    score.counts[name, named] += 1
+                    continue
+                text = f"seed {seed} without {sorted(withheld)}"
+                score.add(name, found[name], {truth[name]}, text, every=False)
+    return score, rests
+
+
 def by_scenarios(rounds: int) -> tuple[Score, int]:
     """The stories of tests/scenarios, as told at the end of each file, stripped so many times."""
     score, rests = Score(), 0
@@ -213,11 +247,18 @@ def show(title: str, score: Score, rests: int, seconds: float) -> None:
     """Prints a score by invariant."""
     print(f"{title}: {rests} traces with evidence removed ({seconds:.0f} s)")
     order = ("decided", "unknown", "rightly unknown", "unknown though all agree")
+    named = [
+        c for c in (STORAGE, CUT_OFF, LACKED, WORDS) if any(what == c for _, what in score.counts)
+    ]
     columns = [c for c in order if any(what == c for _, what in score.counts)] + ["WRONG"]
     print(f"  {'':36}" + "".join(f"{c:>26}" for c in columns))
     for name in sorted({name for name, _ in score.counts}):
         cells = "".join(f"{score.counts[name, c]:26}" for c in columns)
         print(f"  {name:36}{cells}")
+    for limit_ in named:
+        number = sum(n for (_, what), n in score.counts.items() if what == limit_)
+        share = number / sum(score.counts.values())
+        print(f"  against the truth, by a named limit: {number} ({share:.3%}): {limit_}")
     for line in score.wrong[:5]:
         print(f"  {line}")
 
@@ -237,6 +278,11 @@ def main() -> int:
         )
         show(title, score, rests, time.process_time() - began)
         wrong += len(score.wrong)
+    began = time.process_time()
+    score, rests = by_default_evidence(options.schedules)
+    title = f"{options.schedules} random schedules as default log levels tell them"
+    show(title, score, rests, time.process_time() - began)
+    wrong += len(score.wrong)
     began = time.process_time()
     score, rests = by_scenarios(10)
     show("every scenario", score, rests, time.process_time() - began)

@@ -36,6 +36,12 @@ CATCHERS = ("scenarios", "naive model")
 
 # Mutants that change nothing anyone can observe, with the reason.
 EQUIVALENT: dict[str, str] = {
+    "isr_commit: if leader.has('unclean_leader_is_recovering') -> if False": (
+        "versions 0 and 1 are refused alike"
+    ),
+    "isr_commit: if leader.has('unclean_leader_is_recovering') -> if True": (
+        "versions 0 and 1 are refused alike"
+    ),
     "fetch_admission: if end.leader_epoch is None or end.end_offset is None -> if False": (
         "a leader from 2.7 on has its own epoch cached and the fence has refused every later one; "
         "only a log in an older message format has none, and is not modelled"

@@ -9,6 +9,7 @@ from tests.protocol.missing_evidence import (
     WORLDS,
     by_chance,
     by_completions,
+    by_default_evidence,
     by_scenarios,
     nameless,
     removals,
@@ -36,6 +37,21 @@ def test_every_completion_of_a_larger_world(version: str) -> None:
 
 def test_every_scenario() -> None:
     score, _ = by_scenarios(1)
+
+    assert score.wrong == []
+
+
+def test_default_evidence_less_one_or_two_kinds_of_artefact() -> None:
+    score, rests = by_default_evidence(60)
+
+    assert score.wrong == []
+    assert rests > 3_000
+    assert score.counts["committed_records_survive", "decided"] > 600
+
+
+@pytest.mark.slow
+def test_more_default_evidence() -> None:
+    score, _ = by_default_evidence(400, 1_000)
 
     assert score.wrong == []
 

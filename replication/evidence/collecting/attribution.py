@@ -26,6 +26,7 @@ from replication.evidence.log_directories.log_directory import LogDirectory
 from replication.evidence.log_directories.small_files import MetaProperties
 from replication.evidence.metadata_log.cluster_metadata import (
     MetadataHistory,
+    are_of_two_lives,
     longest_history,
     read_cluster_metadata,
 )
@@ -137,11 +138,25 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
     for dump in result.metadata_dumps:
         by_cluster.setdefault(dump.cluster_id or whose.only, []).append(dump)
     for cluster, histories in sorted(by_cluster.items()):
+        _refuse_two_lives(cluster, histories)
         history = longest_history(histories)
         result.histories[cluster] = history
         result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
     _attribute_zookeeper(result, whose)
     _attribute_dumps(result, roots)
+
+
+def _refuse_two_lives(cluster: str, histories: list[MetadataHistory]) -> None:
+    """Raises NoEvidence where a cluster's storage was formatted anew under the same id: what one
+    life's metadata log tells of topics and brokers is not true of the other."""
+    copies = sorted(histories, key=lambda copy: copy.path)
+    for other in copies[1:]:
+        if are_of_two_lives(copies[0], other):
+            raise NoEvidence(
+                f"{copies[0].path} and {other.path} are metadata logs of cluster {cluster} that "
+                "share no record: it was formatted anew under the same cluster id, or two clusters "
+                "bear it. Hand over the evidence of each by itself, not in one call"
+            )
 
 
 def _attribute_zookeeper(result: Collection, whose: _Whose) -> None:

@@ -39,6 +39,7 @@ from replication.evidence.log_directories.log_directory import (
 from replication.evidence.metadata_log.cluster_metadata import (
     MetadataHistory,
 )
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.metadata_dump import read_metadata_dump
 from replication.evidence.tools.tool_output import (
@@ -156,7 +157,7 @@ class Collection:
     hold, and by cluster id what that comes to. ignored: what was left aside, and why. unpacked:
     where
     archives were unpacked to; workplace keeps that as long as it is needed. time_zone: of the
-    brokers' machines, where the user said it.
+    brokers' machines, where the user said it; all_producers: as the user said.
     """
 
     files: int = 0
@@ -186,6 +187,7 @@ class Collection:
     unpacked: Unpacked = field(default_factory=lambda: Unpacked(Path("/nonexistent")))
     workplace: TemporaryDirectory[str] | None = None
     time_zone: tzinfo | None = None
+    all_producers: bool = False
 
     def take(self, reading: "Collection") -> None:
         """Adds what another file gave."""
@@ -209,12 +211,14 @@ class Told:
 
     ack_fields: how an acknowledgement log's fields are named; None: a file that is nearly one is
     none. brokers: per file or folder the broker it is of. time_zone: that of the brokers'
-    machines, in which their logs print the time.
+    machines, in which their logs print the time. all_producers: the acknowledgement logs cover
+    every producer.
     """
 
     ack_fields: AckFields | None = AS_THEY_ARE
     brokers: Mapping[Path, int] = field(default_factory=dict)
     time_zone: tzinfo | None = None
+    all_producers: bool = False
 
 
 NOTHING_TOLD = Told()
@@ -232,7 +236,7 @@ def read_all(
             raise NoEvidence(f"{root}: no such file or folder")
     place = TemporaryDirectory(prefix="replication-analyzer-", dir=facts_folder)
     result = Collection(unpacked=Unpacked(Path(place.name).resolve()), workplace=place)
-    result.time_zone = told.time_zone
+    result.time_zone, result.all_producers = told.time_zone, told.all_producers
     found = find(roots, result.unpacked)
     result.unreadable += found.unreadable
     result.ignored += found.ignored
@@ -323,7 +327,14 @@ def _with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadabl
 
 
 def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
-    return list(read_excerpt(path, headed=headed)) if path.stat().st_size <= LARGEST else []
+    """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
+    try:
+        with open_unpacked(path) as stream:
+            if len(read_up_to(stream, LARGEST + 1)) > LARGEST:
+                return []
+    except READ_ERRORS:
+        return []  # Who reads it as a log says so.
+    return list(read_excerpt(path, headed=headed))
 
 
 def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:

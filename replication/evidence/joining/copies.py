@@ -128,7 +128,7 @@ def identify_contents(
             spans[held.copy].append(Span(batch.base_offset, batch.end_offset, None, None))
         cell = [held for held in cell if held not in moved] if moved else cell
         if len({(h.batch.base_offset, h.batch.end_offset) for h in cell}) == 1 and not (
-            _is_compacted(cell)
+            _is_compacted(cell) or _may_be_marked(cell)
         ):
             _number_by_crc(cell, copies, spans, result, names)
         else:
@@ -164,6 +164,18 @@ def _is_compacted(cell: list[_Held]) -> bool:
         or h.batch.record_count not in (None, h.batch.end_offset - h.batch.base_offset)
         for h in cell
     )
+
+
+def _may_be_marked(cell: list[_Held]) -> bool:
+    """Whether the batches may differ by the time alone at which the cleaner may take tombstones and
+    transaction markers: each cleaner writes its own, under the checksum (KIP-534, from 2.8)."""
+    if len({h.batch.crc for h in cell}) == 1 or any(h.batch.magic != 2 for h in cell):
+        return False
+    told = {
+        (h.batch.record_count, h.batch.producer_id, h.batch.base_sequence, h.batch.max_timestamp)
+        for h in cell
+    }
+    return len(told) == 1 or all(h.batch.is_control for h in cell)
 
 
 def _cells(copies: list[Copy]) -> Iterator[list[_Held]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 from replication.evidence.broker_logs.births import Births
@@ -568,6 +569,7 @@ class Joiner:
         for evidence in self.partitions.values():
             told = (evidence.topic, evidence.partition) not in unsure
             evidence.has_acknowledgement_log = bool(acked) and told
+            evidence.has_all_producers = bool(acked) and told and self.collection.all_producers
             evidence.has_consumption_log = bool(seen) and told
         for topic, number in sorted(unsure):
             self.collection.notes.append(
@@ -621,6 +623,11 @@ class Joiner:
             i == evidence.topic_id and gone is not None
             for i, _, gone in self.incarnations.get(evidence.topic, [])
         )
+        lives = self.topic_lives.get(evidence.topic, [])
+        for life, following in pairwise(lives):
+            # Epochs alone that begin anew do not say what became of the logs before.
+            if life.topic_id == evidence.topic_id:
+                deleted = life.ends_deleted or following.begins_empty
         evidence.described = ev.PartitionDescribed(
             kafka_version=self.cluster.kafka_versions[0] if self.cluster.kafka_versions else None,
             inter_broker_version=self.cluster.inter_broker_version,

@@ -102,6 +102,7 @@ class PartitionEvidence:
     payload_id_in: str | None = None
     naming: Naming = field(default_factory=Naming)
     has_acknowledgement_log: bool = False
+    has_all_producers: bool = False
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
@@ -615,6 +616,8 @@ LISTED = "kafka-log-dirs lists a replica"
 def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     if evidence.has_acknowledgement_log:
         yield ev.CoverageDeclared("acknowledgements", None, True)
+    if evidence.has_all_producers:
+        yield ev.CoverageDeclared("all_producers", None, True)
     if evidence.has_consumption_log:
         yield ev.CoverageDeclared("consumptions", None, True)
     if evidence.history_complete:

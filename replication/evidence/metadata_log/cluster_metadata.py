@@ -831,6 +831,33 @@ def _latest(history: Iterable[ConfigChange]) -> dict[str, str | None]:
     return {change.key: change.value for change in history}
 
 
+def are_of_two_lives(a: MetadataHistory, b: MetadataHistory) -> bool:
+    """Whether two copies under one cluster id are of different logs: formatted anew in between.
+
+    Copies of one log share its records where both have it. These have something to tell of the same
+    metadata offsets, and yet no broker's process, no topic and no election of a controller is in
+    both.
+    """
+    first = max(a.first_offset, b.first_offset)
+    end = min(a.known_end_offset, b.known_end_offset)
+    if not all(any(first <= o < end for o in _told_offsets(copy)) for copy in (a, b)):
+        return False
+    return not any(mine & theirs for mine, theirs in zip(_known(a), _known(b), strict=True))
+
+
+def _told_offsets(copy: MetadataHistory) -> Iterator[int]:
+    yield from (change.metadata_offset for change in copy.controllers)
+    yield from (change.metadata_offset for change in copy.brokers)
+    yield from (change.metadata_offset for change in copy.changes)
+
+
+def _known(copy: MetadataHistory) -> tuple[set[Any], set[Any], set[Any]]:
+    """Topics, broker processes and controllers that no other log has."""
+    processes = {(b.broker, b.incarnation) for b in copy.brokers if b.incarnation is not None}
+    controllers = {(c.metadata_offset, c.controller, c.at) for c in copy.controllers}
+    return set(copy.topics), processes, controllers
+
+
 def longest_history(histories: Iterable[MetadataHistory]) -> MetadataHistory:
     """One history from several copies of one cluster's metadata log (at least one; ValueError).
 

@@ -808,6 +808,13 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.high_watermark = min(fact.high_watermark, fact.log_end_offset)
     by_term = (max(epochs), ANY_OCCURRENCE) if epochs else None
     _promise_committed(state, replica, replica.high_watermark, event, "checkpoint", by_term)
+    if by_term is not None and fact.high_watermark > fact.log_end_offset:
+        # Of what lay between, the log at hand shows nothing.
+        missing = Span(fact.log_end_offset, fact.high_watermark, None, None)
+        _add_promise(
+            state.history.commitments,
+            Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),
+        )
 
 
 def _not_held(spans: list[Span], now: list[Span]) -> list[Span]:

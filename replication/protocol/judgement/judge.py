@@ -27,6 +27,7 @@ from replication.protocol.judgement.invariants import (
 )
 from replication.protocol.judgement.ledger import Loss
 from replication.protocol.judgement.missed_epochs import missed_epochs
+from replication.protocol.judgement.settling import still_to_get
 from replication.protocol.judgement.view import View, view_of
 
 INVARIANTS = (
@@ -181,7 +182,7 @@ def _verdict(
         "not_supplied": verdict.not_supplied,
         "finding_ids": [f.finding_id(identity) for f in verdict.findings],
         "reason": verdict.reason,
-        "settled_by": verdict.settled_by,
+        "settled_by": still_to_get(state, verdict.settled_by),
     }
 
 

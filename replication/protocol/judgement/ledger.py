@@ -11,6 +11,7 @@ from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, Term
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.declared_gaps import Gaps
 from replication.protocol.judgement.divergence import is_cut_by_following
 from replication.protocol.judgement.loss_cause import allowed_by, borders, cause_of, contract_of
 from replication.protocol.judgement.reference import Reference, log_is_known
@@ -20,6 +21,7 @@ TIERS = (
     "never_acknowledged", "undetermined",
 )  # fmt: skip
 Identity = tuple[int | None, int | None]
+BY_HIGH_WATERMARK = ("committed", "never_acknowledged", "undetermined")
 FULLY_KNOWN = 3
 TIER_OF = {
     "consumed": "consumed",
@@ -73,10 +75,12 @@ class Loss:
     @property
     def end_offset_bound(self) -> str:
         """exact where producers or consumers name the records, at_least for a high watermark."""
-        return "at_least" if self.tier == "committed" else "exact"
+        return "at_least" if self.tier in BY_HIGH_WATERMARK else "exact"
 
 
-def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
+def losses(
+    state: State, ref: Reference, absences: list[Absence], gaps: Gaps | None = None
+) -> list[Loss]:
     """The ledger's rows, in offset order."""
     rows = []
     told_apart = sorted(borders(state))
@@ -84,6 +88,7 @@ def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
         inside = [b for b in told_apart if first < b < end]
         for a, b in pairwise([first, *inside, end]):
             span = Span(a, b, *record[2:])
+            tier = _known_tier(state, gaps, tier)
             loss = Loss(a, b, span, tier, parts)
             _decide_status(state, ref, loss)
             cause = cause_of(state, span, tier, parts)
@@ -99,6 +104,20 @@ def losses(state: State, ref: Reference, absences: list[Absence]) -> list[Loss]:
 
 def _tier(absence: Absence) -> str:
     return TIER_OF.get(absence.promise.how, "committed")
+
+
+def _known_tier(state: State, gaps: Gaps | None, tier: str) -> str:
+    """The tier of records below a high watermark, by what the acknowledgements can tell of them.
+
+    Under a log of every producer nobody was told of them; where some acknowledgements are declared
+    missing, one of those may be theirs.
+    """
+    if tier != "committed":
+        return tier
+    if gaps is not None and "acknowledgements" in gaps.clients:
+        return "undetermined"
+    heard = state.coverage.get(("all_producers", None), (False, None))[0]
+    return "never_acknowledged" if heard else tier
 
 
 def _segments(
@@ -305,6 +324,8 @@ def _finding(loss: Loss) -> Finding:
         "consumed": "given to a consumer",
         "acknowledged_by_isr": "acknowledged with acks=all",
         "committed": "committed (below a valid high watermark)",
+        "never_acknowledged": "committed, never acknowledged to a producer",
+        "undetermined": "committed, perhaps acknowledged: some acknowledgements are missing",
         "acknowledged_by_leader": "acknowledged with acks=1",
     }[loss.tier]
     ending = {

@@ -16,7 +16,12 @@ BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
 
 def objection(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """The first objection to an absence."""
-    for objects in (promised_by_zombie, answered_after_leading_again, foreign_to_its_leader):
+    for objects in (
+        promised_by_zombie,
+        answered_after_leading_again,
+        foreign_to_its_leader,
+        promised_later,
+    ):
         doubt = objects(state, starts, absence)
         if doubt is not None:
             return doubt
@@ -135,6 +140,21 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
                 f"the lines of broker {promise.replica} with kafka.cluster.Partition at TRACE",
             )
     return None
+
+
+def promised_later(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
+    """Whether a replica may have learned its high watermark after the term that lacked the records,
+    which stand in the log that counts: the lines that would tell whom it followed are missing."""
+    promise = absence.promise
+    if promise.how != "checkpoint" or promise.replica is None or absence.term is None:
+        return None
+    if absence.final is True or log_is_covered(state, promise.replica):
+        return None
+    return _doubt(
+        absence,
+        f"nothing tells in which epoch replica {promise.replica} had learned its high watermark",
+        f"the broker log of broker {promise.replica}",
+    )
 
 
 def _doubt(absence: Absence, reason: str, settled_by: str) -> Doubt:

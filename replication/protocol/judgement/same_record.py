@@ -5,6 +5,7 @@ from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.reference import Reference, lived_on_unseen, log_is_known
 from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.unseen_terms import BESIDE_THE_ISR
 
 
 def compare(
@@ -141,15 +142,15 @@ def _by_position(
 
 
 def _is_superseded_in_its_lineage(state: State, promise: Promise, held: Span, end: int) -> bool:
-    """Whether a term by whose end the promise was made began at or below what stands there, and in
-    an epoch above it: then the promise may be of that term's records instead."""
+    """Whether the promise may be of other records than what stands there: of a later term's, by
+    whose end it was made, which began at or below them or with a log beside theirs."""
     assert promise.by_term is not None
     if held.leader_epoch is None:
         return False
     for term in state.history.terms:
         if held.leader_epoch < term.leader_epoch <= promise.by_term[0]:
             start = term_start(state, term)
-            if start is not None and start < end:
+            if (start is not None and start < end) or term.election_kind in BESIDE_THE_ISR:
                 return True
     return False
 

@@ -7,7 +7,8 @@ from replication.protocol.judgement.reference import Reference, all_logs_are_cov
 from replication.protocol.judgement.term_starts import TermStarts
 
 ANY_OCCURRENCE = 1 << 62
-UNSURE_KINDS = ("unclean", "last_known_leader", "unknown", None)
+BESIDE_THE_ISR = ("unclean", "last_known_leader")
+UNSURE_KINDS = (*BESIDE_THE_ISR, "unknown", None)
 
 
 def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]:

@@ -15,7 +15,7 @@ from replication.protocol.judgement.unseen_terms import (
 )
 
 
-def unwitnessed_election(state: State, starts: TermStarts) -> tuple[Term, Term] | None:
+def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | None:
     """An election that could lose committed records, where nothing tells what was committed.
 
     A leader from the ISR holds what was committed, unless it had cut to its high watermark (before
@@ -23,11 +23,13 @@ def unwitnessed_election(state: State, starts: TermStarts) -> tuple[Term, Term] 
     their terms, or how far they had committed by then: what a line at the start of a term tells is
     not enough.
     """
+    starts = ref.starts
+    shown = {s.leader_epoch: s.end_offset for s in ref.spans}
     any_may_lack = truncates_to_high_watermark(state)
     committed_is_known = _known_by_the_end(state, starts)
     held: float = 0
     for place, (before, term) in enumerate(pairwise(starts.terms)):
-        held = max(held, _held_by_the_end(state, before))
+        held = max(held, _held_by_the_end(state, before, starts.starts[place], shown))
         if term.leader == before.leader:
             continue
         if term.election_kind not in UNSURE_KINDS and not any_may_lack:
@@ -38,11 +40,17 @@ def unwitnessed_election(state: State, starts: TermStarts) -> tuple[Term, Term] 
     return None
 
 
-def _held_by_the_end(state: State, term: Term) -> float:
-    """The log end of a leader at the end of its term, infinite where nothing tells it."""
+def _held_by_the_end(
+    state: State, term: Term, start: int | None, shown: dict[int | None, int]
+) -> float:
+    """The log end of a leader at the end of its term; infinite where nothing tells it, or where it
+    wrote what the log that counts does not show up to there. shown: leader epoch -> end there."""
     if never_began(state, term):
         return 0
-    return math.inf if term.end_log_end_offset is None else term.end_log_end_offset
+    end = term.end_log_end_offset
+    if end is None or start is None or end < start:
+        return math.inf
+    return end if end == start or shown.get(term.leader_epoch, 0) >= end else math.inf
 
 
 def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:

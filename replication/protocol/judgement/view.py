@@ -54,7 +54,7 @@ def view_of(state: State) -> View:
                 view.absences.append(absence)
             else:
                 view.doubts.append(_in_doubt(absence))
-    view.losses = losses(state, ref, view.absences)
+    view.losses = losses(state, ref, view.absences, gaps)
     view.divergences = divergences(state, ref)
     return view
 

@@ -409,13 +409,13 @@ _LAST_RETAINED = LineFamily(
     loggers=(*_ZK, *_STATE_CHANGE),
     words=("Retaining",),
     trigger="Retaining last ISR ",
-    pattern=r"Retaining last ISR (?P<isr>\d+) of partition " + TP + r" since unclean leader election is "
-    r"disabled$",
+    pattern=r"(?:^\[Controller (?:id=)?(?P<node>\d+)(?: epoch=\d+)?\]:? )?Retaining last ISR "
+    r"(?P<isr>\d+) of partition " + TP + r" since unclean leader election is disabled$",
     examples=(
         example(
             "[Controller 1]: Retaining last ISR 1 of partition [t,0] since unclean leader election "
             "is disabled",
-            topic="t", partition=0, isr=(1,),
+            node=1, topic="t", partition=0, isr=(1,),
         ),
     ),
 )  # fmt: skip

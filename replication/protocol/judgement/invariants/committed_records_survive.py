@@ -77,7 +77,7 @@ def judge(view: View) -> Verdict:
 
 def _lost_unseen(view: View) -> Verdict | None:
     """Why records may be lost of which nothing tells that they were committed; None if none are."""
-    unsure = unwitnessed_election(view.state, view.ref.starts)
+    unsure = unwitnessed_election(view.state, view.ref)
     if unsure is not None:
         before, term = unsure
         return unknown(

@@ -1,0 +1,46 @@
+"""Which artefacts would settle a question that were not handed over already."""
+
+import re
+
+from replication.protocol.ground.topic_partition import State
+
+DIRECTORY = re.compile(r"the log director(?:y|ies)(?: or broker log)? of broker (\d+)")
+BROKER_LOG = re.compile(r"(?:the (?:whole )?broker log|state-change\.log) of broker (\d+)")
+# What is left where all that Kafka keeps by itself is here already.
+ONLY_BEFOREHAND = "nothing that Kafka keeps by itself: only loggers at TRACE before the incident"
+
+
+def still_to_get(state: State, settled_by: list[str]) -> list[str]:
+    """settled_by without what is among the evidence; what is left is never empty."""
+    left = [artefact for artefact in settled_by if not _is_here(state, artefact)]
+    return left or ([ONLY_BEFOREHAND] if settled_by else [])
+
+
+def _is_here(state: State, artefact: str) -> bool:
+    directory = DIRECTORY.search(artefact)
+    if directory is not None:
+        return _directory_is_here(state, int(directory[1])) and (
+            "or broker log" not in artefact or _covers(state, "broker_log", int(directory[1]))
+        )
+    log = BROKER_LOG.search(artefact)
+    if log is not None:
+        return _covers(state, "broker_log", int(log[1]))
+    if artefact == "an acknowledgement log of the producers":
+        return _covers(state, "acknowledgements", None)
+    if artefact.startswith("the controller's history"):
+        return _covers(state, "controller_history", None)
+    if "--kafka" in artefact or "print the version" in artefact:
+        return state.settings.kafka_version is not None
+    return False
+
+
+def _covers(state: State, subject: str, broker: int | None) -> bool:
+    return state.coverage.get((subject, broker), (False, None))[0]
+
+
+def _directory_is_here(state: State, broker: int) -> bool:
+    """Whether the copy that is here shows the log as it was left: of a clean stop, and whole."""
+    replica = state.replicas.get(broker)
+    if replica is None:
+        return False
+    return replica.captured and replica.stopped is True and not (replica.stale or replica.partial)

@@ -1,0 +1,47 @@
+"""Only the leader that wrote an acks=all record can have answered for it later."""
+
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.lacking_terms import appender, first_lacking_terms
+from replication.protocol.judgement.term_starts import term_starts
+from tests.protocol.judgement.told import copy, elected, given, told, verdict
+
+
+def story(leads_on: int) -> list[ev.Fact]:
+    """Broker 1 writes offsets 0..4 in epoch 0, broker 2 leads epoch 1 from 0, leads_on epoch 2."""
+    return [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1),
+        ev.BecameLeader(3, 1, 5, 0),
+        elected(2, 2, "unclean"),
+        ev.BecameLeader(2, 2, 0, 0),
+        elected(leads_on, 3, "unclean"),
+        *([ev.BecameFollower(1, 2, 2, 5, 0)] if leads_on == 3 else []),
+        ev.BecameLeader(leads_on, 3, 5, 0),
+        ev.RecordsAcknowledged(0, 5, "all", 0, 0),
+        copy(1, (0, 5, 0, 0), (5, 6, 3, 0), mark=6),
+        copy(2, (0, 5, 0, 0), (5, 6, 3, 0), mark=6),
+        copy(3, (0, 5, 0, 0), (5, 6, 3, 0), mark=6),
+    ]
+
+
+def test_another_leader_that_leads_on_answers_for_nothing() -> None:
+    assert verdict(story(leads_on=3)) == "VIOLATED"
+
+
+def test_who_wrote_it_is_who_leads_in_its_epoch() -> None:
+    state = told(story(leads_on=3))
+    promise = state.history.acknowledgements[0]
+    starts = term_starts(state)
+
+    assert appender(starts, promise) == 1
+    assert [t.leader for _, _, t in first_lacking_terms(state, starts, promise) if t] == [2]
+
+
+def test_who_wrote_it_and_leads_on_in_a_higher_epoch_may_answer_then() -> None:
+    facts = story(leads_on=1)
+    state = told(facts)
+    promise = state.history.acknowledgements[0]
+
+    assert [t for _, _, t in first_lacking_terms(state, term_starts(state), promise) if t] == []

@@ -1,0 +1,101 @@
+"""Tiers, copies and artefacts of the loss ledger, in the smallest stories."""
+
+from dataclasses import replace
+
+from replication.machine.scenario import Story
+from replication.machine.scenario_check import events_of, fold_steps
+from replication.machine.scenario_text import parse_command
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.judge import answer
+from replication.protocol.judgement.settling import ONLY_BEFOREHAND, still_to_get
+
+UNCLEAN = (
+    "isolate B", "fence B", "fence C", "produce A a", "stop A", "rejoin B", "elect B isr=B",
+)  # fmt: skip
+
+
+def story(given: str, *commands: str) -> Story:
+    """A leads from the beginning."""
+    start = parse_command(f"given isr=A,B,C {given}", 1)
+    start.lines = [(2, "A* e0  |"), (3, "B  e0  |"), (4, "C  e0  |")]
+    made = Story(start, None, None)
+    for command in commands:
+        made.tell(parse_command(command, 1))
+    return made
+
+
+def tier(*coverage: ev.CoverageDeclared) -> str:
+    """Of a record that only the high watermark tells of, under this coverage."""
+    events = events_of(story("kafka=2.8.2 unclean=yes", *UNCLEAN).world)
+    state = new_state("", "scenario", events[0].topic_id, 0)
+    for number, fact in enumerate([*(e.fact for e in events), *coverage]):
+        event = replace(events[0], event_id=str(number), sequence=number, fact=fact)
+        apply(state, event)
+    (loss,) = answer(state).losses
+    assert loss["end_offset_bound"] == "at_least"
+    return str(loss["tier"])
+
+
+def test_what_a_high_watermark_alone_tells_of_is_committed() -> None:
+    assert tier() == "committed"
+
+
+def test_never_acknowledged_only_under_a_log_of_every_producer() -> None:
+    assert tier(ev.CoverageDeclared("all_producers", None, True)) == "never_acknowledged"
+
+
+def test_undetermined_where_acknowledgements_are_declared_missing() -> None:
+    assert tier(ev.CoverageDeclared("acknowledgements", None, False)) == "undetermined"
+
+
+def copies(state: State) -> dict[int, str | None]:
+    (loss,) = answer(state).losses
+    return {
+        c["replica"]: c["destroyed_when"]
+        for c in loss["surviving_copies"]
+        if c["kind"] == "replica"
+    }
+
+
+def test_a_copy_that_truncation_removes_ends_when_its_broker_follows() -> None:
+    state = fold_steps(story("kafka=2.8.2 unclean=yes", *UNCLEAN).world)
+
+    assert copies(state) == {1: "broker 1 starts as a follower"}
+
+
+def test_a_copy_that_the_rule_keeps_outlives_following() -> None:
+    """KIP-101's divergence: A's high watermark lies above what the new leader wrote there."""
+    told = story(
+        "kafka=0.10.2.2 unclean=yes",
+        "fence B", "fence C", "produce A a acks=all", "checkpoint A", "stop A", "elect B isr=B",
+        "produce B x acks=all",
+    )  # fmt: skip
+
+    assert copies(fold_steps(told.world)) == {1: "broker 1 loses this directory"}
+
+
+def test_nothing_is_asked_for_that_was_handed_over() -> None:
+    state = fold_steps(story("kafka=2.8.2 unclean=yes", "produce A a", "stop A").world)
+    asked = [
+        "the controller's history (metadata log or state-change.log)",
+        "an acknowledgement log of the producers",
+        "--kafka VERSION",
+    ]
+
+    assert still_to_get(state, asked) == [ONLY_BEFOREHAND]
+    assert still_to_get(state, [*asked, "the log directory of broker 9"]) == [
+        "the log directory of broker 9"
+    ]
+    assert still_to_get(state, []) == []
+
+
+def test_a_cleanly_stopped_directory_is_here_and_a_running_one_may_have_gone_on() -> None:
+    state = new_state("", "t", "", 0)
+    for number, stopped in ((1, True), (2, False)):
+        fact = ev.ReplicaLogObserved(number, 0, 0, (), stopped=stopped)
+        apply(state, ev.Event(str(number), "x", "", "t", "", 0, number, fact))
+    asked = ["the log directory of broker 1", "the log directory of broker 2 as it is now"]
+
+    assert still_to_get(state, asked) == asked[1:]

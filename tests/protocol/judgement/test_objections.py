@@ -1,0 +1,104 @@
+"""Where the promise itself is in question, offsets alone lose nothing."""
+
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement import objections
+from tests.protocol.judgement.told import ACKNOWLEDGED, COMMITTED, copy, elected, given, verdict
+
+
+def test_every_objection_is_asked() -> None:
+    asked = objections.objection.__code__.co_names
+
+    for question in (
+        objections.promised_by_zombie,
+        objections.answered_after_leading_again,
+        objections.foreign_to_its_leader,
+        objections.promised_later,
+    ):
+        assert question.__name__ in asked
+
+
+def beside_the_isr(*ending: ev.Fact) -> list[ev.Fact]:
+    """Broker 1 alone in the ISR has a high watermark of 5; broker 2 is elected with less."""
+    return [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeadershipRecorded(1, 0, (1,), 1),
+        ev.LeadershipRecorded(2, 1, (2,), 2, "unclean"),
+        ev.BecameLeader(2, 1, 3, 3),
+        *ending,
+        copy(2, (0, 3, 0, 0), (3, 4, 1, 0), mark=4),
+        copy(3, (0, 3, 0, 0), (3, 4, 1, 0), mark=4),
+    ]
+
+
+def test_what_a_leader_has_once_another_is_elected_beside_the_isr_may_be_a_zombies() -> None:
+    alive = beside_the_isr(ev.BecameFollower(1, 1, 2, 5, 5))
+
+    assert verdict(alive) == "UNKNOWN"
+
+
+def test_a_leader_that_had_stopped_promised_before() -> None:
+    stopped = beside_the_isr(
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 5, None, False),
+        ev.CheckpointObserved(1, 5),
+    )
+
+    assert verdict(stopped) == "VIOLATED"
+
+
+def test_a_zombies_high_watermark_lends_nothing_to_other_records() -> None:
+    """At acks=1 alone: acknowledged, never committed."""
+    acked = [ev.RecordsAcknowledged(3, 5, "1", 0, 1), ev.BecameFollower(1, 1, 2, 5, 5)]
+
+    assert verdict(beside_the_isr(*acked), ACKNOWLEDGED) == "VIOLATED"
+    assert verdict(beside_the_isr(*acked), COMMITTED) == "UNKNOWN"
+
+
+def test_acks_all_that_the_last_isr_was_too_small_for_came_before() -> None:
+    facts = beside_the_isr(
+        ev.RecordsAcknowledged(3, 5, "all", 0, 1), ev.BecameFollower(1, 1, 2, 5, 5)
+    )
+    facts.insert(1, ev.PartitionDescribed(min_insync_replicas=2))
+
+    assert verdict(facts) == "VIOLATED"
+
+
+def test_only_the_lines_of_who_wrote_tell_that_it_led_on_and_answered_later() -> None:
+    """Broker 1 writes in epoch 0; broker 2 leads epoch 1 without; broker 1 leads epoch 2 again."""
+    first, then = ev.BecameLeader(1, 0, 0, 0), ev.BecameLeader(1, 2, 1, 0)
+    again = [
+        elected(1, 0, "initial"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 0, 0),
+        elected(1, 2),
+        ev.RecordsAcknowledged(0, 1, "all", 0, 0),
+        copy(1, (0, 1, 0, 0), (1, 2, 2, 0), mark=2),
+        copy(2, (0, 1, 0, 0), (1, 2, 2, 0), mark=2),
+        copy(3, (0, 1, 0, 0), (1, 2, 2, 0), mark=2),
+    ]
+
+    assert verdict([*given(2, 3), *again]) == "UNKNOWN"
+    assert verdict([*given(1, 2, 3), first, then, *again]) == "HOLDS"
+
+
+def diverged(mark: int) -> list[ev.Fact]:
+    """Broker 3 kept offset 3 of epoch 0, which broker 2, leader of epoch 1, never had."""
+    return [
+        *given(1, 2, 3, version="2.0.0"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 3, 3),
+        ev.BecameFollower(3, 1, 2, 4, 3),
+        copy(1, (0, 3, 0, 0), (3, 5, 1, 0), mark=5),
+        copy(2, (0, 3, 0, 0), (3, 5, 1, 0), mark=5),
+        copy(3, (0, 3, 0, 0), (3, 4, 0, 7), mark=mark),
+    ]
+
+
+def test_a_high_watermark_learned_later_commits_nothing_of_a_diverged_followers_own() -> None:
+    assert verdict(diverged(4)) == "UNKNOWN"
+    assert verdict(diverged(3)) == "HOLDS"

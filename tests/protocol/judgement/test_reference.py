@@ -1,0 +1,54 @@
+"""Which log counts now: a later epoch that anything names has a leader, known or not."""
+
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.reference import (
+    all_logs_are_covered,
+    newest_leader_epoch,
+    reference,
+)
+from tests.protocol.judgement.told import copy, elected, given, told
+
+
+def test_a_line_of_a_follower_names_the_leader() -> None:
+    state = told(
+        [
+            *given(1, 2, 3),
+            ev.BecameLeader(1, 0, 0, 0),
+            ev.BecameFollower(1, 1, 2, 2, 0),
+            copy(2, (0, 2, 0, 0), mark=2),
+        ]
+    )
+
+    assert reference(state).leader == 2
+
+
+def test_an_epoch_in_a_log_that_no_line_names_leaves_the_leader_open() -> None:
+    facts = [
+        *given(1),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        copy(1, (0, 2, 0, 0), mark=2),
+        copy(2, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+        copy(3, (0, 2, 0, 0), mark=2),
+    ]
+    state = told(facts)
+    ref = reference(state)
+
+    assert newest_leader_epoch(state) == 1
+    assert not all_logs_are_covered(state)
+    assert ref.leader is None
+    assert [r.replica for r in ref.candidates] == [1, 2, 3]
+
+
+def test_where_all_lines_are_here_the_last_that_led_still_counts() -> None:
+    """An epoch without a leader: the controller raised it, and nobody took it."""
+    state = told(
+        [
+            *given(1, 2, 3),
+            ev.BecameLeader(1, 0, 0, 0),
+            ev.BecameFollower(2, 1, None, 0, 0),
+            copy(1, (0, 2, 0, 0), mark=2),
+        ]
+    )
+
+    assert reference(state).leader == 1

@@ -1,0 +1,46 @@
+"""By offset alone, a record of another lineage is not the promised one."""
+
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.absence import Doubt
+from replication.protocol.judgement.reference import reference
+from replication.protocol.judgement.same_record import compare
+from tests.protocol.judgement.told import copy, elected, given, told, verdict
+
+
+def loaded(mark: int) -> list[ev.Fact]:
+    """Epoch 1 starts at 10; its leader loads a high watermark; the next leader has epoch 0 there.
+
+    Acknowledgements and broker 1's directories are withheld.
+    """
+    return [
+        *given(1, 2, 3, acks=False),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0, 0, 0),
+        elected(1, 1),
+        ev.BecameLeader(1, 1, 10, 10),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 12, None, False),
+        ev.CheckpointObserved(1, mark),
+        elected(2, 2, "clean"),
+        ev.BecameLeader(2, 2, 12, 9),
+        copy(2, (0, 12, 0, 0), (12, 13, 2, 0), mark=13),
+        copy(3, (0, 12, 0, 0), (12, 13, 2, 0), mark=13),
+    ]
+
+
+def test_a_record_of_a_lower_epoch_above_the_terms_start_is_not_the_promised_one() -> None:
+    assert verdict(loaded(mark=12)) != "HOLDS"
+
+
+def test_what_a_high_watermark_below_that_start_covers_stands_there() -> None:
+    assert verdict(loaded(mark=10)) == "HOLDS"
+
+
+def test_the_doubt_is_of_the_offsets_above_the_start() -> None:
+    state = told(loaded(mark=12))
+    promise = max(state.history.commitments, key=lambda p: (p.how == "load", p.span.end_offset))
+    held = state.replicas[2].log.spans[0]
+
+    found = compare(state, reference(state), promise, 10, 12, held, None)
+
+    assert isinstance(found, Doubt)

@@ -1,0 +1,62 @@
+"""A later leader whose start nobody saw is a doubt, unless rules decide."""
+
+import pytest
+
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.reference import reference
+from replication.protocol.judgement.unseen_terms import never_began, unnamed_leader_epoch
+from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
+
+
+def through_broker_2(acks: str, kind: str, *covered: int) -> list[ev.Fact]:
+    """Broker 1 acknowledges in epoch 0, broker 2 leads epoch 1 unseen, broker 1 epoch 2."""
+    return [
+        *given(*covered),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 2, acks, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, kind),
+        ev.ReplicaStarted(1, 0, 2, None, True),
+        elected(1, 2),
+        ev.BecameLeader(1, 2, 2, 2),
+        copy(1, (0, 2, 0, 0), (2, 3, 2, 0), mark=3),
+        copy(2, (0, 2, 0, 0), (2, 3, 2, 0), mark=3),
+        copy(3, (0, 2, 0, 0), (2, 3, 2, 0), mark=3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("acks", "kind", "found"),
+    [
+        ("all", "clean", "HOLDS"),
+        ("all", "unclean", "UNKNOWN"),
+        ("1", "clean", "UNKNOWN"),
+    ],
+)
+def test_whether_a_leader_held_it_that_nobody_saw_begin(acks: str, kind: str, found: str) -> None:
+    assert verdict(through_broker_2(acks, kind, 1, 3), ACKNOWLEDGED) == found
+
+
+def test_a_leader_whose_whole_log_tells_of_no_start_never_led() -> None:
+    facts = through_broker_2("1", "clean", 1, 2, 3)
+    state = told(facts)
+
+    assert [t.leader for t in state.history.terms if never_began(state, t)] == [2]
+    assert verdict(facts, ACKNOWLEDGED) == "HOLDS"
+
+
+def test_an_epoch_that_nothing_names_may_have_had_a_leader() -> None:
+    facts: list[ev.Fact] = [
+        *given(1, 3),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 2, "1", 0, 0),
+        ev.BecameLeader(1, 2, 2, 2),
+        copy(1, (0, 2, 0, 0), mark=2),
+        copy(2, (0, 2, 0, 0), mark=2),
+        copy(3, (0, 2, 0, 0), mark=2),
+    ]
+    state = told(facts)
+
+    assert unnamed_leader_epoch(state, reference(state).starts, 0) == 1
+    assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"

@@ -1,0 +1,97 @@
+"""What was committed by the end of a term, and which election or storage may have cost it."""
+
+import pytest
+
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.reference import reference
+from replication.protocol.judgement.unwitnessed_election import (
+    came_back_alone,
+    lost_by_its_leader,
+    unwitnessed_election,
+)
+from tests.protocol.judgement.told import copy, elected, given, told, verdict
+
+
+def unclean(*ending: ev.Fact) -> list[ev.Fact]:
+    """Broker 1 starts to lead with a high watermark of 2; broker 2 is elected uncleanly at 2."""
+    return [
+        *given(1, 2, 3, acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 2, 2),
+        *ending,
+        ev.LeadershipRecorded(2, 1, (2,), 1, "unclean"),
+        ev.BecameLeader(2, 1, 2, 2),
+        copy(2, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+        copy(3, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+    ]
+
+
+def test_a_high_watermark_at_a_leaders_start_is_not_what_it_had_at_its_end() -> None:
+    assert verdict(unclean()) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("end", "found"), [(2, "HOLDS"), (4, "UNKNOWN")])
+def test_what_a_stopped_leader_still_holds_bounds_what_it_had_committed(
+    end: int, found: str
+) -> None:
+    back = [ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, end, None, False)]
+
+    assert verdict(unclean(*back)) == found
+
+
+def test_a_line_that_ends_the_term_tells_how_far_it_had_committed() -> None:
+    state = told([*unclean(), ev.BecameFollower(1, 1, 2, 4, 2)])
+
+    assert unwitnessed_election(state, reference(state)) is None
+
+
+def test_a_recorded_loss_of_storage_of_a_cleanly_elected_leader_counts() -> None:
+    """Broker 2 had four records, came back with one, and was elected from the ISR."""
+    facts = [
+        *given(1, 2, 3, acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 4, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 1, None, False),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 1, 1),
+        copy(2, (0, 1, 0, 0), (1, 2, 1, 0), mark=2),
+        copy(3, (0, 1, 0, 0), (1, 2, 1, 0), mark=2),
+    ]
+    state = told(facts)
+
+    assert lost_by_its_leader(state, reference(state)) == (2, 1, 4)
+    assert verdict(facts) == "UNKNOWN"
+
+
+def test_a_copied_high_watermark_above_the_final_log_end_is_no_clean_end() -> None:
+    facts = [
+        *given(1, 2, 3, acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        copy(1, (0, 2, 0, 0), mark=5, stopped=False),
+        copy(2, (0, 2, 0, 0), mark=2),
+        copy(3, (0, 2, 0, 0), mark=2),
+    ]
+
+    assert verdict(facts) == "UNKNOWN"
+
+
+def test_a_leader_that_came_back_alone_is_a_question_without_acknowledgements() -> None:
+    facts: list[ev.Fact] = [
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 2, None, False),
+        ev.BecameLeader(1, 0, 2, 2),
+        copy(1, (0, 2, 0, 0), mark=2),
+        copy(2, (0, 2, 0, 0), mark=2),
+        copy(3, (0, 2, 0, 0), mark=2),
+    ]
+    state = told([*given(1, 2, 3, acks=False), *facts])
+
+    assert came_back_alone(state, reference(state).starts) == 1
+    assert verdict([*given(1, 2, 3, acks=False), *facts]) == "UNKNOWN"
+    assert verdict([*given(1, 2, 3), *facts]) == "HOLDS"

@@ -1,0 +1,55 @@
+"""Small evidence for questions of the judgement: facts in, a folded state or its verdicts out."""
+
+from collections.abc import Sequence
+
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import EpochEntry, Span
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.judge import answer
+
+COMMITTED = "committed_records_survive"
+ACKNOWLEDGED = "acknowledged_records_survive"
+
+
+def told(facts: Sequence[ev.Fact]) -> State:
+    """The state that forensic facts lead to, in their order."""
+    state = new_state("", "t", "", 0)
+    for n, fact in enumerate(facts):
+        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact))
+    return state
+
+
+def verdict(facts: Sequence[ev.Fact], invariant: str = COMMITTED) -> str:
+    """One verdict on forensic facts."""
+    judged = answer(told(facts)).verdicts
+    return next(str(v["verdict"]) for v in judged if v["invariant"] == invariant)
+
+
+def given(*covered: int, version: str = "2.8.1", acks: bool = True) -> list[ev.Fact]:
+    """Three replicas, everything of these brokers' lines handed over."""
+    return [
+        ev.PartitionDescribed((1, 2, 3), 1, True, "delete", version, None, "zookeeper"),
+        *([ev.CoverageDeclared("acknowledgements", None, True)] if acks else []),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in covered),
+    ]
+
+
+def elected(
+    leader: int, leader_epoch: int, kind: str = "clean", isr: tuple[int, ...] = (1, 2, 3)
+) -> ev.Fact:
+    """The controller's record of an election."""
+    return ev.LeadershipRecorded(leader, leader_epoch, isr, leader_epoch, kind)
+
+
+def copy(
+    replica: int, *spans: tuple[int, int, int, int], mark: int | None = None, stopped: bool = True
+) -> ev.Fact:
+    """A log directory: spans of (first offset, end offset, leader epoch, content)."""
+    held = tuple(Span(*s) for s in spans)
+    starts: dict[int, int] = {}
+    for span in spans:
+        starts.setdefault(span[2], span[0])
+    entries = tuple(EpochEntry(e, o) for e, o in starts.items())
+    end = max((s.end_offset for s in held), default=0)
+    return ev.ReplicaLogObserved(replica, 0, end, held, mark, None, entries, stopped)

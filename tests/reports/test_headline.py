@@ -1,0 +1,145 @@
+"""The first sentence: never more than is shown, and what would tell the rest."""
+
+from typing import Any
+
+import pytest
+
+from replication.reports.headline import headline, how_to_get, what_settles
+from replication.reports.loss_words import loss_text, name_clients
+
+PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
+
+
+def verdict(invariant: str, said: str, *, partition: int = 0, missing: bool = False) -> Any:
+    return {
+        **PLACE, "partition": partition, "invariant": invariant, "verdict": said,
+        "not_supplied": missing, "reason": "a reason", "finding_ids": [],
+        "settled_by": ["the log directory of broker 2"] if said == "UNKNOWN" else [],
+    }  # fmt: skip
+
+
+def loss(**changes: Any) -> Any:
+    return {
+        **PLACE, "first_offset": 5, "end_offset": 8, "records": 3, "end_offset_bound": "exact",
+        "tier": "acknowledged_by_isr", "status": "lost", "contract": "broken",
+        "cause": "unclean_election", "contributing": [], "surviving_copies": [],
+        "finding_id": "f", **changes,
+    }  # fmt: skip
+
+
+def detail(**changes: Any) -> Any:
+    return {
+        **PLACE, "finding_id": "f", "election": None, "allowed_by": [], "copies": [],
+        "clients": [], "first_keys": [], **changes,
+    }  # fmt: skip
+
+
+def answer(*verdicts: Any, losses: tuple[Any, ...] = (), details: tuple[Any, ...] = ()) -> Any:
+    held = verdict("committed_records_survive", "HOLDS"), verdict("log_matching", "HOLDS")
+    return {
+        "partitions": [PLACE], "verdicts": [*(verdicts or held)], "losses": list(losses),
+        "divergences": [], "loss_details": list(details), "clusters": [], "findings": [],
+    }  # fmt: skip
+
+
+def test_nothing_lost_only_where_all_that_matters_holds() -> None:
+    assert headline(answer()) == "Nothing lost, nothing diverged in 1 partition"
+
+
+@pytest.mark.parametrize(
+    "invariant",
+    ["committed_records_survive", "log_matching", "acknowledged_records_survive",
+     "consumed_records_survive"],
+)  # fmt: skip
+def test_what_matters_and_is_unknown_comes_first(invariant: str) -> None:
+    made = answer(verdict("committed_records_survive", "HOLDS"), verdict(invariant, "UNKNOWN"))
+
+    assert headline(made).startswith("CANNOT TELL whether anything is lost in 1 of 1 partition")
+    assert "a reason" in headline(made)
+    (settles,) = what_settles(made)
+    assert settles.startswith("the log directory of broker 2 (1 verdict); to get it: copy")
+
+
+def test_without_an_acknowledgement_log_only_committed_records_are_spoken_of() -> None:
+    made = answer(
+        verdict("committed_records_survive", "HOLDS"), verdict("log_matching", "HOLDS"),
+        verdict("acknowledged_records_survive", "UNKNOWN", missing=True),
+    )  # fmt: skip
+
+    assert headline(made).startswith("No committed record lost, nothing diverged")
+    assert "acks=1" in headline(made)
+
+
+@pytest.mark.parametrize(
+    ("contract", "said"),
+    [
+        ("broken", "; Kafka had promised to keep them"),
+        ("not_promised", "; these settings did not promise to keep them"),
+        ("unknown", ""),
+    ],
+)
+def test_promised_is_said_only_by_the_contract(contract: str, said: str) -> None:
+    assert headline(answer(losses=(loss(contract=contract),))) == f"3 records lost in t-0{said}"
+
+
+def test_at_least_where_a_bound_is_open_or_a_partition_undecided() -> None:
+    bounded = answer(losses=(loss(tier="committed", end_offset_bound="at_least"),))
+    assert headline(bounded).startswith("At least 3 records lost in t-0")
+    assert loss_text(bounded)[0].startswith("LOST  at least 3 records: t-0 offsets 5..7")
+
+    open_elsewhere = answer(verdict("log_matching", "UNKNOWN", partition=1), losses=(loss(),))
+    assert headline(open_elsewhere).startswith("At least 3 records lost in t-0")
+    assert headline(open_elsewhere).endswith("; cannot tell everything of 1 partition")
+
+
+def test_gone_from_the_leader_is_not_called_lost() -> None:
+    made = headline(answer(losses=(loss(status="undetermined"),)))
+
+    assert made.startswith("3 records gone from the leader and perhaps from everywhere in t-0")
+
+
+def test_losses_of_one_event_are_one_paragraph() -> None:
+    rows = (loss(), loss(first_offset=9, end_offset=10, records=1, finding_id="g"))
+    election = {"leader": 2, "leader_epoch": 4, "kind": "unclean", "at": 7, "observed_at": "then"}
+    allowed = [{"setting": "unclean.leader.election.enable", "value": "true"}]
+    details = (
+        detail(election=election, allowed_by=allowed),
+        detail(finding_id="g", election=election, allowed_by=allowed),
+    )
+
+    text = loss_text(answer(losses=rows, details=details))
+    assert text[:3] == [
+        "LOST  4 records:",
+        "    t-0 offsets 5..7, acknowledged with acks=all",
+        "    t-0 offset 9, acknowledged with acks=all",
+    ]
+    assert "  What allowed it: unclean.leader.election.enable=true." in text
+    assert sum(line.startswith("  Why:") for line in text) == 1
+
+
+def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -> None:
+    class Ack:
+        def __init__(self, offset: int, client: str, key: str, ts: int) -> None:
+            self.topic, self.partition, self.status = "t", 0, "acked"
+            self.offset, self.client, self.payload_id, self.ts = offset, client, key, ts
+
+    election = {"leader": 2, "leader_epoch": 4, "kind": "unclean", "at": 50, "observed_at": "then"}
+    made = answer(losses=(loss(),), details=(detail(election=election),))
+    acks = [Ack(5, "p", "k5", 10), Ack(6, "p", "k6", 20), Ack(6, "q", "new", 60),
+            Ack(7, "r", "one", 30), Ack(7, "s", "two", 31)]  # fmt: skip
+
+    name_clients(made, acks)
+
+    (found,) = made["loss_details"]
+    assert (found["clients"], found["first_keys"]) == (["p"], ["k5", "k6"])
+    assert "  Whose: 1 client (p); the first keys: k5, k6." in loss_text(made)
+
+
+def test_every_kind_of_artefact_has_a_way() -> None:
+    for artefact in (
+        "the log directory of broker 1", "the whole state-change.log of broker 2",
+        "an acknowledgement log of the producers", "replication-offset-checkpoint",
+        "the controller's history (metadata log or state-change.log)", "--kafka VERSION",
+        "the assignment (kafka-topics --describe, metadata log or state-change.log)",
+    ):  # fmt: skip
+        assert how_to_get(artefact), artefact
