@@ -29,6 +29,7 @@ from replication.protocol.folding.codec import encode
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
 from replication.protocol.ground.versions import behaviour
+from replication.protocol.judgement.judge import answer
 from replication.spark import contracts
 from replication.spark.shard_fold import ShardFold
 from replication.spark.transport import ABSENT, ARGUMENTS, COLUMNS, NUMBERS, Rows
@@ -36,6 +37,7 @@ from replication.spark.transport import ABSENT, ARGUMENTS, COLUMNS, NUMBERS, Row
 AIM = 500_000
 VERSION = "3.9.1"
 REPLICAS = (1, 2, 3)
+ELECTIONS = (200, 800, 1_600, 5_000)
 RECORDS = (10_000, 100_000, 1_000_000)
 
 
@@ -213,6 +215,42 @@ def _line(path: str, total: int, ours: float, counting: float) -> str:
     )
 
 
+def elections(number: int) -> list[ev.Fact]:
+    """A partition whose leadership goes round, each leader committing one append."""
+    facts = beginning()[:4]
+    for leader_epoch in range(number):
+        leader, end = REPLICAS[leader_epoch % 3], 3 * leader_epoch
+        facts += [
+            ev.LeadershipRecorded(leader, leader_epoch, REPLICAS, leader_epoch,
+                                  "clean" if leader_epoch else "initial", REPLICAS),
+            ev.BecameLeader(leader, leader_epoch, end, end, leader_epoch),
+            ev.LeaderAppended(leader, end, end + 3, leader_epoch),
+        ]  # fmt: skip
+        for follower in (r for r in REPLICAS if r != leader):
+            facts += [
+                ev.BecameFollower(follower, leader_epoch, leader, end, end, leader_epoch),
+                ev.FollowerAppended(follower, end, end + 3, leader_epoch),
+            ]
+        facts += [
+            ev.HighWatermarkAdvanced(leader, end + 3),
+            ev.RecordsAcknowledged(end, end + 3, "all", leader_epoch),
+        ]
+    return facts
+
+
+def judged_elections() -> Iterator[str]:
+    """One line for each number of elections: CPU of folding and of judging one partition."""
+    for number in ELECTIONS:
+        events = events_of(elections(number), 0)
+        state = fold.new_state("cluster", "t", "", 0)
+        folding = _seconds(lambda: [fold.apply(state, event) for event in events])  # noqa: B023
+        judging = best(lambda: answer(state), 3)  # noqa: B023
+        yield (
+            f"{number:6,} elections: folded in {folding:6.2f} s, judged in "
+            f"{judging * 1000:6.1f} ms ({judging / number * 1e6:.0f} microseconds an election)"
+        )
+
+
 def sizes() -> Iterator[tuple[str, int]]:
     """(what, bytes of one partition's encoded state) as a partition's log grows."""
     for records in RECORDS:
@@ -251,6 +289,8 @@ def main(argv: list[str]) -> int:
     if flags.profile:
         profile(frame_of(quiet))
         profile(frame_of(storm))
+    for line in judged_elections():
+        print(line)
     found = list(sizes())
     for what, size in found:
         print(f"encoded state of a partition: {size:6,} bytes ({what})")

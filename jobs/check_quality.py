@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
         return _refused(first_cause(error), EXIT_DEFECT)
     finally:
         spark.stop()
-        stop.ended.set()
+        stop.leave()
 
 
 def check(spark: SparkSession, flags: argparse.Namespace, chosen: list[Suite]) -> int:

@@ -54,7 +54,7 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--kafka",
         metavar="VERSION",
-        help="the version, where the evidence does not say",
+        help="judge by this release, whatever the evidence says",
     )
     command.add_argument("--topic", metavar="NAME", help="only this topic")
     command.add_argument(

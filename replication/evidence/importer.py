@@ -99,10 +99,10 @@ def import_evidence(
 ) -> Import:
     """Reads the evidence at or below paths and joins it.
 
-    Raises collection.NoEvidence when there is none. kafka_version: for evidence that does not name
-    it. topic: only this one. spread, facts_folder, told: as `collect` takes them. payload_id_in:
-    where in the records the payload ids of clients' logs stand ("key", "value", "header:NAME"), if
-    told.
+    Raises collection.NoEvidence when there is none. kafka_version: judge by this release, whatever
+    the evidence names (a note says so). topic: only this one. spread, facts_folder, told: as
+    `collect` takes them. payload_id_in: where in the records the payload ids of clients' logs stand
+    ("key", "value", "header:NAME"), if told.
     """
     collection = collect(paths, spread, facts_folder, told)
     clusters: list[ClusterFacts] = []

@@ -7,6 +7,7 @@ has ended; how long Spark lets it is -Dspark.shutdown.timeout in conf/spark-defa
 
 import signal
 import threading
+import time
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -16,17 +17,20 @@ from pyspark.sql import SparkSession
 # Before all of Spark's own hooks, of which the highest has 100.
 FIRST = 1_000
 # A micro-batch that is cut off is done again at the next start; ending between two is tidier.
-LAST_MICRO_BATCH_SECONDS = 60.0
+LAST_MICRO_BATCH_SECONDS = 100.0
+# So long Python stays after its job, so that the JVM hears that the hook is done.
+REPLY_SECONDS = 1.0
 
 
 @dataclass
 class Stop:
     """Whether the job was asked to end: then the running micro-batches end first.
 
-    ended: set when the job has ended, so that the JVM may too.
+    told_by_jvm: the JVM waits for that. ended: set when the job has ended, so that the JVM may too.
     """
 
     asked: bool = False
+    told_by_jvm: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
 
     def asked_by(self, number: int, frame: FrameType | None) -> None:
@@ -45,6 +49,12 @@ class Stop:
         hooks = jvm.org.apache.spark.util.ShutdownHookManager
         hooks.addShutdownHook(FIRST, _Hook(self))
 
+    def leave(self) -> None:
+        """The job has ended."""
+        self.ended.set()
+        if self.told_by_jvm:
+            time.sleep(REPLY_SECONDS)
+
 
 class _Hook:
     """What the JVM calls when it is told to end, in a thread of its own."""
@@ -54,10 +64,14 @@ class _Hook:
 
     def apply(self) -> None:
         """Asks the job to end and waits until it has."""
-        self._stop.asked = True
-        self._stop.ended.wait(2 * LAST_MICRO_BATCH_SECONDS)
+        self._stop.asked = self._stop.told_by_jvm = True
+        self._stop.ended.wait(1.4 * LAST_MICRO_BATCH_SECONDS)
 
     class Java:
         """Py4J: the JVM's interface that this is."""
 
         implements = ("scala.Function0",)
+
+
+# What Scala calls where a function gives nothing back.
+setattr(_Hook, "apply$mcV$sp", _Hook.apply)

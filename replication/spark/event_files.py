@@ -68,13 +68,22 @@ def event_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise SourceError(f"source folder {folder} {what}")
-    found = []
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [f for f in folders if not f.startswith(SKIPPED_STARTS)]
-        for name in names:
-            if not name.startswith(SKIPPED_STARTS) and not name.endswith(SKIPPED_ENDS):
-                found.append(Path(parent) / name)
-    return sorted(p for p in found if p.is_file())
+    return sorted(Path(path) for path, _ in _walk(str(folder)))
+
+
+def _walk(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The files below a folder that count, each with what one look at it tells."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(SKIPPED_STARTS):
+                continue
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _walk(entry.path)
+                elif entry.is_file() and not entry.name.endswith(SKIPPED_ENDS):
+                    yield entry.path, entry.stat()
+            except FileNotFoundError:
+                continue  # It went away while the folder was read.
 
 
 def next_slice(path: Path, taken: int, settled: bool) -> Slice | None:
@@ -327,12 +336,24 @@ class Admission:
         Raises SourceError where the source folder is gone.
         """
         noted = 0
-        for path in event_files(self.source):
+        for path in self._changed():
             part = next_slice(path, self._taken_of(path), self._is_settled(path))
             if part is not None:
                 self._note(part)
                 noted += 1
         return noted
+
+    def _changed(self) -> list[Path]:
+        """The files that are not, wholly read, what they were when they were read; by path."""
+        if not self.source.is_dir():
+            return event_files(self.source)
+        changed = []
+        for path, found in _walk(str(self.source)):
+            known = self._taken.get(path)
+            stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
+            if known is None or known.stamp != stamp or known.end_byte < found.st_size:
+                changed.append(Path(path))
+        return sorted(changed)
 
     def _taken_of(self, path: Path) -> int:
         """Below which byte a file has been read: 0 again where it is not the file that was read."""

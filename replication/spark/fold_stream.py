@@ -186,7 +186,10 @@ class Fold:
             .select("topic_partition_id", F.explode(F.from_json("rows", slots)).alias("slot"))
             .select("topic_partition_id", "slot.sequence", "slot.event_id")
         )
-        stored = self._stored().select(
+        # Literal bounds: Delta passes over files whose sequences lie outside of them.
+        bounds = late.agg(F.min("sequence"), F.max("sequence")).collect()[0]
+        near = self._stored().filter(F.col("sequence").between(bounds[0], bounds[1]))
+        stored = near.select(
             F.expr(TOPIC_PARTITION_ID).alias("topic_partition_id"), "sequence",
             F.col("event_id").alias("stored_id"), "trace_generation", "trace_id",
         )  # fmt: skip

@@ -61,7 +61,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--format", choices=tuple(ENDINGS), default="parquet", help="of the event files"
     )
-    made.add_argument("--kafka", metavar="VERSION", help="for evidence that does not name it")
+    made.add_argument(
+        "--kafka", metavar="VERSION", help="judge by this release, whatever the logs name"
+    )
     made.add_argument("--topic", metavar="NAME", help="only this topic")
     made.add_argument(
         "--generation",

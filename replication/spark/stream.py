@@ -119,7 +119,7 @@ def main(argv: list[str]) -> int:
         return failed("stream.py", error, progress.out)
     finally:
         spark.stop()
-        stop.ended.set()
+        stop.leave()
 
 
 def _source(flags: argparse.Namespace) -> KafkaSource | Path | ShippedSource:

@@ -58,6 +58,9 @@ def test_a_changed_byte_and_a_newer_format_are_told_apart(events: list[Event]) -
     changed = data[:-1] + bytes([data[-1] ^ 1])
     with pytest.raises(codec.CorruptState, match="checksum"):
         codec.decode(changed)
+    moved = data[:4] + bytes([data[4] ^ 1]) + data[5:]
+    with pytest.raises(codec.UnknownFormat, match="fold the events anew"):
+        codec.decode(moved)
     newer = data[:3] + bytes([codec.FORMAT + 1]) + data[4:]
     with pytest.raises(codec.UnknownFormat, match="this analyzer keeps format"):
         codec.decode(newer)

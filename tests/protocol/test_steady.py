@@ -59,12 +59,13 @@ HOT = st.one_of(*[hot_fact(kind) for kind in sorted(steady.STEPS)])
 def start(traced: bool) -> list[Any]:
     facts: list[Any] = [
         PartitionDescribed((1, 2, 3), 2, False, "delete", "4.1.1", "4.1", "kraft"),
+        *(CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3) if traced),
         LeadershipRecorded(1, 0, (1, 2, 3), 0, "initial"),
         BecameLeader(1, 0, 0, 0),
         BecameFollower(2, 0, 1, 0, 0),
         BecameFollower(3, 0, 1, 0, 0),
     ]
-    return facts + [CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3) if traced]
+    return facts
 
 
 def numbers_of(fact: Any) -> tuple[list[int], str | None]:
@@ -120,7 +121,7 @@ def test_fast_and_full_steps_leave_the_same_state(facts: list[Any], traced: bool
 
 def healthy(rounds: int) -> list[Any]:
     """A leader and two followers at work, nothing special."""
-    facts: list[Any] = []
+    facts: list[Any] = [FACT_TYPES["fetch_requested"](f, 1, 0, 0) for f in (2, 3)]
     for r in range(rounds):
         first, end = 10 * r, 10 * r + 10
         facts.append(FACT_TYPES["leader_appended"](1, first, end, 0))

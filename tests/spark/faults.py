@@ -189,6 +189,7 @@ def refusals(bench: Bench) -> None:
     newest = bench.folder / "newest"
     shutil.move(checkpoint, newest)
     refused(bench, "start anew with --new-run NAME")
+    shutil.rmtree(checkpoint)
     shutil.copytree(kept, checkpoint)
     refused(bench, "is older than")
     shutil.rmtree(checkpoint)

@@ -124,9 +124,13 @@ class Joiner:
                         log.broker is not None
                     ):
                         brokers.add(log.broker)
-        cluster.kafka_versions = sorted(versions) or ([kafka_version] if kafka_version else [])
-        if kafka_version and not versions:
-            cluster.kafka_versions = [kafka_version]
+        cluster.kafka_versions = [kafka_version] if kafka_version else sorted(versions)
+        if kafka_version and versions - {kafka_version}:
+            named = ", ".join(sorted(versions))
+            self.collection.notes.append(
+                f"warning: judged by the rules of Kafka {kafka_version} as told, though the logs "
+                f"name {named}"
+            )
         cluster.brokers = sorted(brokers)
         zookeeper = settings.get("zookeeper.connect", "") not in ("", "null")
         if self.history is not None:
@@ -140,7 +144,9 @@ class Joiner:
         elif settings.get("process.roles", "").strip("[]"):
             cluster.controller = "kraft"
         if cluster.controller == "zookeeper":
-            cluster.inter_broker_version = settings.get("inter.broker.protocol.version")
+            spoken = settings.get("inter.broker.protocol.version")
+            told = kafka_version is not None and versions != {kafka_version}
+            cluster.inter_broker_version = None if told else spoken
         self.settings = settings
         return cluster
 

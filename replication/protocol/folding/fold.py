@@ -11,9 +11,14 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
+from replication.protocol.folding import conformance
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.leader_epoch_cache import (
+    assign,
+    truncate_from_end,
+    truncate_from_start,
+)
 from replication.protocol.ground.model import (
-    EpochEntry,
     Span,
     clipped,
     normalized,
@@ -25,15 +30,17 @@ from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     Copy,
     Promise,
-    Refutation,
     Replica,
     State,
     StorageLoss,
     Term,
     Truncation,
-    declared_behaviour,
 )
+from replication.protocol.ground.versions import NEWEST_KNOWN, Behaviour, behaviour
+from replication.protocol.rules.become_leader import become_leader
+from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
 
+NEWEST = behaviour(NEWEST_KNOWN)
 ANY_OCCURRENCE = 1 << 30
 
 
@@ -56,6 +63,7 @@ def apply(state: State, event: ev.Event) -> None:
     _check(state, fact)
     if event.grade == "traced":
         state.grade = "traced"
+    conformance.hold(state, event, fact)
     HANDLERS[type(fact)](state, event, fact)
     state.applied += 1
 
@@ -86,14 +94,6 @@ def _replica(state: State, number: int) -> Replica:
     return known
 
 
-def _witness(state: State, event: ev.Event) -> str:
-    """Keeps where the event was read, since something in the history now rests on it."""
-    if event.source is not None:
-        s = event.source
-        state.sources[event.event_id] = (s.path, s.line, s.byte_offset)
-    return event.event_id
-
-
 def _partition_described(state: State, event: ev.Event, fact: ev.PartitionDescribed) -> None:
     for name in ev.FACT_FIELDS[fact.kind]:
         value = getattr(fact, name)
@@ -109,7 +109,7 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
     if fact.leader is not None and fact.election_kind is not None:
         term = _term(state, fact.leader_epoch, fact.leader)
         term.recorded = True
-        term.event_id = term.event_id or _witness(state, event)
+        term.event_id = term.event_id or state.witness(event)
         term.isr = fact.isr if fact.isr is not None else term.isr
         term.election_kind = fact.election_kind
         if term.observed_at is None:
@@ -127,8 +127,7 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
         and registration.partition_epoch is not None
         and fact.leader_epoch < registration.leader_epoch
     ):
-        _refute(
-            state,
+        state.refute(
             "leader_epochs_monotonic",
             event,
             f"leader epoch fell from {registration.leader_epoch} to {fact.leader_epoch}",
@@ -144,7 +143,7 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
     registration.eligible_leader_replicas = fact.eligible_leader_replicas or ()
     registration.last_known_leader_replicas = fact.last_known_leader_replicas or ()
     registration.recovering = bool(fact.recovering)
-    registration.event_id = _witness(state, event)
+    registration.event_id = state.witness(event)
     if fact.assigned_replicas is not None:
         state.settings.assigned_replicas = fact.assigned_replicas
 
@@ -159,33 +158,18 @@ def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
 def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
     outsiders = sorted(set(fact.isr or ()) - set(fact.assigned_replicas or ()))
     if outsiders:
-        _refute(
-            state,
+        state.refute(
             "isr_within_assignment",
             event,
             f"ISR {list(fact.isr or ())} names {outsiders}, outside the assignment "
             f"{list(fact.assigned_replicas or ())}",
         )
     if fact.leader is not None and fact.leader not in (fact.isr or ()):
-        _refute(
-            state,
+        state.refute(
             "leader_in_isr",
             event,
             f"leader {fact.leader} is not in its ISR {list(fact.isr or ())}",
         )
-
-
-def _refute(
-    state: State,
-    invariant: str,
-    event: ev.Event,
-    summary: str,
-    earlier: str = "",
-    earlier_because: str = "",
-) -> None:
-    witness = [(earlier, earlier_because)] if earlier else []
-    witness.append((_witness(state, event), summary))
-    state.history.refutations.append(Refutation(invariant, summary, tuple(witness)))
 
 
 def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> Term:
@@ -260,6 +244,8 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         _promise_committed(state, replica, fact.high_watermark, event, "load")
     if fact.log_start_offset is not None:
         replica.log.advance_log_start(fact.log_start_offset)
+    if replica.tail_known:
+        _cut_epochs(state, replica, unclean=fact.clean is False)
 
 
 def _has_led(state: State, replica: int) -> bool:
@@ -280,7 +266,7 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
             Span(end, known[1], None, None),
             (known[0], ANY_OCCURRENCE),
             "checkpoint",
-            _witness(state, event),
+            state.witness(event),
             replica.replica,
             event.observed_at,
         ),
@@ -289,7 +275,7 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
 
 def _lives_on(state: State, replica: Replica) -> None:
     """The broker acts after what was last seen of its log: only a trace still tells its end."""
-    if not state.coverage.get(("replica_trace", replica.replica), (False, None))[0]:
+    if not state.is_traced(replica.replica):
         # Of a part, nobody knew the end anyway; what is cut from it, the broker's log tells.
         told = ("broker_log", replica.replica) in state.coverage
         replica.stale = replica.captured and not (replica.partial and told)
@@ -305,7 +291,7 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
                 replica.replica,
                 had,
                 end,
-                _witness(state, event),
+                state.witness(event),
                 state.registration.last_members,
                 replica.leader_epoch,
                 clipped(replica.log.spans, end, had),
@@ -316,9 +302,9 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
         lost = touching(replica.log.spans, end, replica.log.log_end_offset)
         _set_aside(state, replica, clipped(lost, end, replica.log.log_end_offset))
         replica.log.truncate_to(end)
-        replica.epoch_entries = [e for e in replica.epoch_entries if e.start_offset < end]
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
+    replica.epoch_entries = list(truncate_from_end(tuple(replica.epoch_entries), end))
 
 
 def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
@@ -339,6 +325,8 @@ def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> 
             _observe_log_end(state, replica, fact.log_end_offset, event)
         else:
             replica.log.truncate_to(fact.log_end_offset)
+    if fact.reason == "disk_loss":
+        replica.epoch_entries = []
 
 
 def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
@@ -374,7 +362,9 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     replica.term_occurrence = occurrence
     if again:
         return
-    replica.remote_log_end_offsets = {}
+    if not leads:
+        # Who leads on into a new epoch keeps what it knows of its followers (become_leader).
+        replica.remote_log_end_offsets = {}
     term = _term(state, fact.leader_epoch, fact.replica, occurrence)
     known = fact.log_end_offset
     if known is None and replica.just_started and replica.tail_known:
@@ -383,7 +373,7 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     replica.just_started = False
     if term.start_offset is None:
         term.start_offset = known
-        term.start_event_id = _witness(state, event)
+        term.start_event_id = state.witness(event)
         term.started_at = state.applied
         if occurrence:
             term.isr_before = state.registration.last_members
@@ -393,9 +383,12 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known
-    flags = declared_behaviour(state)
-    if known is not None and (flags is None or flags.has("epoch_cached_at_election")):
-        _cache_epoch(replica, fact.leader_epoch, known)
+    flags = state.behaviour()
+    if known is not None and (flags is None or flags.has("leader_epoch_in_record_batches")):
+        taken = become_leader(
+            fact.leader_epoch, known, tuple(replica.epoch_entries), leads, _epoch_rules(state)
+        )
+        replica.epoch_entries = list(taken.epoch_entries)
 
 
 def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
@@ -404,8 +397,7 @@ def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) 
         if term.leader_epoch != fact.leader_epoch:
             return
         if term.leader != fact.replica:
-            _refute(
-                state,
+            state.refute(
                 "single_leader_per_epoch",
                 event,
                 f"broker {fact.replica} leads epoch {fact.leader_epoch}, "
@@ -416,17 +408,22 @@ def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) 
             return
 
 
-def _cache_epoch(replica: Replica, leader_epoch: int, start_offset: int) -> None:
-    entries = replica.epoch_entries
-    while entries and (
-        entries[-1].leader_epoch >= leader_epoch or entries[-1].start_offset >= start_offset
-    ):
-        if entries[-1] == (leader_epoch, start_offset):
-            return
-        if entries[-1].leader_epoch == leader_epoch and entries[-1].start_offset <= start_offset:
-            return
-        entries.pop()
-    entries.append(EpochEntry(leader_epoch, start_offset))
+def _epoch_rules(state: State) -> Behaviour:
+    """The rules by which epoch caches are kept: the declared version's, if it keeps one."""
+    flags = state.behaviour()
+    return flags if flags is not None and flags.has("leader_epoch_in_record_batches") else NEWEST
+
+
+def _cut_epochs(state: State, replica: Replica, *, unclean: bool = False) -> None:
+    """What is left of the epoch cache when the log was cut at either end, as a start finds it."""
+    log = replica.log
+    disk = OnDisk(
+        log.log_end_offset,
+        log_start_offset=log.log_start_offset,
+        epoch_entries=tuple(replica.epoch_entries),
+        batch_epochs=tuple(log.epoch_entries()) if unclean else (),
+    )
+    replica.epoch_entries = list(start_up_recovery(disk, _epoch_rules(state)).epoch_entries)
 
 
 def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
@@ -456,7 +453,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
     if fact.leader is not None:
         # Its leader was elected, though no line of that leader or of the controller may say so.
         term = _term(state, fact.leader_epoch, fact.leader)
-        term.event_id = term.event_id or _witness(state, event)
+        term.event_id = term.event_id or state.witness(event)
     if replica.leader_epoch != fact.leader_epoch:
         replica.led_in_epoch = False
     replica.leader_epoch = fact.leader_epoch
@@ -484,19 +481,20 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         end = None
     if fact.reason == "full":
         dropped = replica.log.truncate_fully_and_start_at(target)
+        replica.epoch_entries = []
     else:
         dropped = replica.log.truncate_to(target)
         replica.log.log_end_offset = target
     _set_aside(state, replica, dropped)
     replica.known_log_end_offset = target
-    replica.epoch_entries = [e for e in replica.epoch_entries if e.start_offset < target]
+    replica.epoch_entries = list(truncate_from_end(tuple(replica.epoch_entries), target))
     state.history.truncations.append(
         Truncation(
             fact.replica,
             end,
             target,
             fact.reason,
-            _witness(state, event),
+            state.witness(event),
             event.observed_at,
             dropped,
             replica.leader_epoch,
@@ -507,8 +505,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     if replica.high_watermark is not None:
         replica.high_watermark = min(replica.high_watermark, target)
     if replica.role == "leader" and event.grade == "traced":
-        _refute(
-            state,
+        state.refute(
             "version_conformance",
             event,
             f"broker {fact.replica} truncated to {target} while it led; a leader never does",
@@ -518,11 +515,16 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
 def _leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> None:
     replica = _replica(state, fact.replica)
     leader_epoch = fact.leader_epoch if fact.leader_epoch is not None else replica.leader_epoch
-    _append(replica, fact.first_offset, fact.end_offset, leader_epoch, fact.content)
+    _append(state, replica, fact.first_offset, fact.end_offset, leader_epoch, fact.content)
 
 
 def _append(
-    replica: Replica, first: int, end: int, leader_epoch: int | None, content: int | None
+    state: State,
+    replica: Replica,
+    first: int,
+    end: int,
+    leader_epoch: int | None,
+    content: int | None,
 ) -> None:
     log = replica.log
     if first < log.log_end_offset:
@@ -533,14 +535,15 @@ def _append(
     replica.known_log_end_offset = end
     if leader_epoch is not None:
         entries = replica.epoch_entries
-        if not entries or entries[-1].leader_epoch < leader_epoch:
-            entries.append(EpochEntry(leader_epoch, first))
+        if not entries or entries[-1].leader_epoch != leader_epoch:
+            cache = assign(tuple(entries), leader_epoch, first, _epoch_rules(state))
+            replica.epoch_entries = list(cache)
 
 
 def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
     replica = _replica(state, fact.replica)
     if fact.leader_epoch is not None or fact.content is not None:
-        _append(replica, fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
+        _append(state, replica, fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
         return
     leader = state.replicas.get(replica.leader) if replica.leader is not None else None
     source = leader.log.spans if leader is not None else []
@@ -550,12 +553,14 @@ def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended)
         Span(a, b, None, None) for a, b in uncovered(fact.first_offset, fact.end_offset, copied)
     ]
     for span in normalized(copied + holes):
-        _append(replica, span.first_offset, span.end_offset, span.leader_epoch, span.content)
+        _append(state, replica, span.first_offset, span.end_offset, span.leader_epoch, span.content)
 
 
 def _fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
+    moves = conformance.leaders.counts(state, fact)
     leader = _replica(state, fact.leader)
-    leader.remote_log_end_offsets[fact.replica] = fact.fetch_offset
+    if moves:
+        leader.remote_log_end_offsets[fact.replica] = fact.fetch_offset
 
 
 def _fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> None:
@@ -565,7 +570,13 @@ def _fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> No
     if fact.high_watermark is not None:
         replica.high_watermark = min(fact.high_watermark, replica.log.log_end_offset)
     if fact.log_start_offset is not None:
-        replica.log.advance_log_start(fact.log_start_offset)
+        _advance_log_start(replica, fact.log_start_offset)
+
+
+def _advance_log_start(replica: Replica, offset: int) -> None:
+    if offset > replica.log.log_start_offset:
+        replica.log.advance_log_start(offset)
+        replica.epoch_entries = list(truncate_from_start(tuple(replica.epoch_entries), offset))
 
 
 def _high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced) -> None:
@@ -573,8 +584,7 @@ def _high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWaterma
     before = replica.high_watermark
     if replica.role == "leader":
         if before is not None and fact.high_watermark < before and event.grade == "traced":
-            _refute(
-                state,
+            state.refute(
                 "leader_high_watermark_monotonic",
                 event,
                 f"leader {fact.replica}'s high watermark fell from {before} to "
@@ -585,8 +595,7 @@ def _high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWaterma
             and event.grade == "traced"
             and fact.high_watermark > replica.log.log_end_offset
         ):
-            _refute(
-                state,
+            state.refute(
                 "high_watermark_within_log",
                 event,
                 f"leader {fact.replica}'s high watermark {fact.high_watermark} is above its "
@@ -646,7 +655,7 @@ def _promise_committed(
             )
             if _add_promise(state.history.commitments, promise):
                 state.history.note_commitment(promise)
-                _witness(state, event)
+                state.witness(event)
 
 
 def _promises_nothing(state: State, replica: Replica) -> bool:
@@ -657,7 +666,7 @@ def _promises_nothing(state: State, replica: Replica) -> bool:
     """
     if replica.role == "leader":
         return _is_superseded(state, replica.leader_epoch)
-    return _is_traced(state)
+    return state.is_wholly_traced()
 
 
 def _is_superseded(state: State, leader_epoch: int | None) -> bool:
@@ -665,16 +674,9 @@ def _is_superseded(state: State, leader_epoch: int | None) -> bool:
     return leader_epoch is not None and leader_epoch < state.registration.leader_epoch
 
 
-def _is_traced(state: State) -> bool:
-    """Whether every assigned replica's steps were handed over completely."""
-    return bool(state.ever_assigned) and all(
-        state.coverage.get(("replica_trace", r), (False, None))[0] for r in state.ever_assigned
-    )
-
-
 def _fences(state: State) -> bool:
     """Whether fetches carry the leader epoch, so that a follower's epoch is its leader's."""
-    flags = declared_behaviour(state)
+    flags = state.behaviour()
     return flags is not None and flags.has("fetch_carries_leader_epoch")
 
 
@@ -712,7 +714,7 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 
 
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
-    _replica(state, fact.replica).log.advance_log_start(fact.log_start_offset)
+    _advance_log_start(_replica(state, fact.replica), fact.log_start_offset)
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
@@ -724,7 +726,7 @@ def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowl
         how = "acks_1"  # A deposed leader promises no more than itself.
     promise = Promise(span, by_term, how, event.event_id, None, event.observed_at)
     if _add_promise(state.history.acknowledgements, promise):
-        _witness(state, event)
+        state.witness(event)
 
 
 def _is_committed(state: State, span: Span) -> bool:
@@ -743,11 +745,11 @@ def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
     promise = Promise(span, by_term, "consumed", event.event_id, None, event.observed_at)
     if _add_promise(state.history.consumptions, promise):
-        _witness(state, event)
+        state.witness(event)
 
 
 def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
-    event_id = _witness(state, event)
+    event_id = state.witness(event)
     if fact.copy not in ("current", "part"):
         state.history.copies.append(
             Copy(fact.replica, list(fact.spans), event_id, fact.copy, event.observed_at)

@@ -1,5 +1,6 @@
 """The uneventful steps of a trace, folded without an Event: nearly all events of a healthy log.
 
+The faster twin of fold.apply and of conformance.hold, which it must leave the same state as.
 Each function does for one kind what fold.apply does where nothing new is learnt: an append that
 continues the log, a high watermark or an acknowledgement that extends the last promise. It returns
 False, with the state unchanged, wherever fold.apply would do more; then the caller makes the Event
@@ -10,6 +11,8 @@ The arguments after state are the fact's numbers in the order of its fields; ABS
 
 from collections.abc import Callable
 
+from replication.protocol.folding.conformance.expected import KEPT
+from replication.protocol.folding.conformance.leaders import forget_old
 from replication.protocol.folding.fold import ANY_OCCURRENCE
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Promise, Replica, State
@@ -32,37 +35,62 @@ def _known(state: State, number: int, traced: bool) -> Replica | None:
     return state.replicas.get(number)
 
 
-def appended(
-    state: State, replica: int, first: int, end: int, leader_epoch: int, content: int,
-    unused: int, word: str | None, traced: bool,
-) -> bool:  # fmt: skip
-    """leader_appended, follower_appended: the records continue the last span of the log."""
-    known = _known(state, replica, traced)
-    if known is None or end <= first or leader_epoch < 0:
-        return False
-    log = known.log
-    if not log.spans or log.log_end_offset != first:
-        return False
-    last = log.spans[-1]
-    if (
-        last.end_offset != first
-        or last.leader_epoch != leader_epoch
-        or last.content != (content if content >= 0 else None)
-        or not known.epoch_entries
-        or known.epoch_entries[-1].leader_epoch < leader_epoch
-    ):
-        return False
-    log.spans[-1] = _new(Span, (last.first_offset, end, leader_epoch, last.content))
-    log.log_end_offset = known.known_log_end_offset = end
-    state.applied += 1
-    return True
+def _appending(leads: bool) -> Step:
+    """The step for leader_appended (leads) and follower_appended, which are all but one."""
+
+    def appended(
+        state: State, replica: int, first: int, end: int, leader_epoch: int, content: int,
+        unused: int, word: str | None, traced: bool,
+    ) -> bool:  # fmt: skip
+        """The records continue the last span of the log.
+
+        A leader's are of its own epoch; a follower was seen to fetch where they begin, and no
+        channel is open: where conformance.followers.follower_appended has nothing to say.
+        """
+        known = _known(state, replica, traced)
+        if known is None or end <= first or leader_epoch < 0:
+            return False
+        log = known.log
+        if not log.spans or log.log_end_offset != first:
+            return False
+        last = log.spans[-1]
+        if (
+            last.end_offset != first
+            or last.leader_epoch != leader_epoch
+            or last.content != (content if content >= 0 else None)
+            or not known.epoch_entries
+            or known.epoch_entries[-1].leader_epoch < leader_epoch
+        ):
+            return False
+        if leads:
+            if known.role == "leader" and replica in state.conformance.traced:
+                reign = state.conformance.reigns.get(leader_epoch)
+                if known.leader_epoch != leader_epoch or reign is None:
+                    return False
+                reign.ends.append(end)
+                if len(reign.ends) > KEPT:
+                    del reign.ends[: KEPT // 2]
+        elif known.role == "follower" and replica in state.conformance.traced:
+            held = state.conformance
+            if not known.fetched or held.channels:
+                return False
+            known.fetched = known.answered = False
+        log.spans[-1] = _new(Span, (last.first_offset, end, leader_epoch, last.content))
+        log.log_end_offset = known.known_log_end_offset = end
+        state.applied += 1
+        return True
+
+    return appended
 
 
 def fetch_requested(
     state: State, replica: int, leader: int, fetch_offset: int, leader_epoch: int,
     last_fetched_epoch: int, log_start_offset: int, word: str | None, traced: bool,
 ) -> bool:  # fmt: skip
-    """fetch_requested: the leader learns how far the follower is."""
+    """fetch_requested between the leader's high watermark and its log end, by one it knows.
+
+    The twin of conformance.leaders.fetch_requested where the rules have nothing to say.
+    """
     if traced and state.grade != "traced":
         return False
     if state.ever_assigned and replica not in state.ever_assigned:
@@ -70,7 +98,47 @@ def fetch_requested(
     known = state.replicas.get(leader)
     if known is None:
         return False
-    known.remote_log_end_offsets[replica] = fetch_offset
+    held = state.conformance
+    if known.role != "leader" or known.leader_epoch is None or leader not in held.traced:
+        known.remote_log_end_offsets[replica] = fetch_offset
+        state.applied += 1
+        return True
+    reign = held.reigns.get(known.leader_epoch)
+    ends, mark, log = known.remote_log_end_offsets, known.high_watermark, known.log
+    before = ends.get(replica)
+    if reign is None or mark is None or before is None or held.channels or reign.lost:
+        return False
+    if not before <= mark <= fetch_offset <= log.log_end_offset:
+        return False
+    if fetch_offset < log.log_start_offset or replica not in reign.qualified:
+        return False
+    if leader_epoch >= 0:
+        if leader_epoch != known.leader_epoch:
+            return False
+        # Of a follower whose log ends in another epoch than its leader's, fetch_admission decides.
+        entries = known.epoch_entries
+        if last_fetched_epoch >= 0 and (
+            not entries or entries[-1].leader_epoch != last_fetched_epoch
+        ):
+            return False
+    if known.claimed is not None and known.claimed != fetch_offset:
+        return False
+    if replica in held.traced:
+        follower = state.replicas.get(replica)
+        if (
+            follower is None
+            or follower.log.log_end_offset != fetch_offset
+            or follower.leader_epoch != known.leader_epoch
+            or follower.role != "follower"
+        ):
+            return False
+        follower.fetched = True
+        if reign.asked.get(replica) != fetch_offset:
+            held.predicted += 1
+    if known.claimed is not None:
+        known.claimed = None
+        held.predicted += 1
+    reign.asked[replica] = ends[replica] = fetch_offset
     state.applied += 1
     return True
 
@@ -79,14 +147,22 @@ def fetch_answered(
     state: State, replica: int, leader: int, high_watermark: int, log_start_offset: int,
     diverging_epoch: int, diverging_end_offset: int, error: str | None, traced: bool,
 ) -> bool:  # fmt: skip
-    """fetch_answered: the follower takes over the leader's high watermark."""
+    """fetch_answered: the follower takes over a high watermark that its leader was seen at."""
     known = _known(state, replica, traced)
     if known is None or error is not None or diverging_epoch >= 0:
         return False
     if log_start_offset > known.log.log_start_offset:
         return False
     if high_watermark >= 0:
+        held = state.conformance
+        if replica in held.traced and known.role == "follower":
+            reign = held.reigns.get(known.leader_epoch if known.leader_epoch is not None else -1)
+            if reign is None or high_watermark not in reign.high_watermarks:
+                return False
+            if high_watermark < known.log.log_start_offset:
+                return False
         known.high_watermark = min(high_watermark, known.log.log_end_offset)
+    known.answered = True
     state.applied += 1
     return True
 
@@ -108,6 +184,12 @@ def high_watermark_advanced(
     by_term = (leader_epoch, known.term_occurrence)
     if known.promised_below[0] != by_term:
         return False
+    held = state.conformance
+    reign = None
+    if replica in held.traced and high_watermark > before:
+        reign = held.reigns.get(leader_epoch)
+        if reign is None or held.open or known.claimed is not None or not reign.high_watermarks:
+            return False
     start = max(known.log.log_start_offset, known.promised_below[1])
     if high_watermark > start:
         last = known.log.spans[-1] if known.log.spans else None
@@ -122,6 +204,17 @@ def high_watermark_advanced(
         ):
             return False
         known.promised_below = (by_term, high_watermark)
+    if reign is not None:
+        # What conformance.leaders.high_watermark_advanced notes.
+        ends = known.remote_log_end_offsets
+        if high_watermark == known.log.log_end_offset or high_watermark in ends.values():
+            held.predicted += 1
+        else:
+            known.claimed = high_watermark
+        marks = reign.high_watermarks
+        marks.append(high_watermark)
+        if len(marks) > KEPT:
+            forget_old(marks)
     known.high_watermark = high_watermark
     state.applied += 1
     return True
@@ -174,8 +267,8 @@ def _extend(promises: list[Promise], span: Span, by_term: tuple[int, int], how: 
 
 
 STEPS: dict[str, Step] = {
-    "leader_appended": appended,
-    "follower_appended": appended,
+    "leader_appended": _appending(leads=True),
+    "follower_appended": _appending(leads=False),
     "fetch_requested": fetch_requested,
     "fetch_answered": fetch_answered,
     "high_watermark_advanced": high_watermark_advanced,

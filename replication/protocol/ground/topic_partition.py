@@ -7,6 +7,7 @@ acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 
 from dataclasses import dataclass, field
 
+from replication.protocol.ground.events import Event
 from replication.protocol.ground.model import EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.versions import Behaviour, behaviour
@@ -22,7 +23,9 @@ class Replica:
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
     came back with from a stop that was not seen to be clean, after it had led. partial: only some
-    stretches of the log were seen, and nobody knows where it ends.
+    stretches of the log were seen, and nobody knows where it ends. claimed, fetched and answered
+    are conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
+    seen to fetch at its present log end, and to be answered there.
     """
 
     replica: int
@@ -49,6 +52,9 @@ class Replica:
     promised_below: tuple[tuple[int, int] | None, int] | None = None
     may_have_lost_from: int | None = None
     partial: bool = False
+    claimed: int | None = None
+    fetched: bool = False
+    answered: bool = False
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
@@ -235,6 +241,104 @@ class Settings:
 
 
 @dataclass(slots=True)
+class Reign:
+    """What conformance keeps of one leader epoch.
+
+    start_offset, epoch_entries: the leader's log end and epoch cache when it took over (None: not
+    seen). high_watermarks: those its leader was seen at, oldest first, the last few only; whole:
+    from the first one on. members: brokers in every ISR registered in it, least: the smallest size
+    of one. qualified: replicas seen to have come far enough to join the ISR. isr: the last one.
+    asked: where each follower was last seen to fetch. excused: followers that came back with less
+    than they had, by the high watermark that lies beyond their log end for that reason. lost: those
+    whose fetches are not compared any more. ever: brokers that
+    were in any of its ISRs. ends: where its leader's last few appends ended.
+    """
+
+    leader: int | None = None
+    start_offset: int | None = None
+    epoch_entries: tuple[EpochEntry, ...] | None = None
+    high_watermarks: list[int] = field(default_factory=list)
+    whole: bool = False
+    members: tuple[int, ...] | None = None
+    least: int | None = None
+    isr: tuple[int, ...] | None = None
+    qualified: list[int] = field(default_factory=list)
+    asked: dict[int, int] = field(default_factory=dict)
+    excused: dict[int, int] = field(default_factory=dict)
+    lost: list[int] = field(default_factory=list)
+    ever: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+
+Place = tuple[str, int | None, int | None]
+"""Where an event was read: path, line, byte offset."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """A follower at one log end. needed: it appended from there, so it must have fetched there."""
+
+    offset: int
+    needed: bool = False
+    closed: bool = False
+    seen: bool = False
+    event_id: str = ""
+    place: Place | None = None
+
+
+@dataclass(slots=True)
+class Channel:
+    """A follower's log ends and the fetches its leader saw, where one runs ahead of the other.
+
+    A fetch is (offset, event id, place, whether it repeats the offset of the one before).
+    """
+
+    leader_epoch: int
+    replica: int
+    stages: list[Stage] = field(default_factory=list)
+    fetches: list[tuple[int, str, Place | None, bool]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Expectation:
+    """A step that other brokers' lines, which may still come, explain or exclude.
+
+    rule: the one that decides. about: high_watermark, passed, late, join, fetch or cut.
+    others: brokers that were taken not to matter, since no ISR of the epoch named them.
+    """
+
+    about: str
+    rule: str
+    leader_epoch: int
+    replica: int
+    value: int
+    log_end_offset: int
+    event_id: str
+    summary: str
+    place: Place | None = None
+    epoch_entries: tuple[EpochEntry, ...] = ()
+    others: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Conformance:
+    """What prediction by the rules rests on, beside what the fold keeps anyway.
+
+    traced: brokers whose every step is here. reigns: by leader epoch, the newest few. open: steps
+    that are not decided yet. predicted: changes that the rules foretold, missed: those that they
+    did not, though nothing excludes them; unpredicted names the first of these.
+    """
+
+    traced: set[int] = field(default_factory=set)
+    reigns: dict[int, Reign] = field(default_factory=dict)
+    channels: list[Channel] = field(default_factory=list)
+    open: list[Expectation] = field(default_factory=list)
+    predicted: int = 0
+    missed: int = 0
+    unpredicted: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class State:
     """Everything the fold keeps of one topic partition."""
 
@@ -251,15 +355,71 @@ class State:
     grade: str = "forensic"
     applied: int = 0
     ended: bool = False
-    sources: dict[str, tuple[str, int | None, int | None]] = field(default_factory=dict)
+    sources: dict[str, Place] = field(default_factory=dict)
+    conformance: Conformance = field(default_factory=Conformance)
+
+    def covered(self, subject: str, replica: int | None = None) -> bool:
+        """Whether complete evidence of this kind was handed over."""
+        return self.coverage.get((subject, replica), (False, None))[0]
+
+    def is_traced(self, replica: int) -> bool:
+        """Whether every step of this broker's replica was handed over."""
+        return self.covered("replica_trace", replica)
+
+    def is_wholly_traced(self) -> bool:
+        """Whether every assigned replica's steps were handed over completely."""
+        return bool(self.ever_assigned) and all(self.is_traced(r) for r in self.ever_assigned)
+
+    def behaviour(self) -> Behaviour | None:
+        """The declared version's behaviour; None for an unknown version or a vendor's."""
+        settings = self.settings
+        if settings.kafka_version is None:
+            return None
+        try:
+            return behaviour(settings.kafka_version, settings.inter_broker_version)
+        except ValueError:
+            return None
+
+    def witness(self, event: Event) -> str:
+        """Keeps where the event was read, since something in the history now rests on it."""
+        place = place_of(event)
+        if place is not None:
+            self.sources[event.event_id] = place
+        return event.event_id
+
+    def place_of(self, event_id: str) -> Place | None:
+        """Where an event was read that something rests on, or waits for a decision."""
+        waiting = self.conformance.open
+        kept = next((x.place for x in waiting if x.event_id == event_id), None)
+        return self.sources.get(event_id, kept)
+
+    def refute(
+        self,
+        invariant: str,
+        event: Event,
+        summary: str,
+        earlier: str = "",
+        earlier_because: str = "",
+    ) -> None:
+        """Notes that a step contradicts an invariant."""
+        steps = [(earlier, earlier_because, None)] if earlier else []
+        self.refute_by(invariant, summary, *steps, (event.event_id, summary, place_of(event)))
+
+    def refute_by(
+        self,
+        invariant: str,
+        summary: str,
+        *steps: tuple[str, str, Place | None],
+    ) -> None:
+        """The same for events of which a note was kept: each (event id, because, place)."""
+        for event_id, _, place in steps:
+            if place is not None:
+                self.sources[event_id] = place
+        witness = tuple((event_id, because) for event_id, because, _ in steps)
+        self.history.refutations.append(Refutation(invariant, summary, witness))
 
 
-def declared_behaviour(state: State) -> Behaviour | None:
-    """The declared version's behaviour; None when no version is known or it is a vendor's."""
-    settings = state.settings
-    if settings.kafka_version is None:
-        return None
-    try:
-        return behaviour(settings.kafka_version, settings.inter_broker_version)
-    except ValueError:
-        return None
+def place_of(event: Event) -> Place | None:
+    """Where an event was read."""
+    s = event.source
+    return None if s is None else (s.path, s.line, s.byte_offset)

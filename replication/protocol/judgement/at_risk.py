@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from replication.protocol.ground.model import Span, overlaps, same_record, touching, uncovered
-from replication.protocol.ground.topic_partition import Replica, State, declared_behaviour
+from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.judgement.reference import log_is_known, tail_is_known
 from replication.protocol.rules.election_kraft import election_kraft
@@ -54,7 +54,7 @@ def dangers(state: State) -> list[Danger]:
 
     Sources: KIP-966 (last replica standing), KIP-106 (unclean election), the election rules.
     """
-    registration, behaviour = state.registration, declared_behaviour(state)
+    registration, behaviour = state.registration, state.behaviour()
     assigned = state.settings.assigned_replicas
     if behaviour is None or assigned is None or registration.isr is None or state.settings.deleted:
         return []

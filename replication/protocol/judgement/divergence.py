@@ -13,7 +13,7 @@ from replication.protocol.ground.leader_epoch_cache import (
     end_offset_for_epoch,
 )
 from replication.protocol.ground.model import overlaps, same_record
-from replication.protocol.ground.topic_partition import Replica, State, declared_behaviour
+from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour, behaviour
 from replication.protocol.judgement.reference import (
     Reference,
@@ -94,7 +94,7 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     if lived_on_unseen(state, ref.replica):
         # What its copy shows is not what its followers are cut to.
         ref = Reference(ref.leader, None, ref.term, ref.starts)
-    flags = declared_behaviour(state)
+    flags = state.behaviour()
     possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
     result: list[Divergence] = []
     for i, a in enumerate(known):
@@ -156,7 +156,7 @@ def is_cut_by_following(state: State, ref: Reference, replica: Replica, offset: 
     """
     if ref.replica is None or replica is ref.replica:
         return True
-    flags = declared_behaviour(state)
+    flags = state.behaviour()
     possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
     if any(_rests_on_unknown_high_watermark(replica, x, possible) for x in [ref.replica]):
         return True

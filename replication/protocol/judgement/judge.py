@@ -270,7 +270,7 @@ def _divergences(
 def _finding(state: State, finding_id: str, finding: Finding) -> dict[str, Any]:
     sources = []
     for step in finding.steps:
-        at = state.sources.get(step.event_id)
+        at = state.place_of(step.event_id)
         if at is not None:
             path, line, byte_offset = at
             place: dict[str, Any] = {"path": path}

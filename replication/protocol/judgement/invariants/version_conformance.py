@@ -1,7 +1,7 @@
 """A replica does only what the rules of its Kafka version allow."""
 
-from replication.protocol.ground.topic_partition import declared_behaviour
-from replication.protocol.ground.verdict import Verdict, unknown, violated
+from replication.protocol.folding.conformance.expected import is_excluded
+from replication.protocol.ground.verdict import Finding, Step, Verdict, unknown, violated
 from replication.protocol.judgement.invariants.refuted import findings, judge_by_trace
 from replication.protocol.judgement.view import View
 
@@ -10,10 +10,14 @@ NAME = "version_conformance"
 
 def judge(view: View) -> Verdict:
     """UNKNOWN for vendor builds and without a trace of the steps."""
-    broken = findings(view, NAME)
+    broken = findings(view, NAME) + [
+        Finding(NAME, "critical", x.summary, ("step", x.event_id), [Step(x.event_id, x.summary)])
+        for x in view.state.conformance.open
+        if is_excluded(view.state, x)
+    ]
     if broken:
         return violated(NAME, broken)
-    if declared_behaviour(view.state) is None:
+    if view.state.behaviour() is None:
         version = view.state.settings.kafka_version
         why = (
             "the Kafka version is not known"

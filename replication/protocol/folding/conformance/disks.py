@@ -1,0 +1,109 @@
+"""Starts, stops and copies: what a replica comes back with, and whether its epoch file fits."""
+
+from replication.protocol.folding.conformance import channels
+from replication.protocol.folding.conformance.expected import behaviour_of, exclude
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
+from replication.protocol.ground.model import Span, uncovered
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.versions import Behaviour
+from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
+
+
+def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> None:
+    """A stopped broker fetches no more from where it was."""
+    replica = state.replicas.get(fact.replica)
+    if replica is None:
+        return
+    replica.claimed = None
+    replica.answered = False
+    left = fact.log_end_offset
+    if left is not None and left < replica.log.log_end_offset and not replica.led_in_epoch:
+        channels.fell_back(state, replica)
+
+
+def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
+    """A start finds no more than there was, and no high watermark past the log's end."""
+    replica = state.replicas.get(fact.replica)
+    flags = state.behaviour()
+    if replica is None or flags is None:
+        return
+    replica.claimed = None
+    replica.answered = False
+    end = fact.log_end_offset
+    if end is None:
+        return
+    what = f"broker {fact.replica} started"
+    if fact.high_watermark is not None:
+        start = fact.log_start_offset or 0
+        disk = OnDisk(end, start, start, fact.high_watermark)
+        given = start_up_recovery(disk, flags).high_watermark
+        if given < fact.high_watermark:
+            exclude(state, event, "start_up_recovery", f"{what} with a high watermark",
+                    f"at most {given}", fact.high_watermark)  # fmt: skip
+    if behaviour_of(state, fact.replica) is None:
+        return
+    had = replica.log.log_end_offset
+    if replica.known_log_end_offset is not None and end > had and _kept_its_log(fact, had):
+        exclude(state, event, "start_up_recovery", f"{what} with a log end", f"at most {had}", end)
+    if not replica.led_in_epoch and end != had:
+        channels.fell_back(state, replica)
+
+
+def _kept_its_log(fact: ev.ReplicaStarted, had: int) -> bool:
+    """Whether the log is not one restarted ahead of its end, where records were deleted."""
+    return (fact.log_start_offset or 0) <= had
+
+
+def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
+    """A copied epoch file names each epoch that its records have, at the first of them."""
+    flags = state.behaviour()
+    entries = fact.epoch_entries
+    if flags is None or entries is None or fact.copy != "current":
+        return
+    if not flags.has("leader_epoch_in_record_batches"):
+        return
+    wrong = _misplaced(fact, entries, flags)
+    if wrong is not None:
+        expected, observed = wrong
+        what = f"broker {fact.replica}'s leader-epoch-checkpoint"
+        exclude(state, event, "assign", what, expected, observed)
+
+
+def _misplaced(
+    fact: ev.ReplicaLogObserved, entries: EpochCache, flags: Behaviour
+) -> tuple[str, str] | None:
+    """The first entry that the records contradict, as (expected, observed); None where they fit.
+
+    Only a log without holes, whose epochs never fall, says where each of them begins. Entries of
+    epochs without records are lawful between the records of others, and at the log's end.
+    """
+    spans, start, end = fact.spans, fact.log_start_offset, fact.log_end_offset
+    if uncovered(start, end, spans) or not _rise(spans):
+        return None
+    implied: EpochCache = ()
+    for span in spans:
+        implied = assign(implied, span.leader_epoch or 0, span.first_offset, flags)
+    firsts = {e.start_offset for e in implied}
+    given = {e.leader_epoch: e.start_offset for e in entries}
+    for entry in implied:
+        told = given.get(entry.leader_epoch)
+        at_start = entry.start_offset == start
+        if told is None and not at_start:
+            return f"epoch {entry.leader_epoch} at {entry.start_offset}", "no such epoch"
+        if told is not None and told != entry.start_offset and not (at_start and told <= start):
+            return f"epoch {entry.leader_epoch} at {entry.start_offset}", str(told)
+    stamped = {e.leader_epoch for e in implied}
+    for entry in entries:
+        offset = entry.start_offset
+        inside = start < offset < end and offset not in firsts
+        if entry.leader_epoch not in stamped and inside:
+            return f"no epoch that begins at {offset}", f"epoch {entry.leader_epoch} at {offset}"
+    return None
+
+
+def _rise(spans: tuple[Span, ...]) -> bool:
+    """Whether every record's epoch is known, and none is below that of a record before it."""
+    epochs = [s.leader_epoch for s in spans]
+    known = [e for e in epochs if e is not None]
+    return len(known) == len(epochs) and known == sorted(known)

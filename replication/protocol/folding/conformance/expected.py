@@ -1,0 +1,174 @@
+"""What every prediction needs: the rules' version, the reigns, and how a step is found excluded."""
+
+from replication.protocol.ground.events import Event
+from replication.protocol.ground.leader_epoch_cache import EpochCache
+from replication.protocol.ground.model import uncovered
+from replication.protocol.ground.topic_partition import (
+    Expectation,
+    Place,
+    Reign,
+    Replica,
+    State,
+)
+from replication.protocol.ground.versions import Behaviour
+
+NAME = "version_conformance"
+# How many leader epochs back lines of a slow clock may still be read.
+REIGNS = 4
+# How many of a leader's high watermarks, and of its log ends, are kept to hold followers against.
+KEPT = 16
+# How many decisions may wait for lines of other brokers.
+OPEN_LIMIT = 2_000
+
+
+def behaviour_of(state: State, *brokers: int) -> Behaviour | None:
+    """The rules to hold these brokers against; None where they or their steps are not known."""
+    if not state.conformance.traced.issuperset(brokers):
+        return None
+    return state.behaviour()
+
+
+def exclude(
+    state: State, event: Event, rule: str, what: str, expected: object, observed: object
+) -> None:
+    """Notes a step that the rule of this name does not allow."""
+    state.refute(NAME, event, worded(rule, what, expected, observed))
+
+
+def worded(rule: str, what: str, expected: object, observed: object) -> str:
+    """A finding in words: what happened, what the rule expects, what was observed."""
+    return f"{what}: {rule} gives {expected}, observed {observed}"
+
+
+def wait(state: State, expectation: Expectation, place: Place | None) -> None:
+    """Keeps a step that lines still to come may explain, or exclude."""
+    waiting = state.conformance.open
+    if len(waiting) < OPEN_LIMIT:
+        expectation.place = place
+        waiting.append(expectation)
+
+
+def refute_by(state: State, waiting: Expectation) -> None:
+    """Nothing explained the step that waited."""
+    state.refute_by(NAME, waiting.summary, (waiting.event_id, waiting.summary, waiting.place))
+
+
+def miss(state: State, event_id: str, what: str) -> None:
+    """Counts a change that was not foretold though no rule excludes it."""
+    state.conformance.missed += 1
+    misses = state.conformance.unpredicted
+    if len(misses) < KEPT:
+        misses.append((event_id, what))
+
+
+def reign_of(state: State, leader_epoch: int) -> Reign | None:
+    """What is kept of a leader epoch; None for one that is long past."""
+    reigns = state.conformance.reigns
+    known = reigns.get(leader_epoch)
+    if known is not None:
+        return known
+    if len(reigns) >= REIGNS:
+        oldest = min(reigns)
+        if leader_epoch < oldest:
+            return None
+        _close(state, oldest)
+    made = reigns[leader_epoch] = Reign()
+    return made
+
+
+def _close(state: State, leader_epoch: int) -> None:
+    """Decides what is left of an epoch, and forgets it."""
+    held = state.conformance
+    for waiting in held.open:
+        if waiting.leader_epoch == leader_epoch and is_excluded(state, waiting):
+            refute_by(state, waiting)
+    held.open = [x for x in held.open if x.leader_epoch != leader_epoch]
+    held.channels = [c for c in held.channels if c.leader_epoch != leader_epoch]
+    del held.reigns[leader_epoch]
+
+
+def is_excluded(state: State, waiting: Expectation) -> bool:
+    """Whether nothing seen by now explains the step.
+
+    high_watermark: a follower's, that its leader has gone past and never had. passed, late: a
+    leader's that left an ISR member behind, or stood still though all held more, unless the ISR
+    was another at some time of this leadership. join: the leader's lines have gone on to another
+    epoch, or ended, and the replica never came far enough. fetch: it was not seen under another
+    epoch of the same leader, of which an unfenced follower had not heard.
+    """
+    reigns = state.conformance.reigns
+    reign = reigns.get(waiting.leader_epoch)
+    if reign is None:
+        return False
+    if waiting.about == "passed":
+        return reign.members is not None and waiting.replica in reign.members
+    if waiting.about == "late":
+        known = reign.least is not None and reign.least >= waiting.value
+        return known and not set(waiting.others) & set(reign.ever)
+    if waiting.about == "high_watermark":
+        marks = reign.high_watermarks
+        return reign.whole and bool(marks) and marks[0] < waiting.value < marks[-1]
+    if waiting.about == "fetch":
+        others = [r.leader for r in reigns.values() if r is not reign]
+        return is_fenced(state) or reign.leader not in others
+    if waiting.about == "join":
+        return waiting.replica not in reign.qualified and _is_past(state, waiting.leader_epoch)
+    return False
+
+
+def diverging_fetch_counts(flags: Behaviour) -> bool:
+    """Whether a diverging fetch counts as progress, from wherever it is (KAFKA-13141)."""
+    answers = flags.has("leader_answers_diverging_epoch")
+    return answers and not flags.has("diverging_fetch_is_no_progress")
+
+
+def is_fenced(state: State) -> bool:
+    """Whether leader and follower only deal with each other in the same leader epoch (KIP-320)."""
+    flags = state.behaviour()
+    return flags is not None and flags.has("fetch_carries_leader_epoch")
+
+
+def _is_past(state: State, leader_epoch: int) -> bool:
+    """Whether the epoch's leader was seen to lead in it, and its lines have gone on or ended."""
+    reign = state.conformance.reigns[leader_epoch]
+    if reign.leader is None or reign.start_offset is None or not reign.whole:
+        return False
+    leader = state.replicas.get(reign.leader)
+    if leader is None or leader.leader_epoch is None:
+        return False
+    return state.ended or leader.leader_epoch > leader_epoch
+
+
+def known_cache(replica: Replica) -> EpochCache | None:
+    """The replica's epoch cache where every record's epoch is known, else None."""
+    log = replica.log
+    if any(span.leader_epoch is None for span in log.spans):
+        return None
+    if uncovered(log.log_start_offset, log.log_end_offset, log.spans):
+        return None
+    return tuple(replica.epoch_entries)
+
+
+def allows_gaps(state: State) -> bool:
+    """Whether offsets may be missing in a log: compaction, or nobody knows the policy."""
+    policy = state.settings.cleanup_policy
+    return policy is None or "compact" in policy
+
+
+def hold_append(state: State, event: Event, replica: Replica, first: int) -> None:
+    """An append starts at the log's end; past it only where offsets may be missing."""
+    end = replica.log.log_end_offset
+    if replica.known_log_end_offset is None or first == end:
+        return
+    if first < end or not (allows_gaps(state) or replica.role == "leader"):
+        what = f"broker {replica.replica} appended at offset {first}"
+        exclude(state, event, "append", what, f"its log end {end}", first)
+
+
+def hold_log_end(state: State, event: Event, replica: Replica, told: int | None, rule: str) -> None:
+    """A change of role leaves the log as it was."""
+    end = replica.log.log_end_offset
+    if told is None or replica.known_log_end_offset is None or told == end:
+        return
+    what = f"broker {replica.replica} changed its role at log end {told}"
+    exclude(state, event, rule, what, f"the log end {end} that it had", told)

@@ -1,0 +1,160 @@
+"""A follower's side: what it appends, which high watermark it takes over, where it cuts."""
+
+from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance.expected import (
+    behaviour_of,
+    exclude,
+    hold_append,
+    hold_log_end,
+    wait,
+    worded,
+)
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
+from replication.protocol.ground.versions import Behaviour
+from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
+
+
+def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
+    """A new follower's log is what it was; from now on it fetches from this epoch's leader."""
+    replica = state.replicas.get(fact.replica)
+    if replica is None or behaviour_of(state, fact.replica) is None:
+        return
+    hold_log_end(state, event, replica, fact.log_end_offset, "when_to_truncate")
+    end = fact.log_end_offset
+    end = replica.log.log_end_offset if end is None else end
+    if replica.leader_epoch != fact.leader_epoch or replica.led_in_epoch:
+        channels.begin(state, replica, fact.leader, fact.leader_epoch, end)
+    elif end < replica.log.log_end_offset:
+        channels.fell_back(state, replica)
+
+
+def follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
+    """A follower appends at its log's end what it fetched there."""
+    replica = state.replicas.get(fact.replica)
+    if replica is None or behaviour_of(state, fact.replica) is None:
+        return
+    hold_append(state, event, replica, fact.first_offset)
+    if replica.role != "follower" or replica.leader_epoch is None:
+        return
+    reign = state.conformance.reigns.get(replica.leader_epoch)
+    leader = None if reign is None or reign.leader is None else reign.leader
+    if leader is not None and leader not in state.conformance.traced:
+        return
+    # A line without an epoch is one response; facts with epochs may be several for one.
+    needed = fact.leader_epoch is None or replica.answered
+    replica.answered = False
+    channels.appended(state, event, replica, fact.end_offset, needed)
+
+
+def fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> None:
+    """A response carries a high watermark that its leader had."""
+    replica = state.replicas.get(fact.replica)
+    if replica is None:
+        return
+    replica.answered = True
+    if fact.high_watermark is None or fact.error is not None or replica.role != "follower":
+        return
+    flags = behaviour_of(state, fact.replica)
+    if flags is not None:
+        _hold_mark(state, event, replica, fact.high_watermark, None, flags)
+
+
+def high_watermark_advanced(
+    state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced, replica: Replica
+) -> None:
+    """A follower's high watermark is one that its leader had, up to its own log's end."""
+    mark = fact.high_watermark
+    if mark == replica.high_watermark or replica.leader_epoch is None:
+        return
+    flags = behaviour_of(state, fact.replica)
+    if flags is None or replica.known_log_end_offset is None:
+        return
+    end = replica.log.log_end_offset
+    if replica.high_watermark is not None and mark == min(replica.high_watermark, end):
+        state.conformance.predicted += 1
+        return
+    if mark > end:
+        what = f"follower {fact.replica} set its high watermark"
+        exclude(state, event, "high_watermark_of_follower", what, f"at most its log end {end}",
+                mark)  # fmt: skip
+        return
+    _hold_mark(state, event, replica, mark, end, flags)
+
+
+def _hold_mark(
+    state: State,
+    event: ev.Event,
+    replica: Replica,
+    mark: int,
+    log_end_offset: int | None,
+    flags: Behaviour,
+) -> None:
+    """Holds a follower's high watermark (without a log end: a response's) against its leader's."""
+    leader_epoch = replica.leader_epoch
+    if leader_epoch is None:
+        return
+    held = state.conformance
+    reign = held.reigns.get(leader_epoch)
+    if reign is not None and reign.leader is not None and reign.leader not in held.traced:
+        return
+    end = 1 << 62 if log_end_offset is None else log_end_offset
+    counted = 0 if log_end_offset is None else 1
+    start = replica.log.log_start_offset
+    if reign is not None and start <= mark <= end and mark in reign.high_watermarks:
+        held.predicted += counted
+        return
+    marks = _possible(state, reign, flags)
+    if any(high_watermark_of_follower(m, start, end, flags) == mark for m in marks):
+        held.predicted += counted
+        return
+    what = f"follower {replica.replica} took over a high watermark"
+    if log_end_offset is None:
+        what = f"broker {replica.replica} was answered with a high watermark"
+    seen = reign.high_watermarks if reign is not None else []
+    summary = worded("high_watermark_of_follower", what, "one that its leader had", mark)
+    fenced = flags.has("fetch_carries_leader_epoch")
+    between = bool(seen) and seen[0] < mark < seen[-1] and _is_kept(seen, mark)
+    if not seen or mark > seen[-1] or (between and not fenced):
+        told = (leader_epoch, replica.replica, mark, end, event.event_id, summary)
+        wait(
+            state,
+            Expectation("high_watermark", "high_watermark_of_follower", *told),
+            place_of(event),
+        )
+    elif reign is not None and reign.whole and between:
+        near = [m for m in seen if m < mark][-1:] + [m for m in seen if m > mark][:1]
+        expected = " or ".join(str(m) for m in near)
+        exclude(state, event, "high_watermark_of_follower", what, expected, mark)
+    else:
+        held.predicted += counted
+
+
+def _is_kept(seen: list[int], mark: int) -> bool:
+    """Whether the leader's high watermarks around this one are still kept: only the first is from
+    before a gap."""
+    return len(seen) < 2 or mark > seen[1] or len(seen) < 8
+
+
+def _possible(state: State, reign: Reign | None, flags: Behaviour) -> list[int]:
+    """The leader's high watermarks; where fetches are not fenced, its earlier epochs' too."""
+    if reign is None:
+        return []
+    marks = reign.high_watermarks
+    if flags.has("fetch_carries_leader_epoch"):
+        return marks
+    others = [r for r in state.conformance.reigns.values() if r is not reign]
+    return [*marks, *(m for r in others for m in r.high_watermarks)]
+
+
+def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
+    """A follower cuts where the rule says; a leader never does."""
+    replica = state.replicas.get(fact.replica)
+    if replica is None:
+        return
+    flags = behaviour_of(state, fact.replica)
+    if flags is None or replica.role != "follower" or fact.to_offset is None:
+        return
+    truncations.hold(state, event, fact, replica, flags)
+    if fact.to_offset < replica.log.log_end_offset or fact.reason == "full":
+        channels.fell_back(state, replica)

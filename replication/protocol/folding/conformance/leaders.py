@@ -1,0 +1,365 @@
+"""A leader's side: its high watermark, the fetches that move it, and who may join the ISR."""
+
+from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance.expected import (
+    KEPT,
+    behaviour_of,
+    diverging_fetch_counts,
+    exclude,
+    hold_append,
+    hold_log_end,
+    is_excluded,
+    known_cache,
+    miss,
+    reign_of,
+    wait,
+    worded,
+)
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.leader_epoch_cache import truncate_from_end
+from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
+from replication.protocol.ground.versions import Behaviour
+from replication.protocol.rules.become_leader import become_leader
+from replication.protocol.rules.fetch_admission import FetchTarget, FollowerFetch, fetch_admission
+from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
+from replication.protocol.rules.high_watermark_of_leader import (
+    RemoteReplica,
+    high_watermark_of_leader,
+)
+from replication.protocol.rules.isr_expand import isr_expand
+from replication.protocol.rules.produce_admission import effective_min_insync_replicas
+
+
+def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
+    """The ISR that counts in a leader epoch; who joined it must have come far enough."""
+    if fact.leader is None:
+        return
+    reign = reign_of(state, fact.leader_epoch)
+    if reign is None:
+        return
+    if fact.isr is None:
+        reign.members, reign.least = (), 0
+        return
+    isr = fact.isr
+    reign.ever = sorted({*reign.ever, *isr})
+    if reign.members is None or reign.least is None:
+        reign.members, reign.least = tuple(sorted(isr)), len(isr)
+    else:
+        reign.members = tuple(r for r in reign.members if r in isr)
+        reign.least = min(reign.least, len(isr))
+    if fact.election_kind is None and reign.isr is not None:
+        _hold_joins(state, event, fact, reign)
+    reign.isr = isr
+
+
+def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, reign: Reign) -> None:
+    if fact.leader is None or behaviour_of(state, fact.leader) is None:
+        return
+    for replica in sorted(set(fact.isr or ()) - set(reign.isr or ()) - {fact.leader}):
+        if replica not in reign.qualified:
+            what = f"broker {replica} joined the ISR of leader epoch {fact.leader_epoch}"
+            summary = worded(
+                "isr_expand", what, "no join before its fetch reaches the high watermark", "a join"
+            )
+            told = (fact.leader_epoch, replica, 0, 0, event.event_id, summary)
+            wait(state, Expectation("join", "isr_expand", *told), place_of(event))
+
+
+def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
+    """A leader's log is what it was; its epoch cache and high watermark are where it begins."""
+    replica = state.replicas.get(fact.replica)
+    reign = reign_of(state, fact.leader_epoch)
+    if replica is None:
+        return
+    again = replica.role == "leader" and replica.leader_epoch == fact.leader_epoch
+    if reign is None or again:
+        return
+    reign.leader = fact.replica
+    replica.claimed = None
+    flags = behaviour_of(state, fact.replica)
+    if flags is None:
+        reign.whole, reign.high_watermarks = False, []
+        return
+    hold_log_end(state, event, replica, fact.log_end_offset, "become_leader")
+    began = fact.high_watermark if fact.high_watermark is not None else replica.high_watermark
+    end = fact.log_end_offset
+    if end is None and replica.known_log_end_offset is not None:
+        end = replica.log.log_end_offset
+    restarted = bool(reign.high_watermarks) or reign.start_offset is not None
+    reign.whole = began is not None and not restarted
+    reign.high_watermarks = [] if began is None else [*reign.high_watermarks, began]
+    if not restarted and end is not None:
+        reign.start_offset = end
+        cache = known_cache(replica)
+        if cache is not None:
+            led = replica.role == "leader"
+            cache = truncate_from_end(cache, end)
+            taken = become_leader(fact.leader_epoch, end, cache, led, flags)
+            reign.epoch_entries = taken.epoch_entries
+            truncations.settle(state, fact.leader_epoch)
+    elif restarted:
+        # It may have lost records since: what it answers now is not what it took over with.
+        reign.epoch_entries = None
+    settle_high_watermarks(state, fact.leader_epoch, reign)
+
+
+def leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> None:
+    """A leader appends at its log's end, in its own epoch."""
+    replica = state.replicas.get(fact.replica)
+    if replica is None or behaviour_of(state, fact.replica) is None:
+        return
+    hold_append(state, event, replica, fact.first_offset)
+    reigns = state.conformance.reigns
+    leads = replica.role == "leader" and replica.leader_epoch is not None
+    if leads and fact.leader_epoch not in (None, replica.leader_epoch):
+        what = f"leader {fact.replica} stamped its records with an epoch"
+        exclude(state, event, "assign", what, replica.leader_epoch, fact.leader_epoch)
+    reign = None if replica.leader_epoch is None else reigns.get(replica.leader_epoch)
+    if leads and reign is not None:
+        reign.ends.append(fact.end_offset)
+        if len(reign.ends) > KEPT:
+            del reign.ends[: KEPT // 2]
+
+
+def counts(state: State, fact: ev.FetchRequested) -> bool:
+    """Whether a fetch moves what its leader knows, by the rule of admission.
+
+    A line that tells the offset alone is printed only for a fetch that counted.
+    """
+    leader = state.replicas.get(fact.leader)
+    if leader is None or leader.role != "leader" or fact.leader_epoch is None:
+        return True
+    if fact.leader not in state.conformance.traced:
+        return True
+    log, entries = leader.log, leader.epoch_entries
+    if fact.leader_epoch == leader.leader_epoch and (
+        fact.last_fetched_epoch is None
+        or (entries and entries[-1].leader_epoch == fact.last_fetched_epoch)
+    ):
+        # Of one epoch, and of one last epoch: the offset alone decides.
+        return log.log_start_offset <= fact.fetch_offset <= log.log_end_offset
+    flags = state.behaviour()
+    if flags is None or leader.leader_epoch is None:
+        return True
+    fetch = FollowerFetch(
+        fact.fetch_offset,
+        fact.leader_epoch if flags.has("fetch_carries_leader_epoch") else None,
+        fact.last_fetched_epoch,
+    )
+    target = FetchTarget(
+        True, leader.leader_epoch, log.log_start_offset, log.log_end_offset,
+        tuple(leader.epoch_entries),
+    )  # fmt: skip
+    return fetch_admission(fetch, target, flags).updates_follower
+
+
+def fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
+    """A follower's fetch: what its leader's high watermark was, and may be now."""
+    leader = state.replicas.get(fact.leader)
+    if leader is None or leader.role != "leader" or leader.leader_epoch is None:
+        return
+    flags = behaviour_of(state, fact.leader)
+    if flags is None:
+        return
+    reign = reign_of(state, leader.leader_epoch)
+    if reign is None:
+        return
+    if not counts(state, fact):
+        return
+    _hold_counted(state, event, fact, leader, reign, flags)
+    repeated = reign.asked.get(fact.replica) == fact.fetch_offset
+    reign.asked[fact.replica] = fact.fetch_offset
+    if fact.replica in state.conformance.traced:
+        channels.fetched(state, event, fact, leader.leader_epoch, repeated)
+
+
+def _hold_counted(
+    state: State,
+    event: ev.Event,
+    fact: ev.FetchRequested,
+    leader: Replica,
+    reign: Reign,
+    flags: Behaviour,
+) -> None:
+    """Holds against the rules what a fetch that counts lets its leader know."""
+    ahead = fact.fetch_offset > leader.log.log_end_offset
+    if ahead and leader.known_log_end_offset is not None and not diverging_fetch_counts(flags):
+        what = f"leader {fact.leader} took a fetch of broker {fact.replica} as progress"
+        end = f"no offset past its log end {leader.log.log_end_offset}"
+        exclude(state, event, "fetch_admission", what, end, fact.fetch_offset)
+    if leader.claimed is not None:
+        _explain(state, event, fact, leader, reign)
+    _hold_passed(state, event, fact, leader, reign, flags)
+    _hold_late(state, event, fact, leader, reign, flags)
+    if fact.replica not in reign.qualified and _has_qualified(fact, leader, reign, flags):
+        reign.qualified.append(fact.replica)
+        told = ("join", leader.leader_epoch, fact.replica)
+        held = state.conformance
+        held.open = [x for x in held.open if (x.about, x.leader_epoch, x.replica) != told]
+
+
+def _has_qualified(
+    fact: ev.FetchRequested, leader: Replica, reign: Reign, flags: Behaviour
+) -> bool:
+    """Whether the fetch lets the follower join, by a high watermark up to two moves old: lines of
+    several threads may come in between."""
+    seen = reign.high_watermarks
+    mark = seen[-3] if len(seen) > 2 else seen[0] if seen else 0
+    return isr_expand(fact.fetch_offset, mark, reign.start_offset or 0, flags)
+
+
+def _explain(
+    state: State, event: ev.Event, fact: ev.FetchRequested, leader: Replica, reign: Reign
+) -> None:
+    """A high watermark is where some awaited log ends: the fetch that moved it comes next."""
+    claim, offset = leader.claimed, fact.fetch_offset
+    ends = leader.remote_log_end_offsets
+    if claim is None or offset < claim:
+        return
+    if offset == claim or claim in ends.values():
+        leader.claimed = None
+        state.conformance.predicted += 1
+        return
+    others = {*reign.ever, *ends} - {fact.leader, fact.replica}
+    if not any(ends.get(r, -1) < claim for r in others):
+        _exclude_claim(state, event, leader, reign)
+
+
+def _exclude_claim(state: State, event: ev.Event, leader: Replica, reign: Reign) -> None:
+    """No log that counts ended at the high watermark that the leader was seen at before."""
+    claim, leader.claimed = leader.claimed, None
+    if claim in reign.ends:
+        # Its own log's end when another thread looked: which thread prints first is timing.
+        miss(state, event.event_id, f"high watermark {claim} of {leader.replica}")
+        return
+    known = sorted({*leader.remote_log_end_offsets.values(), leader.log.log_end_offset})
+    what = f"leader {leader.replica} moved its high watermark"
+    exclude(state, event, "high_watermark_of_leader", what, f"one of the log ends {known}", claim)
+
+
+def _hold_passed(
+    state: State,
+    event: ev.Event,
+    fact: ev.FetchRequested,
+    leader: Replica,
+    reign: Reign,
+    flags: Behaviour,
+) -> None:
+    """A high watermark may not pass an ISR member: its next fetch tells where it was."""
+    mark, offset = leader.high_watermark, fact.fetch_offset
+    before = leader.remote_log_end_offsets.get(fact.replica)
+    if mark is None or offset >= mark or not reign.whole:
+        return
+    began = reign.high_watermarks[0] if len(reign.high_watermarks) < KEPT // 2 else None
+    if began is not None and mark <= began:
+        return
+    if before is not None and before >= mark:
+        reign.excused[fact.replica] = mark
+    if mark <= reign.excused.get(fact.replica, -1):
+        return
+    if reign.members is not None and fact.replica not in reign.members:
+        return
+    follower = RemoteReplica(before, True, True)
+    current = 0 if began is None else began
+    end = leader.log.log_end_offset
+    allowed = high_watermark_of_leader(current, end, [follower], 1, 1, flags)
+    if allowed < mark:
+        what = (
+            f"leader {fact.leader} moved its high watermark past broker {fact.replica}, which is "
+            f"in the ISR and fetched at {offset}"
+        )
+        summary = worded("high_watermark_of_leader", what, f"at most {offset}", mark)
+        told = (leader.leader_epoch or 0, fact.replica, mark, end, event.event_id, summary)
+        wait(state, Expectation("passed", "high_watermark_of_leader", *told), place_of(event))
+
+
+def _hold_late(
+    state: State,
+    event: ev.Event,
+    fact: ev.FetchRequested,
+    leader: Replica,
+    reign: Reign,
+    flags: Behaviour,
+) -> None:
+    """A high watermark that all replicas have passed must have moved before they fetch again."""
+    mark, ends = leader.high_watermark, leader.remote_log_end_offsets
+    before = ends.get(fact.replica)
+    assigned = state.settings.assigned_replicas
+    if mark is None or before is None or before <= mark or not assigned or not reign.whole:
+        return
+    members = reign.ever
+    awaited = [r for r in assigned if r != fact.leader and (r in members or r in ends)]
+    if any(ends.get(r, -1) <= mark for r in awaited):
+        return
+    least = effective_min_insync_replicas(
+        state.settings.min_insync_replicas or 1, len(assigned), flags
+    )
+    remotes = [RemoteReplica(ends[r], True, True) for r in awaited]
+    end = leader.log.log_end_offset
+    forced = high_watermark_of_leader(mark, end, remotes, len(assigned), least, flags)
+    if forced <= mark:
+        return
+    if not flags.has("high_watermark_waits_for_min_insync_replicas"):
+        least = 0
+    what = f"leader {fact.leader} left its high watermark where it was"
+    summary = worded("high_watermark_of_leader", what, f"at least {forced}", mark)
+    told = (leader.leader_epoch or 0, fact.replica, least, end, event.event_id, summary)
+    late = Expectation("late", "high_watermark_of_leader", *told)
+    late.others = tuple(r for r in assigned if r != fact.leader and r not in awaited)
+    if not any(x.summary == summary for x in state.conformance.open):
+        wait(state, late, place_of(event))
+
+
+def high_watermark_advanced(
+    state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced, replica: Replica
+) -> None:
+    """A leader's high watermark is its own log end, or that of a fetch known or next to come."""
+    before, mark = replica.high_watermark, fact.high_watermark
+    if mark == before or replica.leader_epoch is None:
+        return
+    reign = reign_of(state, replica.leader_epoch)
+    if reign is None or behaviour_of(state, fact.replica) is None:
+        return
+    if before is not None and mark > before:
+        if replica.claimed is not None:
+            _exclude_claim(state, event, replica, reign)
+        ends = replica.remote_log_end_offsets
+        if mark == replica.log.log_end_offset or mark in ends.values():
+            state.conformance.predicted += 1
+            replica.claimed = None
+        else:
+            replica.claimed = mark
+    reign.high_watermarks.append(mark)
+    if len(reign.high_watermarks) > KEPT:
+        forget_old(reign.high_watermarks)
+    if state.conformance.open:
+        settle_high_watermarks(state, replica.leader_epoch, reign)
+
+
+def forget_old(marks: list[int]) -> None:
+    """Keeps the last few high watermarks, and the first: where the leader began."""
+    del marks[1 : KEPT // 2]
+
+
+def settle_high_watermarks(state: State, leader_epoch: int, reign: Reign) -> None:
+    """Explains followers' high watermarks that ran ahead of their leader's lines.
+
+    Where fetches are not fenced, a follower may hear of a later epoch's before it hears of it.
+    """
+    held, flags = state.conformance, state.behaviour()
+    if not reign.high_watermarks or flags is None:
+        return
+    fenced = flags.has("fetch_carries_leader_epoch")
+    kept = []
+    for waiting in held.open:
+        of_it = waiting.leader_epoch == leader_epoch
+        if waiting.about != "high_watermark" or (fenced and not of_it):
+            kept.append(waiting)
+            continue
+        end = waiting.log_end_offset
+        marks = reign.high_watermarks
+        if any(high_watermark_of_follower(m, 0, end, flags) == waiting.value for m in marks):
+            held.predicted += 1
+        elif not of_it or waiting.value > marks[-1] or is_excluded(state, waiting):
+            kept.append(waiting)
+    held.open = kept

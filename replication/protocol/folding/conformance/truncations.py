@@ -1,0 +1,169 @@
+"""Where a follower cuts its log, by the truncation rule of its version and its leader's cache."""
+
+from replication.protocol.folding.conformance.expected import (
+    exclude,
+    known_cache,
+    refute_by,
+    wait,
+    worded,
+)
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.leader_epoch_cache import (
+    EpochCache,
+    as_asked,
+    end_offset_for_epoch,
+    latest_epoch,
+    truncate_from_end,
+    truncate_from_start,
+)
+from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
+from replication.protocol.ground.versions import Behaviour
+from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
+from replication.protocol.rules.truncate_on_fetch import truncate_on_fetch
+from replication.protocol.rules.truncate_to_high_watermark import Cut, truncate_to_high_watermark
+from replication.protocol.rules.truncate_to_leader_end_offset import truncate_to_leader_end_offset
+
+# Reasons under which a follower cuts because of who leads, and not because of offsets alone.
+BY_LEADER = ("high_watermark", "leader_epoch", "diverging_epoch")
+
+
+def hold(
+    state: State, event: ev.Event, fact: ev.Truncated, follower: Replica, flags: Behaviour
+) -> None:
+    """Holds one cut (one round of it) against the rule; waits for a leader not yet read."""
+    target, end = fact.to_offset, follower.log.log_end_offset
+    if target is None or target >= end or follower.leader_epoch is None:
+        return
+    if fact.reason not in BY_LEADER or follower.known_log_end_offset is None:
+        return
+    mark = follower.high_watermark
+    what = f"broker {follower.replica} truncated its log from {end}"
+    cache = known_cache(follower)
+    by_mark = flags.truncation == "truncate_to_high_watermark" or cache == ()
+    if by_mark:
+        _hold_by_mark(state, event, what, mark, target)
+        return
+    if cache is None or (fact.reason == "high_watermark" and target == mark):
+        # The fallback where the leader does not know the epoch asked for.
+        return
+    reign = state.conformance.reigns.get(follower.leader_epoch)
+    summary = worded(flags.truncation, what, "another offset by the leader's epochs", target)
+    told = (
+        follower.leader_epoch,
+        follower.replica,
+        target,
+        end,
+        event.event_id,
+        summary,
+        None,
+        cache,
+    )
+    waiting = Expectation("cut", flags.truncation, *told)
+    cut = (
+        None if reign is None else _allowed(reign, waiting, mark or 0, flags, _start(state, reign))
+    )
+    if reign is None or reign.epoch_entries is None or cut is None:
+        wait(state, waiting, place_of(event))
+        return
+    if target in cut or _may_be_late(state, reign, flags):
+        state.conformance.predicted += 1
+    else:
+        exclude(state, event, flags.truncation, what, _either(cut), target)
+
+
+def _hold_by_mark(state: State, event: ev.Event, what: str, mark: int | None, target: int) -> None:
+    if mark is None:
+        return
+    cut = truncate_to_high_watermark(mark)
+    if cut.to_offset == target:
+        state.conformance.predicted += 1
+    else:
+        exclude(state, event, cut.rule, what, cut.to_offset, target)
+
+
+def _either(offsets: frozenset[int]) -> str:
+    return " or ".join(str(o) for o in sorted(offsets))
+
+
+def settle(state: State, leader_epoch: int) -> None:
+    """The leader of this epoch has been read: decides the cuts that waited for it."""
+    held, flags = state.conformance, state.behaviour()
+    reign = held.reigns.get(leader_epoch)
+    if reign is None or flags is None:
+        return
+    kept = []
+    for waiting in held.open:
+        if waiting.about != "cut" or waiting.leader_epoch != leader_epoch:
+            kept.append(waiting)
+            continue
+        cut = _allowed(reign, waiting, 0, flags, _start(state, reign))
+        if cut is None:
+            continue
+        if waiting.value in cut or _may_be_late(state, reign, flags):
+            held.predicted += 1
+        else:
+            refute_by(state, waiting)
+    held.open = kept
+
+
+def _may_be_late(state: State, reign: Reign, flags: Behaviour) -> bool:
+    """Whether an answer that the same leader gave in an earlier epoch may cut (KAFKA-18991)."""
+    if flags.truncation != "truncate_on_fetch" or flags.has("late_fetch_response_dropped"):
+        return False
+    others = [r for r in state.conformance.reigns.values() if r is not reign]
+    return any(r.leader == reign.leader for r in others)
+
+
+def _start(state: State, reign: Reign) -> int:
+    """Where the leader's log starts by now: what lies before has left its cache too."""
+    leader = None if reign.leader is None else state.replicas.get(reign.leader)
+    return 0 if leader is None else leader.log.log_start_offset
+
+
+def _allowed(
+    reign: Reign, waiting: Expectation, mark: int, flags: Behaviour, log_start_offset: int
+) -> frozenset[int] | None:
+    """Where one round may cut; None where it hangs on how far the leader's log went by then.
+
+    The leader answers from its cache as it took over, or as its first append has left it.
+    """
+    entries, start = reign.epoch_entries, reign.start_offset
+    cache, end = waiting.epoch_entries, waiting.log_end_offset
+    asked = latest_epoch(cache)
+    if entries is None or start is None or asked is None or asked >= waiting.leader_epoch:
+        return None
+    caches = [entries]
+    if not entries or entries[-1].leader_epoch < waiting.leader_epoch:
+        from_append = type(cache[0])(waiting.leader_epoch, start)
+        caches.append((*entries, from_append))
+    if log_start_offset:
+        caches += [truncate_from_start(c, log_start_offset) for c in caches]
+    offsets = set()
+    for own in _possible_caches(cache, end, flags):
+        for leaders in caches:
+            cut = _cut(leaders, start, own, end, mark, flags)
+            if cut.rule == "truncate_to_high_watermark":
+                return None
+            offsets.add(min(cut.to_offset, end))
+    return frozenset(offsets)
+
+
+def _possible_caches(cache: EpochCache, end: int, flags: Behaviour) -> list[EpochCache]:
+    """A round that cuts nothing, of which no line tells, drops epochs without records."""
+    result = [cache]
+    if flags.has("empty_epoch_dropped_at_log_end"):
+        kept = truncate_from_end(cache, end)
+        if kept and kept != cache:
+            result.append(kept)
+    return result
+
+
+def _cut(
+    leaders: EpochCache, leader_end: int, cache: EpochCache, end: int, mark: int, flags: Behaviour
+) -> Cut:
+    answer = as_asked(end_offset_for_epoch(leaders, latest_epoch(cache), leader_end, flags), flags)
+    if flags.truncation == "truncate_to_leader_end_offset":
+        return truncate_to_leader_end_offset(latest_epoch(cache), answer.end_offset, end, mark)
+    if flags.truncation == "truncate_on_fetch":
+        return truncate_on_fetch(answer, cache, end, mark, flags)
+    return truncate_by_common_epoch(answer, cache, end, mark, flags)

@@ -1,0 +1,13 @@
+"""Changed steps are found, and none that timing explains: a small form of `make planted`."""
+
+from tests.protocol.planted import score
+
+
+def test_changed_steps_are_found_and_timing_is_no_finding() -> None:
+    total = score(range(40, 52))
+    found, unfound = sum(total.found.values()), sum(total.unfound.values())
+
+    assert total.wrong == []
+    assert len(total.found) >= 7
+    assert found + unfound > 150
+    assert found >= 0.95 * (found + unfound), "\n".join(total.missed)
