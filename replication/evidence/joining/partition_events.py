@@ -68,12 +68,12 @@ class PartitionEvidence:
     packed, processes: each broker's lines about the partition and about its own process, from
     which `partition_join.finished` makes `lines`. settings: what the cluster says of the
     partition's; kafka_topics_settings, kafka_topics_replicas: what kafka-topics printed of them, at
-    kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that names one. listed_replicas:
-    brokers that have a replica by kafka-log-dirs. later_history: what of the controllers' log is
-    known to follow the copy at hand. payload_id_in: where payload ids stand, if the user said so;
-    naming: where they were found to. unpacked: how places in archives are named. unsure_lines:
-    brokers of which lines may be missing, being anybody's in a file of several. by_zookeeper: the
-    history is ZooKeeper's.
+    kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that names
+    one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what of the
+    controllers' log is known to follow the copy at hand. payload_id_in: where payload ids stand, if
+    the user said so; naming: where they were found to. unpacked: how places in archives are named.
+    unsure_lines: brokers of which lines may be missing, being anybody's in a file of several.
+    by_zookeeper: the history is ZooKeeper's.
     """
 
     cluster_id: str
