@@ -157,6 +157,8 @@ def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
 
 def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
     outsiders = sorted(set(fact.isr or ()) - set(fact.assigned_replicas or ()))
+    if state.settings.controller != "kraft" and not _joined_outside(state, fact, outsiders):
+        outsiders = []
     if outsiders:
         state.refute(
             "isr_within_assignment",
@@ -170,6 +172,19 @@ def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded
             event,
             f"leader {fact.leader} is not in its ISR {list(fact.isr or ())}",
         )
+
+
+def _joined_outside(state: State, fact: ev.LeadershipRecorded, outsiders: list[int]) -> bool:
+    """Whether replicas came into the ISR that no assignment has named.
+
+    The znode of a partition's state has no assignment: a controller with ZooKeeper sends the new
+    one with the ISR as it stands, and takes the replicas that leave out of it thereafter
+    (KafkaController.onPartitionReassignment). So only who joined just now can be no member.
+    """
+    before = state.registration
+    if fact.partition_epoch is None or before.partition_epoch != fact.partition_epoch - 1:
+        return False
+    return not set(outsiders) <= {*(before.isr or ()), *state.ever_assigned}
 
 
 def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> Term:
