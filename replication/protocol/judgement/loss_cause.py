@@ -299,7 +299,9 @@ def _taken_from(
     if followed is None or written is None:
         lacking = None
     elif followed.leader_epoch <= written[0]:
-        lacking = lost.written_in is None and _never_reached(state, followed, lost.offset)
+        # By whose end it had been promised, that leader has had it.
+        earlier = lost.written_in is None and followed.leader_epoch < written[0]
+        lacking = earlier and _never_reached(state, followed, lost.offset)
     if lacking or (lacking is None and last.reason in BY_EPOCH):
         return None
     return last
