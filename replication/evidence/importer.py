@@ -11,7 +11,8 @@ from replication.evidence.collecting.attribution import collect
 from replication.evidence.collecting.collection import NOTHING_TOLD, Collection, Spread, Told
 from replication.evidence.collecting.inventory import inventory
 from replication.evidence.collecting.observations import observations
-from replication.evidence.joining.joiner import ClusterFacts, Joiner
+from replication.evidence.joining.cluster_facts import ClusterFacts
+from replication.evidence.joining.cluster_join import join_cluster
 from replication.evidence.joining.partition_events import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.tools.tool_output import QuorumReplica
@@ -114,19 +115,27 @@ def import_evidence(
         | set(collection.zookeeper)
     )
     if len(ids) == 2 and ids[0] == "":
-        _adopt_nameless(collection, ids[1])
+        _adopt_without_cluster_id(collection, ids[1])
         ids = ids[1:]
-    nameless = _clusters_of_nameless(collection, ids or [""])
+    files = _files_by_cluster(collection, ids or [""])
     for cluster_id in ids or [""]:
-        joiner = Joiner(collection, cluster_id, kafka_version, nameless.get(cluster_id, set()))
-        clusters.append(joiner.cluster)
-        partitions += joiner.join(topic)
+        joined = join_cluster(
+            collection,
+            cluster_id,
+            kafka_version,
+            files=files.get(cluster_id, set()),
+            only_topic=topic,
+        )
+        clusters.append(joined.facts)
+        partitions += joined.partitions
+        collection.notes += joined.notes
+        collection.unreadable += joined.unreadable
     for partition in partitions:
         partition.payload_id_in = payload_id_in
     return Import(collection, clusters, partitions, _trace_id(collection), generation)
 
 
-def _clusters_of_nameless(collection: Collection, ids: list[str]) -> dict[str, set[str]]:
+def _files_by_cluster(collection: Collection, ids: list[str]) -> dict[str, set[str]]:
     """Per cluster the client logs and tool outputs that are its: they name no cluster, so where
     several are at hand each belongs to the one whose brokers' evidence lies nearest to it."""
     paths = {a.path for a in collection.acknowledgements}
@@ -167,7 +176,7 @@ def _shared(a: tuple[str, ...], b: tuple[str, ...]) -> int:
     return count
 
 
-def _adopt_nameless(collection: Collection, cluster_id: str) -> None:
+def _adopt_without_cluster_id(collection: Collection, cluster_id: str) -> None:
     """Evidence without a cluster id beside exactly one named cluster is taken to be of it."""
     for directory in collection.directories:
         directory.cluster_id = directory.cluster_id or cluster_id

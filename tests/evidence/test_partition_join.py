@@ -38,12 +38,12 @@ def test_the_newest_source_of_the_assignment_wins(
     evidence = PartitionEvidence("", "t", "", 0)
     evidence.recorded = [registered(100, (1, 2, 3))]
     evidence.history_complete = complete
-    evidence.told_replicas, evidence.told_at = (1, 2, 4), told_at
+    evidence.kafka_topics_replicas, evidence.kafka_topics_at = (1, 2, 4), told_at
     assert assigned(evidence) == expected
 
 
 def test_an_assignment_that_only_a_description_names() -> None:
     evidence = PartitionEvidence("", "t", "", 0)
     evidence.recorded = [registered(100, None)]
-    evidence.told_replicas = (1, 2, 4)
+    evidence.kafka_topics_replicas = (1, 2, 4)
     assert assigned(evidence) == (1, 2, 4)

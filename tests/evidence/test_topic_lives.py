@@ -159,3 +159,14 @@ def test_epochs_that_begin_anew_do_not_say_that_the_logs_were_deleted() -> None:
     empty = line(900 * DAY, "became_leader", 0, partition_epoch=0, log_end_offset=0)
     (gone, now) = lives_of_topic({1: stretches([*LED, empty])})
     assert (gone.ends_deleted, now.begins_empty) == (False, True)
+
+
+def test_an_id_that_was_never_printed_is_a_new_life_whatever_the_line_says() -> None:
+    first = [line(1, "replica_created", topic_id="a"), line(2, "became_leader", 0, topic_id="a")]
+    second = [line(9, "replica_created", topic_id="b"), line(10, "log_created"),
+              line(11, "became_leader", 0, topic_id="b")]  # fmt: skip
+    late = line(12, "log_deleted", topic_id="a")
+    (old, new) = stretches([*first, *second, late])
+    assert (old.topic_id, len(old.facts)) == ("a", 2)
+    assert new.facts[:3] == second
+    assert [i for i, _, _ in lifetimes_of_lives(lives_of_topic({1: [old, new]}), [])] == ["a", "b"]

@@ -36,7 +36,7 @@ class Births:
             self.above_zero[key] = min(fact.at, self.above_zero.get(key, fact.at))
 
     def add(self, other: "Births", writer: int | None) -> None:
-        """Takes in another log's of the same broker; writer: whose its nameless lines are."""
+        """Takes in another log's of the same broker; writer: whose lines are that name nobody."""
         self.ended |= other.ended
         for mine, theirs, first in (
             (self.at_zero, other.at_zero, False),

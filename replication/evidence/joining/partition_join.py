@@ -123,7 +123,7 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
                 for key, value in fact.fields.get("settings", {}).items():
                     if key in SETTING_NAMES:
                         values[key] = str(value).strip("[]")
-    values.update(evidence.told_settings)
+    values.update(evidence.kafka_topics_settings)
     assigned = None
     for recorded in evidence.recorded:
         assigned = recorded.fact.assigned_replicas or assigned
@@ -131,7 +131,7 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
     unclean = values.get("unclean.leader.election.enable")
     return replace(
         evidence.described,
-        assigned_replicas=assigned if assigned is not None else evidence.told_replicas,
+        assigned_replicas=assigned if assigned is not None else evidence.kafka_topics_replicas,
         min_insync_replicas=int(minimum) if minimum.isdigit() else None,
         unclean_leader_election=None if unclean is None else unclean.lower() == "true",
         cleanup_policy=values.get("cleanup.policy"),
@@ -146,14 +146,18 @@ def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
     """
     named = [(r.at, r.fact.assigned_replicas) for r in evidence.recorded]
     named = [(at, replicas) for at, replicas in named if replicas]
-    if evidence.told_replicas is None or evidence.told_at is None or not named:
+    if evidence.kafka_topics_replicas is None or evidence.kafka_topics_at is None or not named:
         return None
     at, replicas = named[-1]
     if evidence.history_complete and not _outlives_history(evidence):
         return None
-    if at is None or at >= evidence.told_at or set(replicas or ()) == set(evidence.told_replicas):
+    if (
+        at is None
+        or at >= evidence.kafka_topics_at
+        or set(replicas or ()) == set(evidence.kafka_topics_replicas)
+    ):
         return None
-    return evidence.told_replicas
+    return evidence.kafka_topics_replicas
 
 
 def _truncates_by(described: ev.PartitionDescribed) -> str:

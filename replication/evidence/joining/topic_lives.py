@@ -1,9 +1,10 @@
 """The lives of a topic that was deleted and created anew under its name, by the brokers' lines.
 
 Where no metadata log tells, and most lines print no topic id, a new life shows in what a broker
-prints: a controller names a new topic, a log is created where one was deleted, the leader epoch
-begins again at 0. Each broker's own lines are cut there; the stretches of all brokers are laid side
-by side by their number, and by clocks only where a broker has seen fewer lives than others.
+prints: another topic id, a controller that names a new topic, a log created where one was deleted,
+a leader epoch that begins again at 0. Each broker's own lines are cut there; the stretches of all
+brokers are laid side by side by their number, and by clocks only where a broker has seen fewer
+lives than others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -70,12 +71,18 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
     lines = list(facts)
     known: dict[int, _Partition] = {}
     cuts: list[int] = []
+    printed: set[str] = set()
     announced = -1
     for index, fact in enumerate(lines):
         assert fact.partition is not None
         seen = known.setdefault(fact.partition, _Partition())
         begins = None
-        if fact.kind == "partition_assigned":
+        named = str(fact.fields.get("topic_id") or "")
+        if named and named not in printed:
+            # An id that was never printed before is a new topic's, whatever the line is about.
+            begins = index if printed else None
+            printed.add(named)
+        elif fact.kind == "partition_assigned":
             if any(p.existed for p in known.values()) and announced != fact.line:
                 begins = index
             announced = fact.line
@@ -97,12 +104,15 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
             known = {fact.partition: _Partition()}
             seen = known[fact.partition]
         _take(seen, fact)
-    result = []
+    result: list[Stretch] = []
     for number, start in enumerate([0, *cuts]):
         end = cuts[number] if number < len(cuts) else len(lines)
         part = lines[start:end]
+        # A line about what is left of an earlier life still prints that one's id.
+        earlier = {stretch.topic_id for stretch in result}
         ids = [str(f.fields["topic_id"]) for f in part if f.fields.get("topic_id")]
-        result.append(Stretch(part, number > 0, ids[-1] if ids else ""))
+        own = next((i for i in ids if i not in earlier), "")
+        result.append(Stretch(part, number > 0, own))
     return [stretch for stretch in result if stretch.facts]
 
 

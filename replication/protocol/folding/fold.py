@@ -220,7 +220,7 @@ def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) ->
 
 def _last_led(state: State, replica: Replica) -> Term | None:
     """The term in which a replica led in the last epoch that it knows of."""
-    for term in state.history.terms:
+    for term in reversed(state.history.terms):
         if (term.leader, term.leader_epoch, term.occurrence) == (
             replica.replica,
             replica.leader_epoch,
@@ -316,6 +316,7 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
     if end < replica.log.log_end_offset:
         lost = touching(replica.log.spans, end, replica.log.log_end_offset)
         _set_aside(state, replica, clipped(lost, end, replica.log.log_end_offset))
+        replica.promised_below = None
         replica.log.truncate_to(end)
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
@@ -339,6 +340,7 @@ def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> 
         if fact.reason in ("power_loss", "disk_loss"):
             _observe_log_end(state, replica, fact.log_end_offset, event)
         else:
+            replica.promised_below = None
             replica.log.truncate_to(fact.log_end_offset)
     if fact.reason == "disk_loss":
         replica.epoch_entries = []
@@ -485,6 +487,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         end = replica.log.log_end_offset
     if fact.reason == "full" and end is not None and target >= end:
         # It restarts ahead of its end, where its leader's log begins: what is gone, retention took.
+        replica.promised_below = None
         replica.log.truncate_fully_and_start_at(target)
         replica.known_log_end_offset = target
         replica.epoch_entries = []
@@ -495,9 +498,11 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             return
         end = None
     if fact.reason == "full":
+        replica.promised_below = None
         dropped = replica.log.truncate_fully_and_start_at(target)
         replica.epoch_entries = []
     else:
+        replica.promised_below = None
         dropped = replica.log.truncate_to(target)
         replica.log.log_end_offset = target
     _set_aside(state, replica, dropped)
@@ -543,6 +548,7 @@ def _append(
 ) -> None:
     log = replica.log
     if first < log.log_end_offset:
+        replica.promised_below = None
         log.truncate_to(first)
     elif not log.spans and not log.log_end_offset:
         log.log_start_offset = first
@@ -641,8 +647,12 @@ def _promise_committed(
         by_term = (replica.leader_epoch, occurrence)
     start = replica.log.log_start_offset
     nameless = how in ("load", "start_line")
-    if not nameless and replica.promised_below is not None and replica.promised_below[0] == by_term:
-        start = max(start, replica.promised_below[1])
+    if not nameless and replica.promised_below is not None:
+        before, below = replica.promised_below
+        # What a complete trace promised by the end of an earlier term stays promised later.
+        earlier = event.grade == "traced" and before is not None and _not_later(before, by_term)
+        if before == by_term or earlier:
+            start = max(start, below)
     if high_watermark <= start:
         return
     if not nameless:
@@ -780,6 +790,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     lost = _not_held(replica.log.spans, spans)
     lost = clipped(lost, start, ANY_OCCURRENCE << 32)
     _set_aside(state, replica, lost)
+    replica.promised_below = None
     replica.log = ReplicaLog()
     replica.log.replace(spans, start, fact.log_end_offset)
     replica.captured = True

@@ -11,6 +11,8 @@ from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     as_asked,
     end_offset_for_epoch,
+    latest_epoch,
+    truncate_from_end,
 )
 from replication.protocol.ground.model import overlaps, same_record
 from replication.protocol.ground.topic_partition import Replica, State
@@ -22,6 +24,8 @@ from replication.protocol.judgement.reference import (
     tail_is_known,
 )
 from replication.protocol.rules.out_of_range_reset import out_of_range_reset
+from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
+from replication.protocol.rules.truncate_to_leader_end_offset import truncate_to_leader_end_offset
 
 # One release of each truncation rule, for evidence that does not tell its version.
 _EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
@@ -243,19 +247,16 @@ def _common_end(
     cache: EpochCache, end: int, leaders: EpochCache, leader_end: int, flags: Behaviour
 ) -> int:
     """Where rounds of asking the leader for the end of the latest own epoch come to rest."""
-    in_rounds = flags.has("truncates_by_common_epoch")
     while cache:
-        latest = cache[-1].leader_epoch
+        latest = latest_epoch(cache)
         answer = as_asked(end_offset_for_epoch(leaders, latest, leader_end, flags), flags)
         if answer.end_offset is None:
             return end
-        if answer.leader_epoch is None or not in_rounds:
-            return min(end, answer.end_offset)
-        own = end_offset_for_epoch(cache, answer.leader_epoch, end, flags)
-        if own.end_offset is None:
-            return min(end, answer.end_offset)
-        end = min(end, own.end_offset)
-        if own.leader_epoch == answer.leader_epoch:
-            return min(end, answer.end_offset)
-        cache = tuple(e for e in cache if e.start_offset < end)
+        if not flags.has("truncates_by_common_epoch"):
+            return truncate_to_leader_end_offset(latest, answer.end_offset, end, end).to_offset
+        cut = truncate_by_common_epoch(answer, cache, end, end, flags)
+        end, kept = cut.to_offset, truncate_from_end(cache, cut.to_offset)
+        if cut.finished or kept == cache:
+            return end
+        cache = kept
     return end

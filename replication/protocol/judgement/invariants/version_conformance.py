@@ -30,10 +30,32 @@ def judge(view: View) -> Verdict:
             ["broker logs from a start (they print the version)", "--kafka VERSION"],
             missing=version is None,
         )
+    unseen = _without_fetches(view)
+    if unseen:
+        return unknown(
+            NAME,
+            f"no fetch that leader {unseen[0]} handled was traced: what it let its high watermark "
+            "rest on is not known",
+            [f"broker {b}'s log with kafka.cluster.Partition at DEBUG" for b in unseen],
+        )
     return judge_by_trace(
         view,
         NAME,
         f"every traced step follows the rules of {view.state.settings.kafka_version}",
         "broker logs with kafka.cluster.Partition, kafka.server.ReplicaFetcherThread and the log "
         "class at TRACE",
+    )
+
+
+def _without_fetches(view: View) -> list[int]:
+    """Traced leaders whose high watermark moved over followers, with no line of any fetch."""
+    return sorted(
+        {
+            r.leader
+            for r in view.state.conformance.reigns.values()
+            if r.leader is not None
+            and len(set(r.high_watermarks)) > 1
+            and (r.least or 0) > 1
+            and not r.asked
+        }
     )

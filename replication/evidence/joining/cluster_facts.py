@@ -1,0 +1,86 @@
+"""What is known of a cluster as a whole: releases, brokers, kind of controller."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.joining.one_cluster import ClusterEvidence
+
+
+@dataclass(slots=True)
+class ClusterFacts:
+    """What is known of a cluster as a whole."""
+
+    cluster_id: str
+    kafka_versions: list[str] = field(default_factory=list)
+    controller: str | None = None
+    brokers: list[int] = field(default_factory=list)
+    inter_broker_version: str | None = None
+
+
+def broker_settings(logs: Iterable[BrokerLog]) -> dict[str, str]:
+    """What brokers' logs print of server.properties; the last that prints a setting counts."""
+    result: dict[str, str] = {}
+    for values in (values for _, values in _printed_settings(logs)):
+        result.update(values)
+    return result
+
+
+def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[ClusterFacts, list[str]]:
+    """The facts, and notes. kafka_version: judge by this release, whatever the logs name."""
+    versions = {
+        str(fact.fields["version"])
+        for log in cluster.logs
+        for fact in log.processes
+        if fact.kind == "kafka_version"
+    }
+    settings = broker_settings(cluster.logs)
+    facts = ClusterFacts(
+        cluster.cluster_id,
+        kafka_versions=[kafka_version] if kafka_version else sorted(versions),
+        controller=_controller(cluster, settings),
+        brokers=sorted(_brokers(cluster)),
+    )
+    if facts.controller == "zookeeper" and (kafka_version is None or versions == {kafka_version}):
+        facts.inter_broker_version = settings.get("inter.broker.protocol.version")
+    notes = []
+    if kafka_version and versions - {kafka_version}:
+        named = ", ".join(sorted(versions))
+        notes.append(
+            f"warning: judged by the rules of Kafka {kafka_version} as told, though the logs "
+            f"name {named}"
+        )
+    return facts, notes
+
+
+def _printed_settings(logs: Iterable[BrokerLog]) -> list[tuple[BrokerLog, dict[str, str]]]:
+    return [
+        (log, fact.fields["values"])
+        for log in logs
+        for fact in log.processes
+        if fact.kind == "settings"
+    ]
+
+
+def _brokers(cluster: ClusterEvidence) -> set[int]:
+    """Whoever has directories of partitions, a dump of one, or a log as a broker."""
+    brokers = {d.broker for d in cluster.directories if d.directory.partitions}
+    brokers |= {d.broker for d in cluster.dumps}
+    for log, values in _printed_settings(cluster.logs):
+        if "broker" in values.get("process.roles", "broker") and log.broker is not None:
+            brokers.add(log.broker)
+    return brokers
+
+
+def _controller(cluster: ClusterEvidence, settings: dict[str, str]) -> str | None:
+    """kraft or zookeeper; None where nothing tells."""
+    if cluster.history is not None:
+        return "kraft"
+    metas = [d.directory.meta for d in cluster.directories]
+    if (
+        cluster.zookeeper is not None
+        or settings.get("zookeeper.connect", "") not in ("", "null")
+        or any(meta and meta.version == 0 for meta in metas)
+    ):
+        return "zookeeper"
+    return "kraft" if settings.get("process.roles", "").strip("[]") else None

@@ -1,0 +1,222 @@
+"""Joins one cluster's evidence: what belongs to which partition, in whose order.
+
+Each step takes values and gives values; here they follow one another, and what they found of each
+incarnation of each topic partition is put together.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.packed_facts import PackedLines
+from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.collecting.collection import Collection
+from replication.evidence.joining.broker_lines import BrokerLines, lines_by_broker
+from replication.evidence.joining.clients_promises import Placed, placed, said_of_unsure
+from replication.evidence.joining.cluster_facts import ClusterFacts, broker_settings, facts_of
+from replication.evidence.joining.controllers_history import (
+    RecordedHistory,
+    from_metadata_log,
+    from_znodes,
+)
+from replication.evidence.joining.copied_replicas import (
+    copied_directories,
+    dumped_copies,
+    registrations,
+)
+from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.lifetimes import Incarnations, incarnations
+from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
+from replication.evidence.joining.listed_replicas import listed_replicas
+from replication.evidence.joining.metadata_reach import later_history
+from replication.evidence.joining.one_cluster import (
+    INTERNAL,
+    ClusterEvidence,
+    Key,
+    evidence_of,
+    with_logs_in_utc,
+)
+from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_settings import by_kafka_topics, settings_of
+from replication.evidence.joining.placement import lives_of, place
+from replication.evidence.unreadable import Unreadable
+from replication.protocol.ground import events as ev
+
+LIFE_KINDS = frozenset(
+    ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
+     "unclean_recovery")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedCluster:
+    """One cluster, its partitions joined but for what `partition_join.finished` does."""
+
+    facts: ClusterFacts
+    partitions: list[PartitionEvidence]
+    notes: list[str] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the steps found. copies: by every partition that anything names, in that order; lines:
+    by broker."""
+
+    cluster: ClusterEvidence
+    brokers: dict[int, BrokerLines]
+    incarnations: Incarnations
+    histories: dict[Key, RecordedHistory]
+    copies: dict[Key, list[Copy]]
+    lines: dict[int, dict[Key, list[PackedLines]]]
+    listed: dict[Key, set[int]]
+    acknowledged: Placed[Acknowledgement]
+    consumed: Placed[Consumption]
+    later_history: str | None
+
+
+def join_cluster(
+    collection: Collection,
+    cluster_id: str,
+    kafka_version: str | None = None,
+    *,
+    files: set[str],
+    only_topic: str | None = None,
+) -> JoinedCluster:
+    """One cluster of a collection.
+
+    files: paths that name no cluster and are this one's. kafka_version: judge by this release,
+    whatever the evidence names.
+    """
+    cluster = evidence_of(collection, cluster_id, files)
+    facts, notes = facts_of(cluster, kafka_version)
+    if collection.time_zone is None:
+        cluster, said = with_logs_in_utc(cluster, collection.acknowledgements)
+        notes += said
+    known, said, unreadable = _known(cluster)
+    of_brokers = broker_settings(cluster.logs)
+    partitions = [
+        _partition(known, key, facts, of_brokers)
+        for key in sorted(_keys(known))
+        if key[0] not in INTERNAL and (not only_topic or key[0] == only_topic)
+    ]
+    return JoinedCluster(facts, partitions, notes + said, unreadable)
+
+
+def _known(cluster: ClusterEvidence) -> tuple[_Known, list[str], list[Unreadable]]:
+    """Step by step, with notes and with what could not be used."""
+    brokers = lines_by_broker(cluster.logs)
+    lives = incarnations(cluster, brokers)
+    histories: dict[Key, RecordedHistory] = {}
+    notes: list[str] = []
+    if cluster.history is not None:
+        histories = from_metadata_log(cluster.history)
+    elif cluster.zookeeper is not None:
+        histories, notes = from_znodes(cluster.zookeeper, lives)
+    directories, unreadable = copied_directories(cluster.directories, lives)
+    dumps, said = dumped_copies(cluster, lives, directories)
+    notes += said
+    lines = {n: lines_by_incarnation(n, mine, lives) for n, mine in brokers.items()}
+    copies: dict[Key, list[Copy]] = {}
+    of_lines = chain.from_iterable(lines.values())
+    for key in chain(histories, directories, dumps, of_lines, _of_nobodys(cluster, lives)):
+        if key[0] not in INTERNAL:
+            copies[key] = [*directories.get(key, ()), *dumps.get(key, ())]
+    _place(cluster, brokers, copies)
+    listed, said = listed_replicas(cluster.log_dirs, lives, copies)
+    notes += said
+    later, said = later_history(cluster.quorum, cluster.history)
+    notes += said
+    acknowledged = placed(cluster.acknowledgements, lives, copies)
+    consumed = placed(cluster.consumptions, lives, copies)
+    notes += said_of_unsure(acknowledged.unsure | consumed.unsure)
+    known = _Known(
+        cluster, brokers, lives, histories, copies, lines, listed, acknowledged, consumed, later
+    )
+    return known, notes, unreadable
+
+
+def _of_nobodys(cluster: ClusterEvidence, lives: Incarnations) -> Iterator[Key]:
+    """Partitions of lines that no broker is known to have written: those are only told."""
+    for log in cluster.logs:
+        for nobodys in log.lines if log.broker is None else ():
+            _, topic, number = nobodys.about
+            yield topic, lives.at(topic, None), number
+
+
+def _place(
+    cluster: ClusterEvidence, brokers: dict[int, BrokerLines], copies: dict[Key, list[Copy]]
+) -> None:
+    """Gives each copied directory its slot among the lives of its broker's process."""
+    by_broker: dict[int, list[Copy]] = {}
+    for copy in (c for found in copies.values() for c in found if not c.is_dump):
+        by_broker.setdefault(copy.broker, []).append(copy)
+    for broker, mine in by_broker.items():
+        if broker in brokers:
+            lines = brokers[broker]
+            lives = lives_of(lines.processes, lines.by_partition())
+            place(mine, lives, registrations(cluster.history, broker))
+        else:
+            place(mine, [])
+
+
+def _keys(known: _Known) -> set[Key]:
+    promised = {*known.acknowledged.by_incarnation, *known.consumed.by_incarnation}
+    return {*known.copies, *promised}
+
+
+def _partition(
+    known: _Known, key: Key, facts: ClusterFacts, of_brokers: dict[str, str]
+) -> PartitionEvidence:
+    """All that was found of one partition."""
+    cluster = known.cluster
+    topic, topic_id, number = key
+    history = known.histories.get(key, RecordedHistory())
+    printed = by_kafka_topics(key, cluster.descriptions, known.incarnations)
+    deleted = known.incarnations.is_deleted(topic, topic_id)
+    has_acknowledgements = _has_log(known, key, cluster.acknowledgements)
+    return PartitionEvidence(
+        facts.cluster_id,
+        topic,
+        topic_id,
+        number,
+        described=ev.PartitionDescribed(
+            kafka_version=facts.kafka_versions[0] if facts.kafka_versions else None,
+            inter_broker_version=facts.inter_broker_version,
+            controller=facts.controller,
+            deleted=True if deleted else None,
+        ),
+        recorded=list(history.recorded),
+        history_complete=history.is_whole,
+        by_zookeeper=history.by_zookeeper,
+        packed={n: mine[key] for n, mine in known.lines.items() if key in mine},
+        processes={
+            n: _process_lines(known.brokers[n]) for n, mine in known.lines.items() if key in mine
+        },
+        copies=list(known.copies.get(key, ())),
+        settings=settings_of(topic, of_brokers, cluster.history, cluster.zookeeper),
+        kafka_topics_settings=printed.settings,
+        kafka_topics_replicas=printed.replicas,
+        kafka_topics_at=printed.at,
+        listed_replicas=known.listed.get(key, set()),
+        acknowledgements=known.acknowledged.by_incarnation.get(key, []),
+        consumptions=known.consumed.by_incarnation.get(key, []),
+        has_acknowledgement_log=has_acknowledgements,
+        has_consumption_log=_has_log(known, key, cluster.consumptions),
+        has_all_producers=has_acknowledgements and cluster.all_producers,
+        later_history=known.later_history,
+        unpacked=cluster.unpacked,
+        unsure_lines={
+            writer for log in cluster.logs if log.nobodys and log.several for writer in log.writers
+        },
+    )
+
+
+def _process_lines(lines: BrokerLines) -> list[LogLineFact]:
+    return [f for _, f in lines.processes if f.topic is None and f.kind in LIFE_KINDS]
+
+
+def _has_log(known: _Known, key: Key, log: Sequence[object]) -> bool:
+    """Whether a clients' log is here, and all that it says of the partition could be placed."""
+    return bool(log) and (key[0], key[2]) not in known.acknowledged.unsure | known.consumed.unsure

@@ -1,0 +1,158 @@
+"""Which replicas' logs are here: log directories, and dumps where the directory itself is not."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from replication.evidence.collecting.collection import BrokerDirectory
+from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.lifetimes import Incarnations
+from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence, Key
+from replication.evidence.joining.topic_lives import life_of_directory
+from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
+from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.tools.dumped_logs import NotOneLog, SegmentDump, dumped_directory
+from replication.evidence.tools.tool_output import LogDirectorySize
+from replication.evidence.unreadable import Unreadable
+
+_CREATED_ANEW = (
+    "the topic was created anew, and of which incarnation it is cannot be told: hand over the log "
+    "directory or a digest of it"
+)
+_ReplicaOfBroker = tuple[int, str, int]
+
+
+def copied_directories(
+    directories: Iterable[BrokerDirectory], incarnations: Incarnations
+) -> tuple[dict[Key, list[Copy]], list[Unreadable]]:
+    """Every partition's copied directories; those of which nothing tells the incarnation."""
+    result: dict[Key, list[Copy]] = {}
+    unreadable: list[Unreadable] = []
+    for d in directories:
+        for p in d.directory.partitions:
+            if p.topic in INTERNAL:
+                continue
+            topic_id = _incarnation(p, incarnations)
+            if topic_id is None:
+                unreadable.append(
+                    Unreadable(
+                        str(p.path),
+                        "file",
+                        "no readable partition.metadata, and the topic was created anew: of "
+                        "which incarnation this directory is cannot be told",
+                    )
+                )
+            else:
+                result.setdefault((p.topic, topic_id, p.partition), []).append(_copy(d, p))
+    return result, unreadable
+
+
+def _incarnation(directory: PartitionDirectory, incarnations: Incarnations) -> str | None:
+    """The topic id of a directory; None where the name was used again and nothing tells."""
+    topic = directory.topic
+    if directory.topic_id is not None:
+        return directory.topic_id
+    known = incarnations.of(topic)
+    if len(known) < 2:
+        return incarnations.at(topic, None)
+    return life_of_directory(directory, known) if topic in incarnations.created_anew else None
+
+
+def dumped_copies(
+    cluster: ClusterEvidence, incarnations: Incarnations, copied: Mapping[Key, Sequence[Copy]]
+) -> tuple[dict[Key, list[Copy]], list[str]]:
+    """What kafka-dump-log printed of logs that are not among the copied ones, and notes.
+
+    A partition of which no dump could be used is named as well, without any.
+    """
+    sizes: dict[_ReplicaOfBroker, set[int]] = {}
+    for listed in cluster.log_dirs:
+        if isinstance(listed, LogDirectorySize):
+            replica = (listed.broker, listed.topic, listed.partition)
+            sizes.setdefault(replica, set()).update([] if listed.is_future else [listed.size])
+    found: dict[_ReplicaOfBroker, list[SegmentDump]] = {}
+    for dump in cluster.dumps:
+        for segment in dump.segments:
+            replica = (dump.broker, segment.topic, segment.partition)
+            found.setdefault(replica, []).append(segment)
+    result: dict[Key, list[Copy]] = {}
+    notes: list[str] = []
+    for replica, segments in sorted(found.items()):
+        broker, topic, number = replica
+        if topic in INTERNAL:
+            continue
+        used: Copy | str = _CREATED_ANEW
+        if len(incarnations.of(topic)) < 2:
+            key = (topic, incarnations.at(topic, None), number)
+            own = [c for c in copied.get(key, ()) if c.broker == broker]
+            used = _dumped(broker, segments, sizes.get(replica, set()), own)
+            result.setdefault(key, []).extend([used] if isinstance(used, Copy) else [])
+        notes += _said_of_dump(used, replica, segments)
+    return result, notes
+
+
+def _dumped(
+    broker: int, segments: list[SegmentDump], sizes: set[int], own: list[Copy]
+) -> Copy | str:
+    """One replica's dumped log as a copy; why not, where it cannot be. own: copies of it."""
+    if any(c.directory.kind == "replica" and c.directory.segments for c in own):
+        return "it is not needed, the log directory itself is here"
+    try:
+        directory = dumped_directory(segments, sizes)
+    except NotOneLog as error:
+        return f"{error}: hand over the log directory or a digest of it"
+    return Copy(
+        broker,
+        directory,
+        LogDirectory(directory.path, None, None, (directory,), (), None),
+        clean=False,
+        latest_timestamp=directory.max_timestamp,
+        latest_epoch=directory.latest_epoch,
+    )
+
+
+def _said_of_dump(
+    used: Copy | str, replica: _ReplicaOfBroker, segments: list[SegmentDump]
+) -> list[str]:
+    """A note on a dump that was not used, or that may not show all of the log."""
+    broker, topic, number = replica
+    if isinstance(used, str):
+        path = min(str(s.path) for s in segments)
+        return [f"{path}: the dump of {topic}-{number} of broker {broker} was not used: {used}"]
+    if not used.is_part:
+        return []
+    directory = used.directory
+    shown = f"{directory.log_start_offset}..{(directory.log_end_offset or 0) - 1}"
+    return [
+        f"{directory.path}: the dump of {topic}-{number} of broker {broker} shows offsets "
+        f"{shown}; whether its log goes on cannot be told from it (kafka-log-dirs "
+        "--describe would tell its size)"
+    ]
+
+
+def registrations(history: MetadataHistory | None, broker: int) -> int | None:
+    """How often a broker had registered by the end of a copy of the controllers' log.
+
+    One with unreadable places may have reached further than can be seen.
+    """
+    if history is None or history.first_offset > 0 or history.unreadable:
+        return None
+    return sum(1 for b in history.brokers if b.broker == broker and b.kind == "registered")
+
+
+def _copy(found: BrokerDirectory, partition: PartitionDirectory) -> Copy:
+    directory = found.directory
+    clean = directory.clean_shutdown
+    metadata = found.metadata
+    epochs = [e for p in directory.partitions for e, _ in (p.epoch_entries or ())]
+    epochs += [s[0] for p in directory.partitions for s in p.spans if s[0] is not None]
+    times = [p.max_timestamp for p in directory.partitions if p.max_timestamp is not None]
+    return Copy(
+        broker=found.broker,
+        directory=partition,
+        parent=directory,
+        clean=clean is not None,
+        broker_epoch=clean.broker_epoch if clean is not None else None,
+        metadata_end=None if metadata is None or metadata.unreadable else metadata.end_offset,
+        registrations=registrations(metadata, found.broker),
+        latest_timestamp=max(times, default=None),
+        latest_epoch=max(epochs, default=-1),
+    )

@@ -1,0 +1,83 @@
+"""What of all that was collected is one cluster's."""
+
+from dataclasses import dataclass, replace
+
+from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.collecting.archives import Unpacked
+from replication.evidence.collecting.collection import (
+    BrokerDirectory,
+    BrokerDump,
+    BrokerLog,
+    Collection,
+)
+from replication.evidence.joining.clocks import Clocks
+from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.tools.tool_output import (
+    LogDirectoryError,
+    LogDirectorySize,
+    QuorumReplica,
+    QuorumStatus,
+)
+from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
+from replication.evidence.zookeeper.history import ZooKeeperHistory
+
+INTERNAL = frozenset(("__cluster_metadata",))
+
+# One incarnation of one topic partition: (topic, topic id, partition).
+Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvidence:
+    """One cluster's share of a `Collection`, whose words these are."""
+
+    cluster_id: str
+    directories: tuple[BrokerDirectory, ...] = ()
+    logs: tuple[BrokerLog, ...] = ()
+    dumps: tuple[BrokerDump, ...] = ()
+    history: MetadataHistory | None = None
+    zookeeper: ZooKeeperHistory | None = None
+    acknowledgements: tuple[Acknowledgement, ...] = ()
+    consumptions: tuple[Consumption, ...] = ()
+    descriptions: tuple[TopicDescription | PartitionDescription, ...] = ()
+    log_dirs: tuple[LogDirectorySize | LogDirectoryError, ...] = ()
+    quorum: tuple[QuorumStatus | QuorumReplica, ...] = ()
+    all_producers: bool = False
+    unpacked: Unpacked | None = None
+
+
+def evidence_of(collection: Collection, cluster_id: str, files: set[str]) -> ClusterEvidence:
+    """The cluster's own evidence. files: paths that name no cluster and are this one's."""
+    return ClusterEvidence(
+        cluster_id,
+        directories=tuple(d for d in collection.directories if d.cluster_id == cluster_id),
+        logs=tuple(log for log in collection.logs if log.cluster_id == cluster_id),
+        dumps=tuple(d for d in collection.dumps if d.cluster_id == cluster_id),
+        history=collection.histories.get(cluster_id),
+        zookeeper=collection.zookeeper.get(cluster_id),
+        acknowledgements=tuple(a for a in collection.acknowledgements if a.path in files),
+        consumptions=tuple(c for c in collection.consumptions if c.path in files),
+        descriptions=tuple(d for d in collection.descriptions if d.path in files),
+        log_dirs=tuple(listed for listed in collection.log_dirs if listed.path in files),
+        quorum=tuple(q for q in collection.quorum if _is_of(q, cluster_id, files)),
+        all_producers=collection.all_producers,
+        unpacked=collection.unpacked,
+    )
+
+
+def _is_of(quorum: QuorumStatus | QuorumReplica, cluster_id: str, files: set[str]) -> bool:
+    if isinstance(quorum, QuorumStatus) and quorum.cluster_id:
+        return quorum.cluster_id == cluster_id
+    return quorum.path in files
+
+
+def with_logs_in_utc(
+    cluster: ClusterEvidence, acknowledgements: list[Acknowledgement]
+) -> tuple[ClusterEvidence, list[str]]:
+    """The evidence with its logs' times in UTC, as far as the rest of it tells, and notes.
+
+    acknowledgements: all that are at hand.
+    """
+    notes: list[str] = []
+    clocks = Clocks(cluster.directories, cluster.history, cluster.zookeeper, acknowledgements)
+    return replace(cluster, logs=tuple(clocks.in_utc(cluster.logs, notes))), notes

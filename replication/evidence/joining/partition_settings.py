@@ -1,0 +1,80 @@
+"""Which settings and which assignment a partition has, by everything but its brokers' own lines."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from replication.evidence.joining.lifetimes import Incarnations
+from replication.evidence.joining.one_cluster import Key
+from replication.evidence.joining.partition_join import SETTING_NAMES
+from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
+from replication.evidence.zookeeper.history import ZooKeeperHistory
+
+
+@dataclass(frozen=True, slots=True)
+class ByKafkaTopics:
+    """What kafka-topics printed of a partition: settings, assigned replicas and when (ms)."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    replicas: tuple[int, ...] | None = None
+    at: int | None = None
+
+
+def settings_of(
+    topic: str,
+    of_brokers: dict[str, str],
+    history: MetadataHistory | None,
+    zookeeper: ZooKeeperHistory | None,
+) -> dict[str, str]:
+    """The topic's settings, by Kafka's names: the brokers' defaults (of_brokers), over them what
+    the controllers recorded for all brokers, over that what they recorded for the topic."""
+    values: dict[str, str] = {}
+    for name in SETTING_NAMES:
+        broker_name = "log.cleanup.policy" if name == "cleanup.policy" else name
+        if broker_name in of_brokers:
+            values[name] = of_brokers[broker_name]
+    if history is not None:
+        for configs in (
+            history.cluster_configs.get("", ()),
+            history.topic_configs.get(topic, ()),
+        ):
+            for change in configs:
+                if change.key in SETTING_NAMES and change.value is not None:
+                    values[change.key] = change.value
+    if zookeeper is not None:
+        for scope in ("", topic):
+            kept = zookeeper.settings.get(scope, {})
+            values.update({k: v for k, v in kept.items() if k in SETTING_NAMES})
+    return values
+
+
+def by_kafka_topics(
+    key: Key,
+    descriptions: Iterable[TopicDescription | PartitionDescription],
+    incarnations: Incarnations,
+) -> ByKafkaTopics:
+    """What kafka-topics printed of the partition; of its assignment the newest output counts.
+
+    A line that names no topic id is of the incarnation that the topic's own line names in the
+    same output, else of the one that bore the name then.
+    """
+    topic, its_id, partition = key
+    settings: dict[str, str] = {}
+    ids: dict[tuple[str, int | None], str] = {}
+    newest: tuple[int, str, int] | None = None
+    result = ByKafkaTopics(settings)
+    for item in descriptions:
+        if item.topic != topic:
+            continue
+        if isinstance(item, TopicDescription) and item.topic_id:
+            ids[item.path, item.at] = item.topic_id
+        if (ids.get((item.path, item.at)) or incarnations.at(topic, item.at)) != its_id:
+            continue
+        if isinstance(item, TopicDescription):
+            settings.update({k: v for k, v in item.configs.items() if k in SETTING_NAMES})
+            continue
+        place = (-1 if item.at is None else item.at, item.path, item.line)
+        if item.partition == partition and (newest is None or place > newest):
+            newest = place
+            result = ByKafkaTopics(settings, item.replicas, item.at)
+    return result
