@@ -102,8 +102,9 @@ def start(world: World, replica: int, *, deliver: bool = True) -> None:
     broker = world.broker(replica)
     if broker.running:
         raise Impossible(f"{world.name(replica)} runs already")
-    if world.behaviour.controller == "kraft" and replica in world.controller.active:
-        # A new life is not registered before the session of the last one has run out.
+    # In KRaft a new life is not registered before the session of the last one has run out.
+    noticed = world.behaviour.controller == "kraft" or world.behaviour.has("restart_is_noticed")
+    if noticed and replica in world.controller.active:
         fence(world, replica)
     last = broker.broker_epoch
     begin_process(world, broker)

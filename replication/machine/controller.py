@@ -125,6 +125,8 @@ def unfence(world: World, replica: int) -> None:
     c.active.add(replica)
     if c.leader is None:
         elect_by_rule(world, "offline")
+    if world.behaviour.controller != "kraft" and replica in (world.reassigned_to or ()):
+        go_on_reassigning(world, resumed=True)
 
 
 def drain(world: World, replica: int) -> None:

@@ -95,6 +95,8 @@ class PartitionMachine:
         for g in given:
             if g.replica in assigned:
                 self._place(g)
+            elif g.stopped:
+                self.world.brokers[g.replica].running = False
 
     def _broker(self, given: Given, behaviour: Behaviour | None) -> Broker:
         broker = Broker(given.replica, behaviour or self.world.behaviour, ReplicaLog())

@@ -140,11 +140,16 @@ def commit_isr(
 
 
 def go_on_reassigning(
-    world: World, deliver: Iterable[int] | None = None, isr: frozenset[int] | None = None
+    world: World,
+    deliver: Iterable[int] | None = None,
+    isr: frozenset[int] | None = None,
+    *,
+    resumed: bool = False,
 ) -> bool:
     """Old and new replicas together, until the reassignment is complete.
 
-    isr: as it is to be, by default as it is. Returns whether anything was registered.
+    isr: as it is to be, by default as it is. resumed: a ZooKeeper controller begins it again when a
+    broker of the target comes back. Returns whether anything was registered.
     """
     c = world.controller
     kraft = world.behaviour.controller == "kraft"
@@ -154,7 +159,7 @@ def go_on_reassigning(
     then = reassignment(
         world.assigned_replicas, world.reassigned_to, members, c.leader, world.behaviour
     )
-    if not then.complete and then.replicas == world.assigned_replicas:
+    if not then.complete and then.replicas == world.assigned_replicas and not resumed:
         return False
     left = frozenset(world.assigned_replicas) - frozenset(then.replicas)
     if then.complete:

@@ -31,9 +31,13 @@ def test_a_request_on_its_way_is_answered_when_it_arrives() -> None:
         broker.arrive(world, 2)
 
 
-def test_a_kraft_broker_comes_back_fenced_and_a_zookeeper_one_as_it_was() -> None:
-    for kraft, isr, leader_epoch in ((True, (2, 3), 1), (False, (1, 2, 3), 0)):
-        world = world_of(kraft=kraft)
+def test_who_notices_that_a_broker_was_away() -> None:
+    for release, kraft, isr, leader_epoch in (
+        ("3.9.1", True, (2, 3), 1),
+        ("2.2.0", False, (2, 3), 1),
+        ("2.1.1", False, (1, 2, 3), 0),
+    ):
+        world = world_of(release, kraft=kraft)
 
         broker.stop(world, 1, "process_crash")
         broker.start(world, 1)

@@ -584,7 +584,7 @@ class NaiveModel:
         r = self.replicas[arguments[0]]
         if r.running:
             raise Cannot
-        if self.kraft and r.name in self.active:
+        if (self.kraft or self.v >= (2, 2)) and r.name in self.active:
             self.do_fence([r.name], {})
         if not r.clean:
             for offset in sorted(r.records):

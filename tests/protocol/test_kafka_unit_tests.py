@@ -18,6 +18,7 @@ from replication.protocol.ground.leader_epoch_cache import (
 )
 from replication.protocol.ground.model import EpochEndOffset, EpochEntry
 from replication.protocol.ground.versions import behaviour
+from replication.protocol.rules.become_leader import become_leader
 from replication.protocol.rules.consumer_visibility import latest_offset_available
 from replication.protocol.rules.controller_fencing import controller_fencing
 from replication.protocol.rules.election_kraft import election_kraft, raises_leader_epoch
@@ -30,6 +31,8 @@ from replication.protocol.rules.fetch_admission import (
     leader_epoch_error,
 )
 from replication.protocol.rules.isr_commit import IsrProposal, Registered, isr_commit
+from replication.protocol.rules.isr_shrink import Progress, isr_shrink
+from replication.protocol.rules.last_caught_up import FetchMemory, last_caught_up
 from replication.protocol.rules.log_start import log_start
 from replication.protocol.rules.out_of_range_reset import Reset, out_of_range_reset
 from replication.protocol.rules.produce_admission import effective_min_insync_replicas
@@ -105,6 +108,44 @@ def test_end_offset_of_an_epoch(
     found = end_offset_for_epoch(cache_of(assigned), requested, log_end, ZOOKEEPER)
 
     assert found == EpochEndOffset(*answer)
+
+
+# LeaderEpochFileCacheTest of 0.11.0.2 to 2.0.0: test, assignments, log end, requested epoch,
+# answer, entries
+OLD_CACHES: list[tuple[str, Pairs, int, int, tuple[int | None, int | None], Pairs]] = [
+    ("shouldAllowLeaderEpochToChangeEvenIfOffsetDoesNot", ((2, 9), (3, 9)), 9, 2, (2, 9),
+     ((2, 9), (3, 9))),
+    ("shouldReturnUnsupportedIfRequestedEpochLessThanFirstEpoch", ((5, 11), (6, 12), (7, 13)), 14,
+     4, (None, None), ((5, 11), (6, 12), (7, 13))),
+    ("shouldNotLetEpochGoBackwardsEvenIfMessageEpochsDo, 1", ((1, 5), (2, 6), (1, 7)), 8, 1,
+     (1, 6), ((1, 5), (2, 6))),
+    ("shouldNotLetEpochGoBackwardsEvenIfMessageEpochsDo, 2", ((1, 5), (2, 6), (1, 7)), 8, 2,
+     (2, 8), ((1, 5), (2, 6))),
+    ("shouldNotLetOffsetsGoBackwardsEvenIfEpochsProgress", ((2, 6), (3, 5)), 7, 3, (None, None),
+     ((2, 6),)),
+    ("shouldReturnNextAvailableEpochIfThereIsNoExactEpochForTheOneRequested",
+     ((0, 10), (2, 13), (4, 17)), 18, 3, (2, 17), ((0, 10), (2, 13), (4, 17))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("test", "assigned", "log_end", "requested", "answer", "entries"), OLD_CACHES
+)
+def test_the_cache_up_to_2_0_0(
+    test: str,
+    assigned: Pairs,
+    log_end: int,
+    requested: int,
+    answer: tuple[int | None, int | None],
+    entries: Pairs,
+) -> None:
+    b = behaviour("2.0.0")
+    cache: EpochCache = ()
+    for leader_epoch, offset in assigned:
+        cache = assign(cache, leader_epoch, offset, b)
+
+    assert cache == tuple(EpochEntry(*e) for e in entries)
+    assert end_offset_for_epoch(cache, requested, log_end, b) == EpochEndOffset(*answer)
 
 
 # LeaderEpochFileCacheTest: test, assignments, entries
@@ -497,6 +538,43 @@ def test_an_offset_out_of_range(
     assert out_of_range_reset(own, start, end, unclean, behaviour(release)) == answer
 
 
+# ReplicaTest.testUpdateFetchState: fetch offset, leader's end, time, caught up at
+FETCH_TIMES = [(5, 10, 1_000, 0), (10, 15, 2_000, 1_000), (15, 15, 3_000, 3_000)]
+
+
+def test_when_a_follower_was_caught_up() -> None:
+    memory = FetchMemory(0)
+    for fetch_offset, end, now_ms, caught_up in FETCH_TIMES:
+        memory = last_caught_up(memory, fetch_offset, end, now_ms, ZOOKEEPER)
+        assert memory == FetchMemory(caught_up, now_ms, end)
+
+
+# IsrExpirationTest (lag limit 100): test, log end known, caught up at, now, out of sync
+EXPIRATIONS = [
+    ("testIsrExpirationForStuckFollowers, before", 14, 1_000, 1_000, False),
+    ("testIsrExpirationForStuckFollowers", 14, 1_000, 1_150, True),
+    ("testIsrExpirationIfNoFetchRequestMade", None, 1_000, 1_150, True),
+    ("testIsrExpirationForSlowFollowers, 75", 14, 1_000, 1_075, False),
+    ("testIsrExpirationForSlowFollowers, 150", 14, 1_000, 1_150, True),
+    ("testIsrExpirationForCaughtUpFollowers", 15, 1_000, 1_150, False),
+]
+
+
+@pytest.mark.parametrize(("test", "end", "caught_up", "now_ms", "out"), EXPIRATIONS)
+def test_who_leaves_the_isr(
+    test: str, end: int | None, caught_up: int, now_ms: int, out: bool
+) -> None:
+    found = isr_shrink({2: Progress(end, caught_up)}, 15, now_ms, 100, None, ZOOKEEPER)
+
+    assert found == ({2} if out else set())
+
+
+# ReplicaTest.testResetReplicaStateWhenLeaderIsReelected.., ..WhenNewLeaderIsElected..
+@pytest.mark.parametrize(("led_before", "kept"), [(4, True), (None, False)])
+def test_what_a_leader_keeps_of_its_followers(led_before: int | None, kept: bool) -> None:
+    assert become_leader(5, 11, (), led_before, ZOOKEEPER).keeps_followers is kept
+
+
 def test_bounds_of_a_log() -> None:
     """UnifiedLogTest, LogLoaderTest, PartitionTest, ReplicationControlManagerTest: one each."""
     cut = truncation_effect(0, 0, 10, 8, cache_of(THREE), ZOOKEEPER, first_segment_offset=0)
@@ -615,6 +693,33 @@ STORIES = [
            ["1* e0  |", "2  e0  |"]),
      "fence 1\nelect cause=unclean\nfence 2\nunfence 2\ncontroller",
      ["leader 2 e4 isr 2 recovering"]),
+    ("ControllerIntegrationTest.testPartitionReassignment: to the new, the leader, out of the ISR",
+     given("isr=A kafka=2.8.2 assigned=A", ["A* e0  |", "B  e-  |"]),
+     "reassign to=B\nfetch B\ncontroller", ["leader B e3 isr B"]),
+    ("ControllerIntegrationTest.testPartitionReassignmentWithOfflineReplicaHaltingProgress",
+     given("isr=A kafka=2.8.2 assigned=A", ["A* e0  |", "B! e-  |"]),
+     "reassign to=B\ncontroller", ["leader A e1 isr A"]),
+    ("ControllerIntegrationTest.testPartitionReassignmentResumesAfterReplicaComesOnline",
+     given("isr=A kafka=2.8.2 assigned=A", ["A* e0  |", "B! e-  |"]),
+     "reassign to=B\nstart B\nfetch B\ncontroller", ["leader B e4 isr B"]),
+    ("ControllerIntegrationTest.testBackToBackPreferredReplicaLeaderElections",
+     given("isr=B,A kafka=2.8.2 assigned=B,A", ["B* e0  |", "A  e0  |"]),
+     "stop B\nfence B\nstart B\nfetch B\nelect cause=preferred\nstop B\nfence B\nstart B\n"
+     "fetch B\nelect cause=preferred\ncontroller", ["leader B e4 isr B,A"]),
+    ("ControllerIntegrationTest.testLeaderAndIsrWhenEntireIsrOfflineAndUncleanLeaderElection..",
+     given("isr=A kafka=2.8.2 unclean=yes", ["A* e0  |"]),
+     "stop A\nfence A\ncontroller", ["leader none e1 isr A"]),
+    ("ControllerIntegrationTest.testControlledShutdown",
+     given("isr=A,B,C kafka=2.8.2", ["A* e0  |", "B  e0  |", "C  e0  |"]),
+     "drain C\ndrain B\ndrain A\ncontroller",
+     ["A goes on leading: nobody else is in the ISR", "leader A e2 isr A"]),
+    ("ControllerIntegrationTest.testControllerDetectsBouncedBrokers",
+     given("isr=A,B kafka=2.8.2", ["A* e0  |", "B  e0  |"]),
+     "crash A kind=process\nstart A\ncontroller", ["leader B e1 isr B"]),
+    ("ReplicaManagerTest.testPreferredReplicaAsLeaderWhenSameRackFollowerIsOutOfIsr",
+     given("isr=A kafka=3.8.0 isr_changes=wait", ["A* e0  0:a |", "B  e0  0:a |"]),
+     "fetch B\nconsume A offset=0 isolation=read_committed near=B",
+     ["the consumer gets a, next offset 1", "A* e0  0:a |", "B  e0  0:a |"]),
     ("AbstractFetcherThreadTest.testTruncateOnFetchDoesNotProcessPartitionData",
      given("isr=A,B kafka=3.8.0",
            ["A* e5  0:a*2 2:c 5:g | 5:h", "B  e5  0:a | 0:b 2:c 4:d*3"]),

@@ -270,13 +270,14 @@ def test_consumer_visibility() -> None:
 
 
 def test_reading_from_a_follower() -> None:
-    new, old = behaviour("2.4.0"), behaviour("2.3.1")
+    new, old = behaviour("3.3.2"), behaviour("2.3.1")
 
     assert may_read_from_follower(True, 2, 8, 2, new)
     assert may_read_from_follower(True, 2, 8, 8, new)
     assert not may_read_from_follower(True, 2, 8, 9, new)
     assert not may_read_from_follower(True, 2, 8, 1, new)
     assert not may_read_from_follower(False, 2, 8, 5, new)
+    assert may_read_from_follower(False, 2, 8, 5, behaviour("3.3.1"))
     assert not may_read_from_follower(True, 2, 8, 5, old)
 
 

@@ -157,6 +157,8 @@ def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
 
 def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
     outsiders = sorted(set(fact.isr or ()) - set(fact.assigned_replicas or ()))
+    if state.settings.controller != "kraft" and not _joined_outside(state, fact, outsiders):
+        outsiders = []
     if outsiders:
         state.refute(
             "isr_within_assignment",
@@ -170,6 +172,19 @@ def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded
             event,
             f"leader {fact.leader} is not in its ISR {list(fact.isr or ())}",
         )
+
+
+def _joined_outside(state: State, fact: ev.LeadershipRecorded, outsiders: list[int]) -> bool:
+    """Whether replicas came into the ISR that no assignment has named.
+
+    The znode of a partition's state has no assignment: a controller with ZooKeeper sends the new
+    one with the ISR as it stands, and takes the replicas that leave out of it thereafter
+    (KafkaController.onPartitionReassignment). So only who joined just now can be no member.
+    """
+    before = state.registration
+    if fact.partition_epoch is None or before.partition_epoch != fact.partition_epoch - 1:
+        return False
+    return not set(outsiders) <= {*(before.isr or ()), *state.ever_assigned}
 
 
 def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> Term:
@@ -205,7 +220,7 @@ def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) ->
 
 def _last_led(state: State, replica: Replica) -> Term | None:
     """The term in which a replica led in the last epoch that it knows of."""
-    for term in state.history.terms:
+    for term in reversed(state.history.terms):
         if (term.leader, term.leader_epoch, term.occurrence) == (
             replica.replica,
             replica.leader_epoch,
@@ -301,6 +316,7 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
     if end < replica.log.log_end_offset:
         lost = touching(replica.log.spans, end, replica.log.log_end_offset)
         _set_aside(state, replica, clipped(lost, end, replica.log.log_end_offset))
+        replica.promised_below = None
         replica.log.truncate_to(end)
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
@@ -324,6 +340,7 @@ def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> 
         if fact.reason in ("power_loss", "disk_loss"):
             _observe_log_end(state, replica, fact.log_end_offset, event)
         else:
+            replica.promised_below = None
             replica.log.truncate_to(fact.log_end_offset)
     if fact.reason == "disk_loss":
         replica.epoch_entries = []
@@ -470,6 +487,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         end = replica.log.log_end_offset
     if fact.reason == "full" and end is not None and target >= end:
         # It restarts ahead of its end, where its leader's log begins: what is gone, retention took.
+        replica.promised_below = None
         replica.log.truncate_fully_and_start_at(target)
         replica.known_log_end_offset = target
         replica.epoch_entries = []
@@ -480,9 +498,11 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             return
         end = None
     if fact.reason == "full":
+        replica.promised_below = None
         dropped = replica.log.truncate_fully_and_start_at(target)
         replica.epoch_entries = []
     else:
+        replica.promised_below = None
         dropped = replica.log.truncate_to(target)
         replica.log.log_end_offset = target
     _set_aside(state, replica, dropped)
@@ -528,6 +548,7 @@ def _append(
 ) -> None:
     log = replica.log
     if first < log.log_end_offset:
+        replica.promised_below = None
         log.truncate_to(first)
     elif not log.spans and not log.log_end_offset:
         log.log_start_offset = first
@@ -626,8 +647,12 @@ def _promise_committed(
         by_term = (replica.leader_epoch, occurrence)
     start = replica.log.log_start_offset
     nameless = how in ("load", "start_line")
-    if not nameless and replica.promised_below is not None and replica.promised_below[0] == by_term:
-        start = max(start, replica.promised_below[1])
+    if not nameless and replica.promised_below is not None:
+        before, below = replica.promised_below
+        # What a complete trace promised by the end of an earlier term stays promised later.
+        earlier = event.grade == "traced" and before is not None and _not_later(before, by_term)
+        if before == by_term or earlier:
+            start = max(start, below)
     if high_watermark <= start:
         return
     if not nameless:
@@ -765,6 +790,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     lost = _not_held(replica.log.spans, spans)
     lost = clipped(lost, start, ANY_OCCURRENCE << 32)
     _set_aside(state, replica, lost)
+    replica.promised_below = None
     replica.log = ReplicaLog()
     replica.log.replace(spans, start, fact.log_end_offset)
     replica.captured = True

@@ -175,6 +175,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "2.2-IV1",
     ),
     Boundary(
+        "restart_is_noticed",
+        ("2.2.0",),
+        "KIP-380",
+        "a ZooKeeper controller tells a broker's new life by its broker epoch, and that it failed",
+    ),
+    Boundary(
         "consumers_may_fetch_from_followers",
         ("2.4.0",),
         "KIP-392",
@@ -282,6 +288,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "KIP-841",
         "a leader asks with AlterPartition version 2, whose error INELIGIBLE_REPLICA it knows",
         "2.8-IV0",
+    ),
+    Boundary(
+        "preferred_read_replica_is_in_isr",
+        ("3.3.2", "3.4.0"),
+        "KAFKA-14372",
+        "a leader sends a consumer to members of the ISR only; before, to whoever has the offset",
     ),
     Boundary(
         "truncates_before_high_watermark",

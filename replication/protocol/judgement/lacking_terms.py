@@ -21,8 +21,8 @@ def first_lacking_terms(
         term, start = starts.terms[place], starts.starts[place]
         if start is not None and start < end:
             cut = max(start, first)
-            wrote = appender(starts, promise)
-            if promise.how == "acks_all" and led_on_after(state, term, cut, end, wrote):
+            by, written_in = appender(starts, promise), promise.span.leader_epoch
+            if promise.how == "acks_all" and led_on_after(state, term, cut, end, by, written_in):
                 continue  # It may have been acknowledged after this term.
             if cut < end:
                 result.append((cut, end, term))
@@ -39,7 +39,12 @@ def appender(starts: TermStarts, promise: Promise) -> int | None:
 
 
 def led_on_after(
-    state: State, missed: Term, first: int, end: int, wrote: int | None = None
+    state: State,
+    missed: Term,
+    first: int,
+    end: int,
+    wrote: int | None = None,
+    written_in: int | None = None,
 ) -> Term | None:
     """The term in which a leader from before `missed` leads on, as if that had not been.
 
@@ -61,19 +66,20 @@ def led_on_after(
             and term.leader in led_before
             and term.start_offset is not None
             and term.start_offset >= end
-            and not _cut_before(state, term, first)
+            and not _cut_before(state, term, first, written_in)
         ):
             return term
     return None
 
 
-def _cut_before(state: State, term: Term, first: int) -> bool:
-    """Whether a leader's log had been cut to the offset, or lost it, before it led in the term."""
+def _cut_before(state: State, term: Term, first: int, written_in: int | None) -> bool:
+    """Whether a leader's log had been cut to the offset, or lost it, before it led in the term, and
+    not before the record was written."""
     cuts = [(t.replica, t.to_offset, t.term_epoch) for t in state.history.truncations]
     cuts += [(s.replica, s.left_end_offset, s.leader_epoch) for s in state.history.storage_losses]
     return any(
         replica == term.leader
         and to_offset <= first
-        and (leader_epoch is None or leader_epoch < term.leader_epoch)
+        and (leader_epoch is None or (written_in or 0) <= leader_epoch < term.leader_epoch)
         for replica, to_offset, leader_epoch in cuts
     )

@@ -299,10 +299,18 @@ def _taken_from(
     if followed is None or written is None:
         lacking = None
     elif followed.leader_epoch <= written[0]:
-        lacking = False
+        # By whose end it had been promised, that leader has had it.
+        earlier = lost.written_in is None and followed.leader_epoch < written[0]
+        lacking = earlier and _never_reached(state, followed, lost.offset)
     if lacking or (lacking is None and last.reason in BY_EPOCH):
         return None
     return last
+
+
+def _never_reached(state: State, term: Term, offset: int) -> bool:
+    """Whether the leader's log ended at or below the offset at both ends of its term."""
+    start, end = term_start(state, term), term.end_log_end_offset
+    return start is not None and end is not None and max(start, end) <= offset
 
 
 def _lossy(state: State, lost: Lost, term: Term | None) -> frozenset[int]:
@@ -410,7 +418,7 @@ def _by_known_defect(state: State, lost: Lost, term: Term | None) -> str:
         return "unknown"
     offset = lost.offset
     for missed in state.history.terms:
-        again = led_on_after(state, missed, offset, offset + 1)
+        again = led_on_after(state, missed, offset, offset + 1, written_in=lost.written_in)
         if again is not None and (term is None or term is missed or again.order < term.order):
             return "premature_high_watermark"
     if term is None:

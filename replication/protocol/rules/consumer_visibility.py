@@ -32,10 +32,14 @@ def consumer_visibility(
 def may_read_from_follower(
     in_isr: bool, follower_start: int, follower_end: int, fetch_offset: int, behaviour: Behaviour
 ) -> bool:
-    """Whether a leader names this follower as preferred read replica (KIP-392)."""
+    """Whether a leader names this follower as preferred read replica (KIP-392).
+
+    Up to 3.3.1 it may lag outside the ISR (KAFKA-14372).
+    """
     if not behaviour.has("consumers_may_fetch_from_followers"):
         return False
-    return in_isr and follower_start <= fetch_offset <= follower_end
+    fits = in_isr or not behaviour.has("preferred_read_replica_is_in_isr")
+    return fits and follower_start <= fetch_offset <= follower_end
 
 
 def latest_offset_available(

@@ -45,3 +45,27 @@ def test_who_wrote_it_and_leads_on_in_a_higher_epoch_may_answer_then() -> None:
     promise = state.history.acknowledgements[0]
 
     assert [t for _, _, t in first_lacking_terms(state, term_starts(state), promise) if t] == []
+
+
+def test_a_cut_from_before_it_was_written_has_not_taken_it() -> None:
+    """Broker 1 cut a record of epoch 0 in epoch 1, wrote another in epoch 2 and leads on in 4."""
+    facts = [
+        *given(1, 2, 3, version="1.1.0"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1),
+        ev.BecameLeader(3, 1, 0, 0),
+        ev.BecameFollower(1, 1, 3, 2, 0),
+        ev.Truncated(1, 0, 2, "high_watermark"),
+        elected(1, 2, "preferred"),
+        ev.BecameLeader(1, 2, 0, 0),
+        elected(2, 3, "unclean", isr=(2,)),
+        ev.BecameLeader(2, 3, 0, 0),
+        elected(1, 4, "unclean", isr=(1,)),
+        ev.BecameLeader(1, 4, 3, 0),
+        ev.RecordsAcknowledged(0, 3, "all", 2, 1),
+    ]
+    state = told(facts)
+    promise = state.history.acknowledgements[0]
+
+    assert [t for _, _, t in first_lacking_terms(state, term_starts(state), promise) if t] == []
