@@ -175,5 +175,6 @@ def test_an_id_that_was_never_printed_is_a_new_life_whatever_the_line_says() -> 
 def test_all_partitions_that_one_line_assigns_are_of_one_life() -> None:
     """A controller names them in one line, from 2.8 on with the topic's id."""
     named = line(1, "partition_assigned", topic_id="a")
-    created = [named, replace(named, partition=1), line(2, "became_leader", 0, topic_id="a")]
+    other = LogLineFact("partition_assigned", 1, 1, "server.log", 1, "t", 1, {"topic_id": "a"})
+    created = [named, other, line(2, "became_leader", 0, topic_id="a")]
     assert [s.facts for s in stretches(created)] == [created]
