@@ -1,0 +1,70 @@
+"""Which log each directory or dump is of, and when a dump stands in for a directory."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from replication.evidence.collecting.collection import BrokerDirectory, BrokerDump
+from replication.evidence.joining.copied_replicas import (
+    copied_directories,
+    dumped_copies,
+    registrations,
+)
+from replication.evidence.joining.lifetimes import Incarnations
+from replication.evidence.joining.one_cluster import ClusterEvidence
+from replication.evidence.metadata_log.cluster_metadata import BrokerChange
+from replication.evidence.tools.dumped_logs import SegmentDump
+from tests.evidence.joining.history import history
+from tests.evidence.test_placement import copy_of
+
+TWO = Incarnations({"t": [("a", None, 20), ("b", 20, None)]})
+
+
+def directory(topic_id: str | None = None) -> BrokerDirectory:
+    parent = copy_of("copy", 5, clean=False).parent
+    partitions = tuple(replace(p, topic_id=topic_id) for p in parent.partitions)
+    return BrokerDirectory(1, "c", replace(parent, partitions=partitions), None, "test")
+
+
+def dump(broker: int = 1) -> BrokerDump:
+    segment = SegmentDump(
+        name="0.log", topic="t", partition=0, base_offset=0, path=Path("dump.txt"),
+        lines=range(1, 2), first_offset=0, end_offset=5, size=100, holes=(), batch_count=1,
+        latest_epoch=3, max_timestamp=7, fingerprint=b"x", has_keys=False,
+    )  # fmt: skip
+    return BrokerDump(broker, "c", [segment])
+
+
+def test_a_directory_is_of_the_topic_whose_id_lies_in_it() -> None:
+    found, unreadable = copied_directories([directory("b")], TWO)
+    assert (list(found), unreadable) == ([("t", "b", 0)], [])
+    assert found["t", "b", 0][0].registrations is None
+
+
+def test_without_an_id_a_name_that_was_used_twice_tells_nothing() -> None:
+    assert list(copied_directories([directory()], Incarnations())[0]) == [("t", "", 0)]
+    found, (why,) = copied_directories([directory()], TWO)
+    assert found == {}
+    assert "of which incarnation" in str(why.reason)
+
+
+def test_a_dump_stands_in_for_a_directory_that_is_not_here() -> None:
+    found, notes = dumped_copies(ClusterEvidence("c", dumps=(dump(),)), Incarnations(), {})
+    (copy,) = found["t", "", 0]
+    assert (copy.is_dump, copy.latest_epoch, copy.latest_timestamp) == (True, 3, 7)
+    assert "whether its log goes on" in notes[0]
+
+
+def test_a_dump_of_one_of_two_incarnations_is_not_used() -> None:
+    found, (note,) = dumped_copies(ClusterEvidence("c", dumps=(dump(),)), TWO, {})
+    assert found == {}
+    assert "created anew" in note
+
+
+def test_registrations_are_counted_where_the_log_is_whole() -> None:
+    changes = tuple(
+        BrokerChange(b, kind, 1, None, 1, 1)
+        for b, kind in ((1, "registered"), (1, "fenced"), (2, "registered"), (1, "registered"))
+    )
+    assert registrations(history(brokers=changes), 1) == 2
+    assert registrations(history(brokers=changes, first_offset=3), 1) is None
+    assert registrations(None, 1) is None

@@ -1,0 +1,48 @@
+"""Which incarnation a line or a promise is about: a broker's own order, and clients' offsets."""
+
+from replication.evidence.clients.client_logs import Acknowledgement
+from replication.evidence.joining.incarnations import (
+    incarnations_of_lines,
+    incarnations_of_promises,
+)
+from tests.evidence.joining.lines import acknowledged, line
+
+
+def by_clock(topic: str, at: int | None) -> str:
+    return "old" if at is not None and at < 20 else "new"
+
+
+def test_a_line_without_an_id_follows_the_id_printed_before_it() -> None:
+    lines = [
+        line("became_leader", at=90, topic_id="old"),
+        line("high_watermark_set", at=91),
+        line("log_created", at=92),
+        line("became_leader", at=93, topic_id="new"),
+    ]
+    told = [topic_id for _, topic_id in incarnations_of_lines(lines, by_clock)]
+    assert told == ["old", "old", "new", "new"]
+
+
+def test_only_where_no_id_is_printed_the_clock_counts() -> None:
+    lines = [line("became_leader", at=1), line("became_leader", at=30)]
+    told = [topic_id for _, topic_id in incarnations_of_lines(lines, by_clock)]
+    assert told == ["old", "new"]
+
+
+def told(mine: list[Acknowledgement], standing: dict[str, set[str]]) -> list[str | None]:
+    found = incarnations_of_promises(mine, ["old", "new"], standing, by_clock)
+    return [topic_id for _, topic_id in found]
+
+
+def test_between_two_of_one_incarnation_a_promise_is_of_it() -> None:
+    mine = [acknowledged(name, ts=30, line=n) for n, name in enumerate(("x", "y", "z"))]
+    assert told(mine, {"x": {"old"}, "z": {"old"}}) == ["old", "old", "old"]
+    # Where its payload stands in both, nothing is told by it.
+    assert told(mine[:1], {"x": {"old", "new"}}) == [None]
+
+
+def test_offsets_that_begin_anew_must_agree_with_the_clock() -> None:
+    mine = [acknowledged("x", ts=5, line=1, offset=7), acknowledged("y", ts=30, line=2, offset=0)]
+    assert told(mine, {}) == ["old", "new"]
+    late = [acknowledged("x", ts=25, line=1, offset=7), mine[1]]
+    assert told(late, {}) == [None, "new"]
