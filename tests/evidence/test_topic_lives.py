@@ -170,3 +170,11 @@ def test_an_id_that_was_never_printed_is_a_new_life_whatever_the_line_says() -> 
     assert (old.topic_id, len(old.facts)) == ("a", 2)
     assert new.facts[:3] == second
     assert [i for i, _, _ in lifetimes_of_lives(lives_of_topic({1: [old, new]}), [])] == ["a", "b"]
+
+
+def test_all_partitions_that_one_line_assigns_are_of_one_life() -> None:
+    """A controller names them in one line, from 2.8 on with the topic's id."""
+    named = line(1, "partition_assigned", topic_id="a")
+    other = LogLineFact("partition_assigned", 1, 1, "server.log", 1, "t", 1, {"topic_id": "a"})
+    created = [named, other, line(2, "became_leader", 0, topic_id="a")]
+    assert [s.facts for s in stretches(created)] == [created]

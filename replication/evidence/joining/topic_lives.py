@@ -85,7 +85,6 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
         elif fact.kind == "partition_assigned":
             if any(p.existed for p in known.values()) and announced != fact.line:
                 begins = index
-            announced = fact.line
         elif fact.kind in _GONE:
             seen.gone = True
         elif fact.kind == _REQUEST:
@@ -98,6 +97,8 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
             seen.created = index if seen.existed or seen.gone else None
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
+        if fact.kind == "partition_assigned":
+            announced = fact.line
         if begins is not None and begins > (cuts[-1] if cuts else -1):
             # All partitions of a topic begin anew together.
             cuts.append(_with_creations(lines, begins, cuts[-1] if cuts else 0))
