@@ -1,9 +1,13 @@
 """Settings that every test shares."""
 
 import os
+from collections.abc import Iterator
+from unittest import mock
 
 import pytest
 from hypothesis import settings
+
+from replication.evidence import digest
 
 # A shared two-core machine stalls for seconds: deadlines would fail at random, so there are none.
 # The same examples in every run: a red run then always means a change. New examples are drawn by
@@ -11,6 +15,13 @@ from hypothesis import settings
 settings.register_profile("house", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_priority() -> Iterator[None]:
+    """digest.py asks for the lowest priority, of the whole process: not of the one that tests."""
+    with mock.patch.object(digest, "take_lowest_priority"):
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
