@@ -7,6 +7,7 @@ deposed leader still acknowledges, and what its high watermark reaches then, com
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tests.kafka_lab.history import Term, seconds_of
@@ -83,11 +84,17 @@ def term_at(terms: list[Term] | dict[Term, Any], at: float) -> Term | None:
 
 def copies(log: frozenset[Held], ack: dict[str, Any]) -> list[Held]:
     """The acknowledged record in a log; at the offset that was told, if one was."""
-    return [
-        held
-        for held in log
-        if held.payload_id == ack["payload_id"] and ack["offset"] in (None, held.offset)
-    ]
+    named = _by_payload(log).get(ack["payload_id"], ())
+    return [held for held in named if ack["offset"] in (None, held.offset)]
+
+
+@lru_cache(maxsize=256)
+def _by_payload(log: frozenset[Held]) -> dict[str, list[Held]]:
+    """A log's records by payload id: some hold tens of thousands, each asked for once."""
+    found: dict[str, list[Held]] = {}
+    for held in log:
+        found.setdefault(held.payload_id, []).append(held)
+    return found
 
 
 def _acknowledged(found: Commits, lines: dict[Term, frozenset[Held]], ack: dict[str, Any]) -> None:
