@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
+
 from replication.paths import project_root
 from tests.style import house_rules
 
@@ -118,6 +120,22 @@ def test_every_folder_of_the_package_is_a_package() -> None:
     """The import contracts and the wheel leave out a folder without `__init__.py`, silently."""
     folders = {path.parent for path in TREES if path.parts[0] == "replication"}
     assert [str(folder) for folder in sorted(folders) if folder / "__init__.py" not in TREES] == []
+
+
+@pytest.mark.parametrize("room", ["evidence/joining", "protocol/judgement"])
+def test_every_module_has_a_test_file_that_imports_it(room: str) -> None:
+    """Where inference and verdicts are made, a failing incident must name a culprit."""
+    tests = [t for path, t in TREES.items() if path.name.startswith("test_")]
+    imported = {
+        name
+        for tree in tests
+        for node in ast.walk(tree)
+        for name in house_rules.imported_modules(node)
+    }
+    modules = [path for path in TREES if path.is_relative_to(Path("replication") / room)]
+    assert len(modules) > 10
+    names = {".".join(path.with_suffix("").parts) for path in modules if path.stem != "__init__"}
+    assert sorted(names - imported) == []
 
 
 def test_the_laptop_tool_loads_no_spark() -> None:

@@ -134,7 +134,7 @@ def _segments(
         identity = absence.promise.span[2:]
         rest = [(absence.first_offset, absence.end_offset)]
         if _specific(identity) < FULLY_KNOWN:
-            rest = _lend(known, absence, identity)
+            rest = _add_to_better_known(known, absence, identity)
         for first, end in rest:
             part = replace(absence, first_offset=first, end_offset=end)
             known.setdefault(identity, []).append(part)
@@ -149,7 +149,7 @@ def _specific(identity: Identity) -> int:
     return 2 * (identity[1] is not None) + (identity[0] is not None)
 
 
-def _lend(
+def _add_to_better_known(
     known: dict[Identity, list[Absence]], absence: Absence, identity: Identity
 ) -> list[tuple[int, int]]:
     """Adds the absence to the one better known record it can mean; the offsets left over."""

@@ -12,6 +12,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.bounded import fold_all
 from replication.protocol.judgement.judge import answer
+from replication.protocol.judgement.missed_epochs import KIND
 
 AGAIN = ev.BecameLeader(1, 2, 11, 10, 4, previous_leader_epoch=0)
 
@@ -29,7 +30,7 @@ def warnings(*facts: ev.Fact) -> list[tuple[str, str]]:
     return [(f["kind"], f["severity"]) for f in answer(state).findings if "kind" in f]
 
 
-MISSED = [("leader_missed_epoch", "warning")]
+MISSED = [(KIND, "warning")]
 
 
 def test_an_epoch_of_another_leader_was_missed() -> None:

@@ -12,11 +12,11 @@ COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
 
 
-def told(facts: Sequence[ev.Fact]) -> State:
-    """The state that forensic facts lead to, in their order."""
+def told(facts: Sequence[ev.Fact], grade: str = "forensic") -> State:
+    """The state that facts of one grade lead to, in their order."""
     state = new_state("", "t", "", 0)
     for n, fact in enumerate(facts):
-        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact))
+        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, None, grade))
     return state
 
 

@@ -1,0 +1,48 @@
+"""Where replicas differ, and whether the next truncation by the version's rule mends it."""
+
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.divergence import (
+    divergences,
+    incomparable,
+    is_cut_by_following,
+    unseen_ends,
+)
+from replication.protocol.judgement.reference import reference
+from tests.protocol.judgement.told import copy, elected, given, told
+
+
+def found(version: str, *copies: ev.Fact) -> list[tuple[int, int, int, int, str, bool]]:
+    state = told([*given(1, 2, version=version), elected(1, 2), *copies])
+    return [
+        (d.a, d.b, d.first_offset, d.end_offset, d.status, d.unsure)
+        for d in divergences(state, reference(state))
+    ]
+
+
+def test_what_lies_under_an_epoch_that_the_leader_never_had_is_pending() -> None:
+    logs = copy(1, (0, 5, 0, 0), (5, 8, 2, 0), mark=5), copy(2, (0, 5, 0, 0), (5, 7, 1, 1), mark=5)
+    assert found("2.8.1", *logs) == [(1, 2, 5, 7, "pending", False)]
+
+
+def test_one_epoch_with_two_contents_is_settled_by_epochs_and_pending_by_high_watermark() -> None:
+    logs = copy(1, (0, 8, 0, 0), mark=5), copy(2, (0, 5, 0, 0), (5, 8, 0, 1), mark=5)
+    assert found("2.8.1", *logs) == [(1, 2, 5, 8, "settled", False)]
+    assert found("0.10.2.2", *logs) == [(1, 2, 5, 8, "pending", False)]
+
+
+def test_equal_bytes_under_different_epochs_are_a_header_mismatch() -> None:
+    logs = copy(1, (0, 5, 1, 0), mark=5), copy(2, (0, 5, 0, 0), mark=5)
+    assert found("2.8.1", *logs) == [(1, 2, 0, 5, "header_mismatch", False)]
+
+
+def test_equal_logs_and_shorter_ones_do_not_differ() -> None:
+    assert found("2.8.1", copy(1, (0, 8, 0, 0), mark=8), copy(2, (0, 5, 0, 0), mark=5)) == []
+
+
+def test_a_follower_keeps_what_its_leader_had_under_that_epoch() -> None:
+    logs = copy(1, (0, 5, 0, 0), (5, 8, 2, 0), mark=5), copy(2, (0, 5, 0, 0), (5, 7, 1, 1), mark=5)
+    state = told([*given(1, 2), elected(1, 2), *logs])
+    ref = reference(state)
+    follower = state.replicas[2]
+    assert [is_cut_by_following(state, ref, follower, o) for o in (4, 5, 6)] == [False, True, True]
+    assert (incomparable(state), unseen_ends(state, ref)) == (None, None)

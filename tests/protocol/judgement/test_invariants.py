@@ -1,0 +1,89 @@
+"""Every invariant in its smallest stories: one that breaks it, one that keeps it, one untold."""
+
+from types import ModuleType
+
+import pytest
+
+from replication.protocol.folding.fold import new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.verdict import HOLDS, UNKNOWN, VIOLATED
+from replication.protocol.judgement import judge
+from replication.protocol.judgement.invariants import (
+    acknowledged_records_survive,
+    committed_records_survive,
+    consumed_records_survive,
+    high_watermark_within_log,
+    isr_within_assignment,
+    leader_epochs_monotonic,
+    leader_high_watermark_monotonic,
+    leader_in_isr,
+    log_matching,
+    refuted,
+    single_leader_per_epoch,
+    version_conformance,
+)
+from replication.protocol.judgement.view import view_of
+from tests.protocol.judgement.told import copy, elected, given, told
+
+FIRST = [*given(1, 2, 3), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
+ALL_TRACED = [ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)]
+READ = [ev.CoverageDeclared("consumptions", None, True), ev.RecordsConsumed(0, 5, 0, 0)]
+EQUAL = [copy(r, (0, 5, 0, 0), mark=5) for r in (1, 2, 3)]
+WITHOUT = [
+    elected(2, 1),
+    ev.BecameLeader(2, 1, 0, 0),
+    *(copy(r, (0, 9, 1, 1), mark=9) for r in (1, 2, 3)),
+]
+STARTED = ev.ReplicaStarted(1, 0, 0)
+LED = [*ALL_TRACED, *FIRST[:-1], STARTED, FIRST[-1], ev.LeaderAppended(1, 0, 5, 0)]
+PROMISED = ev.RecordsAcknowledged(0, 5, "all", 0, 0)
+Facts = list[ev.Fact]
+
+STORIES: dict[ModuleType, tuple[Facts, Facts]] = {
+    committed_records_survive: ([*FIRST, PROMISED, *WITHOUT], [*FIRST, PROMISED, *EQUAL]),
+    acknowledged_records_survive: ([*FIRST, PROMISED, *WITHOUT], [*FIRST, PROMISED, *EQUAL]),
+    consumed_records_survive: ([*FIRST, *READ, *WITHOUT], [*FIRST, *READ, *EQUAL]),
+    log_matching: ([*FIRST, *EQUAL[:2], copy(3, (0, 5, 0, 1), mark=5)], [*FIRST, *EQUAL]),
+    single_leader_per_epoch: ([*FIRST, ev.BecameLeader(2, 0, 0, 0)], FIRST),
+    leader_epochs_monotonic: (
+        [*FIRST, elected(2, 5), ev.LeadershipRecorded(1, 4, (1, 2, 3), 6, "clean")],
+        [*FIRST, elected(2, 5), ev.LeadershipRecorded(1, 6, (1, 2, 3), 6, "clean")],
+    ),
+    leader_in_isr: (
+        [*FIRST, ev.LeadershipRecorded(2, 1, (1, 3), 1, "clean", (1, 2, 3))],
+        [*FIRST, ev.LeadershipRecorded(2, 1, (2, 3), 1, "clean", (1, 2, 3))],
+    ),
+    isr_within_assignment: (
+        [*FIRST, ev.LeadershipRecorded(1, 1, (1, 9), 1, "clean", (1, 2, 3))],
+        [*FIRST, ev.LeadershipRecorded(1, 1, (1, 2), 1, "clean", (1, 2, 3))],
+    ),
+    leader_high_watermark_monotonic: (
+        [*LED, ev.HighWatermarkAdvanced(1, 3), ev.HighWatermarkAdvanced(1, 2)],
+        LED,
+    ),
+    high_watermark_within_log: (
+        [*LED, ev.HighWatermarkAdvanced(1, 6)],
+        [*FIRST, *EQUAL],
+    ),
+    version_conformance: ([*LED, ev.Truncated(1, 3)], LED),
+}  # fmt: skip
+
+
+def test_every_invariant_has_its_stories() -> None:
+    assert set(STORIES) == set(judge.INVARIANTS)
+
+
+@pytest.mark.parametrize("module", STORIES, ids=lambda m: m.NAME)
+def test_it_is_broken_kept_and_not_decided_where_nothing_is_told(module: ModuleType) -> None:
+    grade = "traced" if STORIES[module][0][:3] == ALL_TRACED else "forensic"
+    broken, kept = (module.judge(view_of(told(facts, grade))) for facts in STORIES[module])
+    assert (broken.verdict, broken.invariant) == (VIOLATED, module.NAME)
+    assert broken.findings
+    assert kept.verdict == HOLDS
+    assert module.judge(view_of(new_state("", "t", "", 0))).verdict == UNKNOWN
+
+
+def test_a_refutation_is_a_finding_of_its_own_invariant_alone() -> None:
+    view = view_of(told([*FIRST, ev.BecameLeader(2, 0, 0, 0)]))
+    assert len(refuted.findings(view, single_leader_per_epoch.NAME)) == 1
+    assert refuted.findings(view, leader_in_isr.NAME) == []
