@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test soak mutants reality small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison bench as-people-have-it lab live-fleet demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison bench as-people-have-it lab live-fleet demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -81,7 +81,6 @@ soak: $(VENV) ## random schedules, machine against naive model: make soak SCHEDU
 mutants: $(VENV) ## every condition of the rules changed in turn: who catches it
 	$(BIN)/python -m tests.protocol.mutants
 
-.PHONY: planted
 planted: $(VENV) ## steps of traces changed by one: those that no timing explains are found
 	$(BIN)/python -m tests.protocol.planted 300
 
@@ -112,6 +111,7 @@ poison: $(VENV) ## every kind of event by extreme values of every field: every h
 
 live-fleet: setup ## a fault on real brokers, shipped by a real rsyslog into the running stream (needs rsyslog, rsyslog-kafka)
 	$(BIN)/python -m tests.spark.live_fleet
+
 bench: setup ## every benchmark beside its yardstick, in turn, with spread: benchmarks/RESULTS.md. ROUNDS=n, ONLY=name
 	$(BIN)/python -m benchmarks.all --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))
 

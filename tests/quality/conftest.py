@@ -1,6 +1,7 @@
 """Tables that the tests look at: every real incident folded at once, and a healthy stream."""
 
 import json
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,11 @@ from replication.evidence.importer import import_evidence
 from replication.protocol.ground.events import Event
 from tests.spark import conftest as spark_conftest
 from tests.spark.jobs_in_process import run_replay, run_stream
+
+# The main module of a pytest-xdist worker has no file. Spark Connect, which Great Expectations
+# imports, takes that for a doctest and ends the process with status 0.
+if not hasattr(sys.modules["__main__"], "__file__"):
+    sys.modules["__main__"].__file__ = __file__
 
 spark = spark_conftest.spark
 folder = spark_conftest.folder
