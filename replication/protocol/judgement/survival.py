@@ -84,7 +84,7 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
             lost = [found[0] for found in fates]
             if whole and fates and all(lost):
                 absences += lost[0]
-            elif any(found[0] or found[1] for found in fates):
+            elif any(lost):
                 doubts.append(_unsure(promise, low, high))
     return absences, doubts
 
