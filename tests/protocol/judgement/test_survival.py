@@ -5,6 +5,7 @@ import pytest
 from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.absence import Absence, Doubt, absence
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.survival import fate
 from replication.protocol.judgement.term_starts import term_start
@@ -126,3 +127,18 @@ def test_what_may_have_been_written_after_the_short_log_led_is_in_doubt() -> Non
     place = next(n for n, f in enumerate(facts) if isinstance(f, ev.BecameFollower))
     facts[place : place + 1] = [ev.ReplicaStopped(2, "process_crash")]
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+
+
+def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1, isr=(3,)),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 2, "unclean", isr=(2,)),
+        ev.BecameLeader(2, 2, 3, 3),
+        ev.RecordsAcknowledged(5, 6, "1", None, UNSEEN_CONTENT),
+        *(copy(r, (0, 3, 0, 0), (3, 8, 2, 0)) for r in (1, 2, 3)),
+    ]
+    assert [x["cause"] for x in answer(told(facts)).losses] == ["unclean_election"]
