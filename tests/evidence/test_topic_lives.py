@@ -178,3 +178,9 @@ def test_all_partitions_that_one_line_assigns_are_of_one_life() -> None:
     other = LogLineFact("partition_assigned", 1, 1, "server.log", 1, "t", 1, {"topic_id": "a"})
     created = [named, other, line(2, "became_leader", 0, topic_id="a")]
     assert [s.facts for s in stretches(created)] == [created]
+
+
+def test_the_first_id_that_a_broker_prints_may_be_a_new_lifes() -> None:
+    """Another broker was the controller that named the first life, and no other line has ids."""
+    named = line(9, "partition_assigned", topic_id="b")
+    assert [(s.first_at, s.topic_id) for s in stretches([*LED, named])] == [(1, ""), (9, "b")]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.metadata_log.cluster_metadata import PartitionChange
+from replication.evidence.metadata_log.election_kind import Before, election_kind
 from replication.evidence.zookeeper.history import PartitionStateChange
 from replication.protocol.ground.events import LeadershipRecorded, Source
 
@@ -150,21 +151,15 @@ def _kind(now: Registration, before: Registration | None, replicas: tuple[int, .
         return "initial"
     if now.unclean:
         return "unclean"
-    if before is None or before.isr is None:
+    if before is None or before.isr is None or now.leader is None:
         return "unknown"
-    if before.leader == now.leader:
-        return "same_leader"
-    if now.leader in before.isr:
-        unchanged = now.isr is not None and set(now.isr) == set(before.isr)
-        preferred = replicas is not None and len(replicas) > 0 and replicas[0] == now.leader
-        if preferred and unchanged and before.leader in before.isr:
-            return "preferred"
-        return "clean"
-    if before.elr and now.leader in before.elr:
-        return "eligible_leader_replica"
-    if before.last_known_elr and now.leader in before.last_known_elr and not before.isr:
-        return "last_known_leader"
-    return "unclean"
+    unchanged = now.isr is not None and set(now.isr) == set(before.isr)
+    preferred = replicas is not None and len(replicas) > 0 and replicas[0] == now.leader
+    return election_kind(
+        now.leader,
+        Before(before.leader, before.isr, before.elr or (), before.last_known_elr or ()),
+        is_preferred=preferred and unchanged and before.leader in before.isr,
+    )
 
 
 def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:

@@ -78,10 +78,9 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
         seen = known.setdefault(fact.partition, _Partition())
         begins = None
         named = str(fact.fields.get("topic_id") or "")
-        if named and named not in printed:
+        if named and printed and named not in printed:
             # An id that was never printed before is a new topic's, whatever the line is about.
-            begins = index if printed else None
-            printed.add(named)
+            begins = index
         elif fact.kind == "partition_assigned":
             if any(p.existed for p in known.values()) and announced != fact.line:
                 begins = index
@@ -97,6 +96,8 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
             seen.created = index if seen.existed or seen.gone else None
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
+        if named:
+            printed.add(named)
         if fact.kind == "partition_assigned":
             announced = fact.line
         if begins is not None and begins > (cuts[-1] if cuts else -1):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from replication.evidence.metadata_log import metadata_records as records
+from replication.evidence.metadata_log.election_kind import Before, election_kind
 from replication.evidence.metadata_log.metadata_records import (
     MetadataBatch,
     MetadataRecord,
@@ -639,31 +640,15 @@ class _Replay:
         self.changes.append(PartitionChange(before, after, entry.offset, entry.at, election))
 
     def _election_kind(self, before: PartitionRegistration, after: PartitionRegistration) -> str:
-        """How the leader of `after` came to lead.
-
-        The record itself says it only in part: RECOVERING is written when it changes, so a second
-        unclean election in a row carries no mark. What decides is where the leader came from. A
-        member of the old ISR is a clean election; of the old ELR, with no mark just set, an
-        election from the ELR: of an ISR that still had members they all went in this very record
-        (PartitionChangeBuilder.isValidNewLeader asks the ISR as it will be, and its ELR members
-        come before any unclean choice). The controller then tries the last known leader, without
-        asking whether unclean elections are allowed (PartitionChangeBuilder.electAnyLeader; only
-        with ELR on, ISR and ELR empty and one member in lastKnownElr). The rest is unclean.
-        """
-        leader = after.leader
-        assert leader is not None
-        if leader == before.leader:
-            return "same_leader"
-        marked_unclean = after.recovering and not before.recovering
-        if leader in before.isr and not marked_unclean:
-            return "preferred" if self._is_preferred(before, after) else "clean"
-        if leader in before.elr and not marked_unclean:
-            return "eligible_leader_replica"
-        if before.last_known_elr == (leader,) and not before.isr:
-            struck_from_elr = not self._unclean_allowed(before.topic)
-            if not before.elr or struck_from_elr:
-                return "last_known_leader"
-        return "unclean"
+        """How the leader of `after` came to lead."""
+        assert after.leader is not None
+        return election_kind(
+            after.leader,
+            Before(before.leader, before.isr, before.elr, before.last_known_elr),
+            marked_unclean=after.recovering and not before.recovering,
+            is_preferred=self._is_preferred(before, after),
+            unclean_allowed=self._unclean_allowed(before.topic),
+        )
 
     def _is_preferred(self, before: PartitionRegistration, after: PartitionRegistration) -> bool:
         """The head of the assignment took over from a leader that could have gone on leading."""

@@ -15,7 +15,7 @@ from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.reference import log_is_known
 from replication.protocol.judgement.term_starts import term_start
-from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
+from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
 
 UNCLEAN = ("unclean", "last_known_leader")
 BY_DISK = ("storage_loss", "last_replica_standing")
@@ -398,7 +398,8 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> Term | N
     Only the cause rests on it, never the verdict.
     """
     terms = state.history.terms
-    could = [t for t in terms if lacks(state, t, lost) is not False]
+    led = [t for t in terms if not never_began(state, t)]
+    could = [t for t in led if lacks(state, t, lost) is not False]
     changes = [t for t in could if t is not terms[0]]
     if len(changes) == 1 and changes[0].start_offset is not None:
         return changes[0]

@@ -10,13 +10,17 @@ from dataclasses import replace
 from itertools import pairwise
 
 from replication.protocol.ground.model import Span, clipped, overlaps, touching, uncovered
-from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.ground.topic_partition import Promise, Replica, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
 from replication.protocol.judgement.objections import objection
 from replication.protocol.judgement.reference import Reference, tail_is_known
 from replication.protocol.judgement.same_record import compare
-from replication.protocol.judgement.unseen_terms import lacked_unseen
+from replication.protocol.judgement.unseen_terms import (
+    lacked_unseen,
+    never_began,
+    unnamed_leader_epoch,
+)
 
 ANY_OCCURRENCE = 1 << 30
 
@@ -42,6 +46,9 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
             found = fate(state, ref, named)
             absences += found[0]
             doubts += found[1]
+        more = _compacted(state, ref, promise)
+        absences += more[0]
+        doubts += more[1]
         doubts += lacked_unseen(state, ref, promise)
     return absences, doubts
 
@@ -55,6 +62,78 @@ def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:
         for held in clipped(ref.spans, promise.span.first_offset, promise.span.end_offset)
         if held.leader_epoch is not None
     ]
+
+
+def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
+    """What became of records of an unknown epoch that compaction took from the log that counts.
+
+    They were written in some term that reached them. What is so whichever it was, is proven.
+    """
+    absences: list[Absence] = []
+    doubts: list[Doubt] = []
+    if promise.by_term is not None or ref.replica is None or not ref.replica.captured:
+        return absences, doubts
+    whole = unnamed_leader_epoch(state, ref.starts, -1) is None
+    log = ref.replica.log
+    first = max(promise.span.first_offset, log.log_start_offset)
+    end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
+    for a, b in uncovered(first, end, log.spans) if first < end else []:
+        for low, high in pairwise(sorted({a, b, *_borders(ref, a, b)})):
+            writers = _may_have_written(state, ref, low)
+            fates = [fate(state, ref, _named(promise, low, high, e)) for e in writers]
+            lost = [found[0] for found in fates]
+            if whole and fates and all(lost):
+                absences += lost[0]
+            elif any(lost):
+                doubts.append(_unsure(promise, low, high))
+    return absences, doubts
+
+
+def _borders(ref: Reference, first: int, end: int) -> set[int]:
+    """Offsets in between at which another term may have written."""
+    ends = {t.end_log_end_offset for t in ref.starts.terms}
+    return {o for o in {*ref.starts.starts, *ends} if o is not None and first < o < end}
+
+
+def _may_have_written(state: State, ref: Reference, offset: int) -> list[int]:
+    """The leader epochs in which the offset may have been written.
+
+    A leader that stopped may have held more than is left of it.
+    """
+    found: list[int] = []
+    for term, start in zip(ref.starts.terms, ref.starts.starts, strict=True):
+        told = term.ended in ("led_on", "followed") and term.end_log_end_offset is not None
+        if (start is None or start <= offset) and not (
+            never_began(state, term) or (told and (term.end_log_end_offset or 0) <= offset)
+        ):
+            found.append(term.leader_epoch)
+    return sorted(set(found))
+
+
+def _named(promise: Promise, first: int, end: int, leader_epoch: int) -> Promise:
+    """The promise as one of that leader epoch."""
+    span = Span(first, end, leader_epoch, promise.span.content)
+    return replace(promise, span=span, by_term=(leader_epoch, ANY_OCCURRENCE))
+
+
+def _unsure(promise: Promise, first: int, end: int) -> Doubt:
+    return Doubt(
+        first,
+        end,
+        promise,
+        "compacted, and a leader's log ended at or below it: nothing tells whether before",
+        "the log directories as they were before compaction",
+    )
+
+
+def _stood_there(replica: Replica, promise: Promise, offset: int) -> bool:
+    """Whether the log had the record there, as far as epochs tell, before it was compacted."""
+    before = [e.leader_epoch for e in replica.epoch_entries if e.start_offset <= offset]
+    if not before or promise.by_term is None:
+        return False
+    if promise.span.leader_epoch is None:
+        return before[-1] <= promise.by_term[0]
+    return before[-1] == promise.span.leader_epoch
 
 
 def _fate_by_all(
@@ -131,8 +210,12 @@ def _in_hole(
     assert replica is not None
     shown = replica.log.spans[-1].end_offset if replica.log.spans else replica.log.log_start_offset
     if replica.captured and first < shown:
-        # A copy shows every batch: a hole is compaction or a gap the log had from the start.
-        return [None]
+        # A copy shows every batch: a hole is compaction or a gap the log had from the start. But
+        # a leader whose log ended there had nothing that could stand for what was compacted.
+        if term is None:
+            return [None]
+        back = _stood_there(replica, promise, first)
+        return [absence(state, ref, promise, first, end, term, back=back, final=None)]
     if term is not None:
         return [absence(state, ref, promise, first, end, term, back=False, final=None)]
     return [

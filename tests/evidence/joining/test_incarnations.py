@@ -12,15 +12,16 @@ def by_clock(topic: str, at: int | None) -> str:
     return "old" if at is not None and at < 20 else "new"
 
 
-def test_a_line_without_an_id_follows_the_id_printed_before_it() -> None:
+def test_a_line_without_an_id_follows_the_id_printed_before_it_or_the_first_one() -> None:
     lines = [
+        line("high_watermark_set", at=89),
         line("became_leader", at=90, topic_id="old"),
         line("high_watermark_set", at=91),
         line("log_created", at=92),
         line("became_leader", at=93, topic_id="new"),
     ]
     told = [topic_id for _, topic_id in incarnations_of_lines(lines, by_clock)]
-    assert told == ["old", "old", "new", "new"]
+    assert told == ["old", "old", "old", "new", "new"]
 
 
 def test_only_where_no_id_is_printed_the_clock_counts() -> None:

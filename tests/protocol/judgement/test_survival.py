@@ -1,7 +1,11 @@
 """What became of a promise, part by part."""
 
+import pytest
+
+from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.absence import Absence, Doubt, absence
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.survival import fate
 from replication.protocol.judgement.term_starts import term_start
@@ -72,3 +76,69 @@ def test_what_was_deleted_is_not_asked_for_where_only_lines_tell_it() -> None:
     state = told(facts)
 
     assert fate(state, reference(state), state.history.acknowledgements[0]) == ([], [])
+
+
+def compacted(start: int, ended: ev.Fact, *promised: ev.Fact) -> list[ev.Fact]:
+    """Broker 1 writes 0..9 in epoch 0, broker 2 leads epoch 1 from start, broker 1 from 10 again.
+
+    Compaction has left the last two records of each.
+    """
+    held = ((8, 10, 0, 0), (10, 12, 2, 0))
+    return [
+        *given(1, 2, 3),
+        ev.PartitionDescribed(cleanup_policy="compact"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "unclean"),
+        ended,
+        ev.BecameLeader(2, 1, start, start),
+        elected(1, 2, "unclean"),
+        ev.BecameFollower(2, 2, 1, start, start),
+        ev.BecameLeader(1, 2, 10, 10),
+        *promised,
+        *(copy(r, *held) for r in (1, 2, 3)),
+    ]
+
+
+STOPPED = ev.ReplicaStopped(1, "process_crash")
+NAMED = ev.RecordsAcknowledged(3, 6, "all", 0, 0)
+GONE_FROM_SIGHT = ev.RecordsAcknowledged(3, 6, "all", None, UNSEEN_CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (compacted(0, STOPPED, NAMED), "VIOLATED"),
+        (compacted(0, STOPPED, GONE_FROM_SIGHT), "VIOLATED"),
+        (compacted(8, STOPPED, NAMED), "HOLDS"),
+        (compacted(8, STOPPED, GONE_FROM_SIGHT), "HOLDS"),
+    ],
+    ids=["of a known epoch", "of the only epoch it can be", "above them", "above them, unseen"],
+)
+def test_compaction_excuses_no_leader_whose_log_ended_below(
+    facts: list[ev.Fact], expected: str
+) -> None:
+    assert verdict(facts, ACKNOWLEDGED) == expected
+
+
+def test_what_may_have_been_written_after_the_short_log_led_is_in_doubt() -> None:
+    """Broker 2 stopped: it may have written on from 0 and come back with less."""
+    facts = compacted(0, STOPPED, GONE_FROM_SIGHT)
+    place = next(n for n, f in enumerate(facts) if isinstance(f, ev.BecameFollower))
+    facts[place : place + 1] = [ev.ReplicaStopped(2, "process_crash")]
+    assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+
+
+def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1, isr=(3,)),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 2, "unclean", isr=(2,)),
+        ev.BecameLeader(2, 2, 3, 3),
+        ev.RecordsAcknowledged(5, 6, "1", None, UNSEEN_CONTENT),
+        *(copy(r, (0, 3, 0, 0), (3, 8, 2, 0)) for r in (1, 2, 3)),
+    ]
+    assert [x["cause"] for x in answer(told(facts)).losses] == ["unclean_election"]

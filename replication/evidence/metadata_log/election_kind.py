@@ -1,0 +1,50 @@
+"""How a leader came to lead: one answer for the metadata log, ZooKeeper's states and log lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The partition's state just before an election. elr, last_known_elr: empty without KIP-966."""
+
+    leader: int | None
+    isr: Sequence[int]
+    elr: Sequence[int] = ()
+    last_known_elr: Sequence[int] = ()
+
+
+def election_kind(
+    leader: int,
+    before: Before,
+    *,
+    marked_unclean: bool = False,
+    is_preferred: bool = False,
+    unclean_allowed: bool = False,
+) -> str:
+    """clean, preferred, unclean, eligible_leader_replica, last_known_leader or same_leader.
+
+    marked_unclean: the election's own record or line says so. is_preferred: the head of the
+    assignment took over from a leader that could have gone on leading. unclean_allowed: by
+    settings that are known.
+
+    A record says it only in part: RECOVERING is written when it changes, so a second unclean
+    election in a row carries no mark. What decides is where the leader came from. A member of the
+    old ISR is a clean election; of the old ELR, with no mark just set, an election from the ELR: of
+    an ISR that still had members they all went in this very record
+    (PartitionChangeBuilder.isValidNewLeader asks the ISR as it will be, and its ELR members come
+    before any unclean choice). The controller then tries the last known leader, without asking
+    whether unclean elections are allowed (PartitionChangeBuilder.electAnyLeader; only with ELR on,
+    ISR and ELR empty and one member in lastKnownElr). The rest is unclean.
+    """
+    if leader == before.leader:
+        return "same_leader"
+    if leader in before.isr and not marked_unclean:
+        return "preferred" if is_preferred else "clean"
+    if leader in before.elr and not marked_unclean:
+        return "eligible_leader_replica"
+    # An ELR that still had members lost them in this very record.
+    elr_is_empty = not before.elr or not unclean_allowed
+    if tuple(before.last_known_elr) == (leader,) and not before.isr and elr_is_empty:
+        return "last_known_leader"
+    return "unclean"
