@@ -72,7 +72,7 @@ def test_every_field_of_a_batch(segment: Path) -> None:
     )
     assert isinstance(items[1], RecordBatch)
     assert items[1][:3] == (10, 11, None)
-    assert items[1][6:] == (len(first), None, None, None, True, True, 1, CREATED, ZSTD)
+    assert items[1][6:] == (len(first), None, None, None, True, True, 1, CREATED, ZSTD, False)
 
 
 @pytest.mark.parametrize("magic", [0, 1])

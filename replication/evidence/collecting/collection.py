@@ -119,7 +119,7 @@ class BrokerLog:
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. several: several brokers wrote it;
     nobodys: how many of its lines may be of any of them. births: signs of topics that were created
-    anew.
+    anew. damaged: some lines of it could not be read.
     """
 
     path: str
@@ -140,6 +140,7 @@ class BrokerLog:
     ahead: int | None = None
     several: bool = False
     nobodys: int = 0
+    damaged: bool = False
 
     @property
     def speaks_for_one(self) -> bool:
@@ -396,6 +397,7 @@ def _read_log(
     for fact in facts:
         if isinstance(fact, Unreadable):
             unreadable.append(fact)
+            log.damaged = True
             continue
         log.count += 1
         telling.take(fact)

@@ -210,6 +210,9 @@ def _partition(
         unsure_lines={
             writer for log in cluster.logs if log.nobodys and log.several for writer in log.writers
         },
+        damaged_lines={
+            writer for log in cluster.logs if log.damaged for writer in (log.broker, *log.writers)
+        },
     )
 
 

@@ -73,6 +73,7 @@ class PartitionEvidence:
     controllers' log is known to follow the copy at hand. payload_id_in: where payload ids stand, if
     the user said so; naming: where they were found to. unpacked: how places in archives are named.
     unsure_lines: brokers of which lines may be missing, being anybody's in a file of several.
+    damaged_lines: brokers of which some lines could not be read: no trace of theirs is whole.
     by_zookeeper: the history is ZooKeeper's.
     """
 
@@ -107,6 +108,7 @@ class PartitionEvidence:
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
     unsure_lines: set[int | None] = field(default_factory=set)
+    damaged_lines: set[int | None] = field(default_factory=set)
     by_zookeeper: bool = False
 
     def shown(self, text: str) -> str:
@@ -596,6 +598,8 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     without such a line its appends would be taken for an earlier epoch's.
     """
     lines = evidence.lines.get(broker, [])
+    if broker in evidence.unsure_lines | evidence.damaged_lines:
+        return False
     if not {f.kind for f in lines} >= NEEDED_KINDS:
         return False
     # A version that prints a line of its own leads from that line on, not from the request.

@@ -111,6 +111,8 @@ def appended(state: State, event: ev.Event, follower: Replica, end: int, needed:
             return
         channel = _open(state, leader_epoch, follower.replica)
         channel.stages.append(Stage(follower.log.log_end_offset))
+    if not channel.stages:
+        channel.stages.append(Stage(follower.log.log_end_offset))
     last = channel.stages[-1]
     last.closed, last.needed = True, needed
     if needed:

@@ -44,7 +44,9 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     if behaviour_of(state, fact.replica) is None:
         return
     had = replica.log.log_end_offset
-    if replica.known_log_end_offset is not None and end > had and _kept_its_log(fact, had):
+    # A copy may show less than there was: what of it could not be read is not in it.
+    known = replica.known_log_end_offset is not None and not replica.captured
+    if known and end > had and _kept_its_log(fact, had):
         exclude(state, event, "start_up_recovery", f"{what} with a log end", f"at most {had}", end)
     if not replica.led_in_epoch and end != had:
         channels.fell_back(state, replica)
@@ -56,10 +58,14 @@ def _kept_its_log(fact: ev.ReplicaStarted, had: int) -> bool:
 
 
 def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
-    """A copied epoch file names each epoch that its records have, at the first of them."""
+    """An epoch file names each epoch that its records have, at the first of them.
+
+    In a copy that somebody took, epochs and base offsets stand outside every check sum: a misfit
+    proves damage as well as a wrong step.
+    """
     flags = state.behaviour()
     entries = fact.epoch_entries
-    if flags is None or entries is None or fact.copy != "current":
+    if flags is None or entries is None or fact.copy != "current" or event.grade != "traced":
         return
     if not flags.has("leader_epoch_in_record_batches"):
         return
