@@ -235,7 +235,10 @@ def nobody() -> Iterator[None]:
 
 def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
     evidence = changed_copy(LOST, lambda evidence: None, tmp_path)
-    for path in [tmp_path, *tmp_path.parents][:3]:
+    for path in [
+        tmp_path,
+        *(p for p in tmp_path.parents if p.name.startswith(("pytest-", "popen-"))),
+    ]:
         path.chmod(0o755)
     closed = [evidence / "broker-1" / "server.log", evidence / "broker-2" / "disk-final"]
     closed = [p for p in closed if p.exists()] + [evidence / "acks.jsonl"]

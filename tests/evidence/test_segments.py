@@ -146,7 +146,7 @@ def test_what_kafka_python_writes_in_format_2(segment: Path, codec: int) -> None
     (item,) = read(segment, bytes(builder.build()))
     assert isinstance(item, RecordBatch)
     assert item[:2] == (0, 30)
-    assert item[7:] == (9, 1, 100, False, True, 30, CREATED + 29, codec)
+    assert item[7:] == (9, 1, 100, False, True, 30, CREATED + 29, codec, False)
 
 
 def test_mixed_formats_after_an_upgrade(segment: Path) -> None:
