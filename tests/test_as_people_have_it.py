@@ -244,6 +244,7 @@ def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
     closed = [p for p in closed if p.exists()] + [evidence / "acks.jsonl"]
     for path in closed:
         path.chmod(0)
+    import_evidence([INCIDENTS / LOST])  # What is imported late lies where nobody may read, too.
     with nobody():
         said = {u.path: u.reason for u in import_evidence([evidence]).unreadable}
     for path in closed:
