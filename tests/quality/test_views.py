@@ -141,12 +141,13 @@ def test_at_risk_names_what_would_destroy_the_last_copy(
         if any(loss[4] == "recoverable" for loss in expected.get("losses", []))
     }
     assert set(found) == recoverable
-    assert found["same_epoch_power_loss__1.1.1"] == ([2], "broker 2 starts as a follower")
+    # The difference is settled: no truncation of 1.1 would end it.
+    assert found["same_epoch_power_loss__1.1.1"] == ([2], "broker 2 loses this directory")
 
 
-def plain(value: Any) -> Any:
+def plain(name: str, value: Any) -> Any:
     """Values of two engines in one form: maps as dicts."""
-    if isinstance(value, list) and value and isinstance(value[0], tuple):
+    if name in ("table_versions", "table_rows"):
         return dict(value)
     return value
 
@@ -156,7 +157,7 @@ def test_delta_rs_reads_the_same_rows(registered: Opened) -> None:
         path = registered.store.path(table)
         other = DeltaTable(path).to_pyarrow_table().to_pylist()
         ours = [r.asDict(recursive=True) for r in registered.store.newest(table).collect()]
-        theirs = [{k: plain(v) for k, v in row.items()} for row in other]
+        theirs = [{k: plain(k, v) for k, v in row.items()} for row in other]
         assert sorted(map(repr, map(_ordered, theirs))) == sorted(map(repr, map(_ordered, ours)))
         assert table in ("quarantine", "_refolds") or ours, table
 
