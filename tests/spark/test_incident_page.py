@@ -1,5 +1,6 @@
 """The incident page from the tables is the page of `diagnose` on the same events."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,11 @@ NAME = "chaos__1.1.1__seed39__trace"
 
 
 def without_evidence(text: str) -> str:
-    """The page but for its section on what was read: the tables know no files of evidence."""
+    """The page but for its sections on what was read: the tables know no files of evidence."""
     head, _, rest = text.partition("<section id=evidence>")
     assert rest
-    return head + rest.partition("</section>")[2]
+    shown = head + rest.partition("</section>")[2]
+    return re.sub(r'<section id="inventory">.*?</section>', "", shown, flags=re.DOTALL)
 
 
 def first_difference(one: str, other: str) -> str | None:
