@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison bench as-people-have-it lab live-fleet demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence faults poison bench as-people-have-it lab live-fleet demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -68,7 +68,10 @@ test-fast: lint ## lint, and the quick tests that start no Java
 
 test: browser setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not kafka and not browser"
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "spark or kafka or browser"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "(spark or kafka or browser) and not sweep"
+
+sweeps: setup ## faults, maintenance and poison through Spark: longer than `make test` should be
+	$(BIN)/python -m pytest -m sweep
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))

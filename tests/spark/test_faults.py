@@ -10,6 +10,7 @@ from tests.spark.faults import few_crashes, refusals, undisturbed, work
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.sweep
 def test_crashes_and_refusals_leave_the_tables_of_an_undisturbed_run(
     spark: SparkSession, tmp_path: Path
 ) -> None:

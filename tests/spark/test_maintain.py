@@ -30,6 +30,7 @@ def files_on_disk(folder: Path) -> int:
     return len(list((folder / "tables").glob("*/*.parquet")))
 
 
+@pytest.mark.sweep
 def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
     spark: SparkSession, folder: Path
 ) -> None:

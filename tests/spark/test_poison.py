@@ -45,6 +45,7 @@ def test_what_is_out_of_range_is_refused_and_what_is_not_is_taken() -> None:
     assert refused["cluster_id"] >= {repr("\ud800"), repr("\x00"), "7"}
 
 
+@pytest.mark.sweep
 @pytest.mark.spark
 def test_poison_through_spark_stops_nothing_and_changes_no_other_partition(
     spark: SparkSession, folder: Path
