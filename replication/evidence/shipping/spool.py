@@ -9,7 +9,6 @@ each once.
 
 import hashlib
 import re
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,10 +83,6 @@ class Spool:
             safe_name(line.host) or NO_HOST,
             *([part for part in parts if part][-DEEPEST:] or [NO_LOG]),
         )
-
-    def clear(self) -> None:
-        """Forgets everything."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass(slots=True)

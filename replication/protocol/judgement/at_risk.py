@@ -26,6 +26,7 @@ _TIERS = (
     ("acks_all", "acknowledged_by_isr"),
     ("acks_1", "acknowledged_by_leader"),
 )
+_COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,6 @@ def _of_heir(state: State, leader: Replica, heir: Replica, kind: str) -> list[Da
                 )
             )  # fmt: skip
     return found
-
-
-_COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
 
 def _heirs(
@@ -267,6 +265,6 @@ def _promised(state: State, holder: Replica) -> list[tuple[str, Span]]:
     return [
         (tier, Span(a, b, None, None))
         for tier, span in found
-        for a, b, mine, _ in overlaps([span], holder.log.spans)
-        if same_record(mine, _) is not False
+        for a, b, promised, held in overlaps([span], holder.log.spans)
+        if same_record(promised, held) is not False
     ]
