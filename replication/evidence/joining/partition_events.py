@@ -18,6 +18,7 @@ from replication.evidence.joining.copies import (
     Contents,
     Copy,
     Place,
+    in_time,
     latest,
     sequence_key,
 )
@@ -205,7 +206,7 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
     """One broker's lines and copies in its own order; its clock is made to never run backwards."""
     steps = list(_line_facts(evidence, broker))
     traced = is_traced(evidence, broker)
-    copies = sorted((c for c in evidence.copies if c.broker == broker), key=lambda c: c.slot)
+    copies = sorted((c for c in evidence.copies if c.broker == broker), key=in_time)
     keeps = evidence.described.cleanup_policy in ("delete", "[delete]")
     starts = [i for i, (kind, *_) in enumerate(steps) if kind == "life"]
     placed: dict[int, list[Copy]] = {}
@@ -213,6 +214,9 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
         if isinstance(copy.directory, DumpedDirectory):
             position = _earliest(steps, copy.directory)
             placed.setdefault(position, []).append(copy)
+            continue
+        if copy.read_at is not None:
+            placed.setdefault(_first_after(steps, copy.read_at), []).append(copy)
             continue
         life = int(copy.slot)
         before = life if copy.slot - life < 0.4 else life + 1
@@ -236,11 +240,12 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
             moment = end if position == len(steps) else clock
             if position < len(steps) and steps[position][2] is not None:
                 moment = max(clock, float(steps[position][2] or 0))
-            source = ev.Source(copy.path)
+            if copy.read_at is not None:
+                moment = max(clock, float(copy.read_at))
             add(
                 _observed(copy, keeps, evidence.described),
-                copy.latest_timestamp,
-                source,
+                copy.latest_timestamp if copy.read_at is None else copy.read_at,
+                ev.Source(copy.path),
                 "forensic",
                 moment,
             )
@@ -289,6 +294,12 @@ def _earliest(steps: list[_Step], dump: DumpedDirectory) -> int:
             if known is not None and known >= end:
                 break  # From here on it may always have been shorter again.
     return position
+
+
+def _first_after(steps: list[_Step], read_at: int) -> int:
+    """The first step behind a moment of the broker's own clock."""
+    later = (n for n, (_, _, at, _) in enumerate(steps) if at is not None and at > read_at)
+    return next(later, len(steps))
 
 
 def _first_possible(steps: list[_Step], latest_epoch: int) -> int:
@@ -347,6 +358,8 @@ def _observed(
     directory = copy.directory
     if isinstance(directory, DumpedDirectory):
         return _of_dump(copy.broker, directory, copy.spans, described)
+    if copy.read_at is not None:
+        return _seen(copy)
     if directory.log_start_offset is None or not directory.segments:
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset
@@ -376,6 +389,24 @@ def _observed(
         epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
         stopped=None if goes_on and kind == "current" else stopped,
         copy="part" if goes_on and kind == "current" else kind,
+    )
+
+
+def _seen(copy: Copy) -> ev.ReplicaLogObserved:
+    """What a line of a digest tells of a replica: all but the bytes of its records."""
+    directory = copy.directory
+    entries = directory.epoch_entries
+    kind = {"replica": "current" if copy.clean else "live", "deleted": "failed"}
+    return ev.ReplicaLogObserved(
+        replica=copy.broker,
+        log_start_offset=directory.log_start_offset or 0,
+        log_end_offset=directory.log_end_offset or 0,
+        spans=tuple(copy.spans),
+        high_watermark=directory.high_watermark,
+        recovery_point=directory.recovery_point,
+        epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
+        stopped=copy.clean,
+        copy=kind.get(directory.kind, directory.kind),
     )
 
 
