@@ -775,6 +775,7 @@ class DigestLines:
         self._told.pop(("error", ""), None)
         properties = self._text("meta.properties") if "meta.properties" in names else None
         clean = self._text(".kafka_cleanshutdown") if ".kafka_cleanshutdown" in names else None
+        self._marked = self._written("replication-offset-checkpoint")
         checkpoints = [
             self._offsets(name) if name in names else {} for name in LOG_DIRECTORY_FILES[1:4]
         ]
@@ -878,6 +879,8 @@ class DigestLines:
         A cut is followed by records of a new leader epoch, which its file tells first; a high
         watermark from before says nothing of them.
         """
+        if os.path.exists(os.path.join(self._directory, ".kafka_cleanshutdown")):
+            return True  # Written last of all, by a broker that has stopped since.
         return not os.path.exists(epochs) or os.stat(epochs).st_mtime + 1 < self._marked
 
     def _log_end(self, name: str, newest: str, epochs: str) -> Tuple[int, int]:

@@ -101,7 +101,9 @@ class Live:
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
         refused: list[tuple[Any, ...]] = []
-        live = LiveJoin(self.run.folder, self.events, self.source.cluster_ids)
+        live = LiveJoin(
+            self.run.folder, self.events, self.source.cluster_ids, self.settings.silence_bound
+        )
         joined = live.step(micro_batch_id, self._lines(frame, refused), self.source.kafka_version)
         if refused:
             rows = _refusals(session, refused, writer.run, micro_batch_id)
@@ -180,4 +182,9 @@ def _told(micro_batch_id: int, joined: Joined) -> str:
         f"{taken.repeated} repeated + {len(taken.refused)} quarantined; "
         f"{len(joined.changed)} partitions changed, {joined.events} events"
     )
-    return "\n".join([said, *(f"note: {note}" for note in joined.notes)])
+    silent = [
+        f"silent: broker {broker} of {cluster}: {since}"
+        for cluster, brokers in sorted(joined.silent.items())
+        for broker, since in sorted(brokers.items())
+    ]
+    return "\n".join([said, *silent, *(f"note: {note}" for note in joined.notes)])

@@ -157,11 +157,11 @@ class Collection:
 
     found_directories, found_logs and found_dumps: before it is known whose they are. log_dirs,
     quorum: what those tools printed. recognised: path -> what kind of file, of those that are
-    neither broker logs nor log directories. digest_lines: until all are read. zookeeper_steps, zookeeper: what ZooKeeper's files
-    hold, and by cluster id what that comes to. ignored: what was left aside, and why. unpacked:
-    where
-    archives were unpacked to; workplace keeps that as long as it is needed. time_zone: of the
-    brokers' machines, where the user said it; all_producers: as the user said.
+    neither broker logs nor log directories. digest_lines: until all are read. zookeeper_steps,
+    zookeeper: what ZooKeeper's files hold, and by cluster id what that comes to. ignored: what was
+    left aside, and why. unpacked: where archives were unpacked to; workplace keeps that as long as
+    it is needed. time_zone: of the brokers' machines, where the user said it; all_producers: as the
+    user said.
     """
 
     files: int = 0

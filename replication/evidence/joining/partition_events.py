@@ -75,7 +75,8 @@ class PartitionEvidence:
     the user said so; naming: where they were found to. unpacked: how places in archives are named.
     unsure_lines: brokers of which lines may be missing, being anybody's in a file of several.
     damaged_lines: brokers of which some lines could not be read: no trace of theirs is whole.
-    by_zookeeper: the history is ZooKeeper's.
+    by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing any more, and since
+    when.
     """
 
     cluster_id: str
@@ -111,6 +112,7 @@ class PartitionEvidence:
     unsure_lines: set[int | None] = field(default_factory=set)
     damaged_lines: set[int | None] = field(default_factory=set)
     by_zookeeper: bool = False
+    silent: dict[int, str] = field(default_factory=dict)
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""
@@ -669,6 +671,9 @@ def _coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         yield ev.CoverageDeclared("broker_log", broker, covered)
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
+    for broker in sorted(set(evidence.silent) & _hosts(evidence)):
+        # Coverage ends where its lines end: what it did since is missing.
+        yield ev.CoverageDeclared("replica_trace", broker, False, evidence.silent[broker])
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
     listed = evidence.listed_replicas
     for broker in sorted(handed_over):

@@ -145,7 +145,7 @@ def directories_of(lines: Iterable[Line], workplace: Path) -> list[LogDirectory]
     told: dict[tuple[str, str], _Told] = {}
     for line in ordered:
         place = (line["path"], line["directory"])
-        key = (whose.get(place, line["path"]), line["directory"])
+        key: tuple[str, str] = (whose.get(place) or line["path"], line["directory"])
         _take(told.setdefault(key, _Told(line["directory"])), line)
     return [
         _log_directory(each, workplace / f"digest-lines-{number}")
