@@ -25,6 +25,7 @@ from replication.evidence.shipping.envelopes import (
 )
 from replication.evidence.shipping.live_join import Joined, LiveJoin
 from replication.spark import contracts
+from replication.spark.alerting import Alerting
 from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
 from replication.spark.progress import Progress
@@ -72,6 +73,7 @@ class Live:
     settings: Settings
     progress: Progress
     source: ShippedSource
+    alerting: Alerting | None = None
 
     @property
     def events(self) -> Path:
@@ -118,7 +120,22 @@ class Live:
             "milliseconds": int((time.monotonic() - started) * 1000),
         }
         self.store.finish(writer, micro_batch_id, figures)
+        self._tell(joined, micro_batch_id, figures)
         self.progress.say(_told(micro_batch_id, joined))
+
+    def _tell(self, joined: Joined, micro_batch_id: int, figures: dict[str, Any]) -> None:
+        """Hands over what alerts and metrics are made of, by cluster ids."""
+        if self.alerting is None:
+            return
+        ids = self.source.cluster_ids
+        newest: dict[str, int] = {}
+        for host, clocks in joined.heard.items():
+            cluster = ids.get(host.split("/")[0], host.split("/")[0])
+            at = max(at for clock, at in clocks.items() if clock != "every")
+            newest[cluster] = max(at, newest.get(cluster, 0))
+        silent = {ids.get(cluster, cluster): found for cluster, found in joined.silent.items()}
+        self.alerting.heard(silent, newest)
+        self.alerting.progressed(QUERY, micro_batch_id, figures)
 
     def _lines(
         self, frame: DataFrame, refused: list[tuple[Any, ...]]
