@@ -59,7 +59,9 @@ def page(
             page_words.header(answer, _title_html(title, data)),
             page_words.figures(answer),
             page_words.keep_safe(data.ranked),
-            page_words.what_happened(data.ranked, page_words.Seen(data.places, data.moments)),
+            page_words.what_happened(
+                data.ranked, answer, page_words.Seen(data.places, data.moments)
+            ),
             _overview(data),
             _part("panel.html"),
             page_words.not_known(answer),
