@@ -5,7 +5,7 @@ from typing import Any
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import Registration, Settings, State
-from replication.protocol.ground.versions import behaviour
+from replication.protocol.ground.versions import known_behaviour
 
 ELECTION_WORDS = {
     "initial": "the first leader",
@@ -108,12 +108,8 @@ def rule(event: ev.Event, before: State) -> str | None:
 
 
 def _truncation_rule(settings: Settings) -> str | None:
-    if settings.kafka_version is None:
-        return None
-    try:
-        return behaviour(settings.kafka_version, settings.inter_broker_version).truncation
-    except ValueError:
-        return None
+    flags = known_behaviour(settings.kafka_version, settings.inter_broker_version)
+    return None if flags is None else flags.truncation
 
 
 def _registration_rule(fact: ev.LeadershipRecorded, before: State) -> str | None:

@@ -44,6 +44,8 @@ def latest_epoch(entries: EpochCache) -> int | None:
 
 def truncate_from_end(entries: EpochCache, end_offset: int) -> EpochCache:
     """Drops entries that start at or past end_offset."""
+    if not entries or entries[-1].start_offset < end_offset:
+        return entries
     return tuple(e for e in entries if e.start_offset < end_offset)
 
 

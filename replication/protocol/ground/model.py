@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+# Fields that follow from others: no part of the state that is encoded or compared.
+DERIVED = {"derived": True}
 # So many spans are looked through sooner than searched.
 FEW = 8
 # The last millisecond of the year 9999, in Unix time: beyond it no calendar of ours has a date.

@@ -6,14 +6,12 @@ acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.model import EpochEntry, Span, is_seen
+from replication.protocol.ground.model import DERIVED, EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
-from replication.protocol.ground.versions import Behaviour, behaviour
-
-# Fields that follow from others: no part of the state that is encoded or compared.
-DERIVED = {"derived": True}
+from replication.protocol.ground.versions import Behaviour, known_behaviour
 
 
 @dataclass(slots=True)
@@ -31,7 +29,7 @@ class Replica:
     replica: int
     log: ReplicaLog = field(default_factory=ReplicaLog)
     high_watermark: int | None = None
-    epoch_entries: list[EpochEntry] = field(default_factory=list)
+    epoch_entries: tuple[EpochEntry, ...] = ()
     role: str | None = None
     leader: int | None = None
     leader_epoch: int | None = None
@@ -339,6 +337,23 @@ class Conformance:
 
 
 @dataclass(slots=True)
+class Calm:
+    """What steady.py looked up since the last eventful step, by replica; see there.
+
+    traced: whether the state is of a trace. leading, following: the logs that appends continue.
+    fetching, answered: where a follower's fetches and their answers are held against its leader.
+    advancing: the promise that a leader's high watermark extends.
+    """
+
+    traced: bool
+    leading: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    following: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    fetching: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    answered: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    advancing: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class State:
     """Everything the fold keeps of one topic partition."""
 
@@ -357,6 +372,7 @@ class State:
     ended: bool = False
     sources: dict[str, Place] = field(default_factory=dict)
     conformance: Conformance = field(default_factory=Conformance)
+    calm: Calm | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
 
     def covered(self, subject: str, replica: int | None = None) -> bool:
         """Whether complete evidence of this kind was handed over."""
@@ -372,13 +388,7 @@ class State:
 
     def behaviour(self) -> Behaviour | None:
         """The declared version's behaviour; None for an unknown version or a vendor's."""
-        settings = self.settings
-        if settings.kafka_version is None:
-            return None
-        try:
-            return behaviour(settings.kafka_version, settings.inter_broker_version)
-        except ValueError:
-            return None
+        return known_behaviour(self.settings.kafka_version, self.settings.inter_broker_version)
 
     def witness(self, event: Event) -> str:
         """Keeps where the event was read, since something in the history now rests on it."""

@@ -225,8 +225,8 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
         return end
     if flags.truncation == "truncate_to_high_watermark":
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
-    cache: EpochCache = tuple(replica.epoch_entries)
-    leaders: EpochCache = tuple(leader.epoch_entries)
+    cache: EpochCache = replica.epoch_entries
+    leaders: EpochCache = leader.epoch_entries
     if not cache or not leaders:
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     return _common_end(cache, end, leaders, leader.log.log_end_offset, flags)

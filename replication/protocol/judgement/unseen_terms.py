@@ -1,7 +1,6 @@
 """Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
 
 from replication.protocol.ground.topic_partition import Promise, State, Term
-from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import TermStarts
@@ -126,11 +125,5 @@ def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:
 
 def truncates_to_high_watermark(state: State) -> bool:
     """Whether the release is known to be one in which followers cut to their high watermark."""
-    settings = state.settings
-    if settings.kafka_version is None:
-        return False
-    try:
-        flags = behaviour(settings.kafka_version, settings.inter_broker_version)
-    except ValueError:
-        return False
-    return flags.truncation == "truncate_to_high_watermark"
+    flags = state.behaviour()
+    return flags is not None and flags.truncation == "truncate_to_high_watermark"

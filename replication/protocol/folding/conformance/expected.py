@@ -2,7 +2,6 @@
 
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.leader_epoch_cache import EpochCache
-from replication.protocol.ground.model import uncovered
 from replication.protocol.ground.topic_partition import (
     Expectation,
     Place,
@@ -141,12 +140,7 @@ def _is_past(state: State, leader_epoch: int) -> bool:
 
 def known_cache(replica: Replica) -> EpochCache | None:
     """The replica's epoch cache where every record's epoch is known, else None."""
-    log = replica.log
-    if any(span.leader_epoch is None for span in log.spans):
-        return None
-    if uncovered(log.log_start_offset, log.log_end_offset, log.spans):
-        return None
-    return tuple(replica.epoch_entries)
+    return replica.epoch_entries if replica.log.is_seamless() else None
 
 
 def allows_gaps(state: State) -> bool:

@@ -148,7 +148,7 @@ def counts(state: State, fact: ev.FetchRequested) -> bool:
     )
     target = FetchTarget(
         True, leader.leader_epoch, log.log_start_offset, log.log_end_offset,
-        tuple(leader.epoch_entries),
+        leader.epoch_entries,
     )  # fmt: skip
     return fetch_admission(fetch, target, flags).updates_follower
 
