@@ -244,6 +244,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         _end_term(state, replica, "stopped", None)
         replica.role = None
     replica.just_started = True
+    replica.kafka_version = fact.kafka_version or replica.kafka_version
     _lives_on(state, replica)
     replica.clean_start = fact.clean
     if not fact.clean and _has_led(state, fact.replica):
@@ -401,10 +402,10 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known
-    flags = state.behaviour()
+    flags = state.behaviour(fact.replica)
     if known is not None and (flags is None or flags.has("leader_epoch_in_record_batches")):
         taken = become_leader(
-            fact.leader_epoch, known, replica.epoch_entries, leads, _epoch_rules(state)
+            fact.leader_epoch, known, replica.epoch_entries, leads, _epoch_rules(state, replica)
         )
         replica.epoch_entries = taken.epoch_entries
 
@@ -426,9 +427,9 @@ def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) 
             return
 
 
-def _epoch_rules(state: State) -> Behaviour:
-    """The rules by which epoch caches are kept: the declared version's, if it keeps one."""
-    flags = state.behaviour()
+def _epoch_rules(state: State, replica: Replica) -> Behaviour:
+    """The rules by which an epoch cache is kept: its broker's version's, if it keeps one."""
+    flags = state.behaviour(replica.replica)
     return flags if flags is not None and flags.has("leader_epoch_in_record_batches") else NEWEST
 
 
@@ -441,7 +442,7 @@ def _cut_epochs(state: State, replica: Replica, *, unclean: bool = False) -> Non
         epoch_entries=replica.epoch_entries,
         batch_epochs=log.epoch_entries() if unclean else (),
     )
-    replica.epoch_entries = start_up_recovery(disk, _epoch_rules(state)).epoch_entries
+    replica.epoch_entries = start_up_recovery(disk, _epoch_rules(state, replica)).epoch_entries
 
 
 def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
@@ -558,7 +559,9 @@ def _append(
     if leader_epoch is not None:
         entries = replica.epoch_entries
         if not entries or entries[-1].leader_epoch != leader_epoch:
-            replica.epoch_entries = assign(entries, leader_epoch, first, _epoch_rules(state))
+            replica.epoch_entries = assign(
+                entries, leader_epoch, first, _epoch_rules(state, replica)
+            )
 
 
 def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
@@ -662,7 +665,7 @@ def _promise_committed(
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
-    bounded = by_term is not None and (led or _fences(state))
+    bounded = by_term is not None and (led or _fences(state, replica))
     if nameless:
         if not bounded:
             return
@@ -699,9 +702,9 @@ def _is_superseded(state: State, leader_epoch: int | None) -> bool:
     return leader_epoch is not None and leader_epoch < state.registration.leader_epoch
 
 
-def _fences(state: State) -> bool:
-    """Whether fetches carry the leader epoch, so that a follower's epoch is its leader's."""
-    flags = state.behaviour()
+def _fences(state: State, replica: Replica) -> bool:
+    """Whether its fetches carry the leader epoch, so that its epoch is its leader's."""
+    flags = state.behaviour(replica.replica)
     return flags is not None and flags.has("fetch_carries_leader_epoch")
 
 

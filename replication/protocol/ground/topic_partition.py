@@ -23,7 +23,8 @@ class Replica:
     came back with from a stop that was not seen to be clean, after it had led. partial: only some
     stretches of the log were seen, and nobody knows where it ends. claimed, fetched and answered
     are conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
-    seen to fetch at its present log end, and to be answered there.
+    seen to fetch at its present log end, and to be answered there. kafka_version:
+    what its broker runs, where brokers run several releases.
     """
 
     replica: int
@@ -53,6 +54,7 @@ class Replica:
     claimed: int | None = None
     fetched: bool = False
     answered: bool = False
+    kafka_version: str | None = None
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
@@ -386,9 +388,21 @@ class State:
         """Whether every assigned replica's steps were handed over completely."""
         return bool(self.ever_assigned) and all(self.is_traced(r) for r in self.ever_assigned)
 
-    def behaviour(self) -> Behaviour | None:
-        """The declared version's behaviour; None for an unknown version or a vendor's."""
-        return known_behaviour(self.settings.kafka_version, self.settings.inter_broker_version)
+    def behaviour(self, broker: int | None = None) -> Behaviour | None:
+        """How a broker behaves; None for an unknown version or a vendor's.
+
+        By the version that it runs, where one is known of it, else by the declared one.
+        """
+        settings, version = self.settings, None
+        replica = None if broker is None else self.replicas.get(broker)
+        if replica is not None:
+            version = replica.kafka_version
+        return known_behaviour(version or settings.kafka_version, settings.inter_broker_version)
+
+    def versions(self) -> list[str]:
+        """The releases that are known to be at work."""
+        told = {r.kafka_version or self.settings.kafka_version for r in self.replicas.values()}
+        return sorted(v for v in told | {self.settings.kafka_version} if v is not None)
 
     def witness(self, event: Event) -> str:
         """Keeps where the event was read, since something in the history now rests on it."""

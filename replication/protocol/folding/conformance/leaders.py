@@ -9,6 +9,7 @@ from replication.protocol.folding.conformance.expected import (
     hold_append,
     hold_log_end,
     is_excluded,
+    is_fenced,
     known_cache,
     miss,
     reign_of,
@@ -138,12 +139,12 @@ def counts(state: State, fact: ev.FetchRequested) -> bool:
     ):
         # Of one epoch, and of one last epoch: the offset alone decides.
         return log.log_start_offset <= fact.fetch_offset <= log.log_end_offset
-    flags = state.behaviour()
-    if flags is None or leader.leader_epoch is None:
+    flags, sends = state.behaviour(fact.leader), state.behaviour(fact.replica)
+    if flags is None or sends is None or leader.leader_epoch is None:
         return True
     fetch = FollowerFetch(
         fact.fetch_offset,
-        fact.leader_epoch if flags.has("fetch_carries_leader_epoch") else None,
+        fact.leader_epoch if sends.has("fetch_carries_leader_epoch") else None,
         fact.last_fetched_epoch,
     )
     target = FetchTarget(
@@ -346,14 +347,16 @@ def settle_high_watermarks(state: State, leader_epoch: int, reign: Reign) -> Non
 
     Where fetches are not fenced, a follower may hear of a later epoch's before it hears of it.
     """
-    held, flags = state.conformance, state.behaviour()
-    if not reign.high_watermarks or flags is None:
+    held = state.conformance
+    if not reign.high_watermarks:
         return
-    fenced = flags.has("fetch_carries_leader_epoch")
     kept = []
     for waiting in held.open:
-        of_it = waiting.leader_epoch == leader_epoch
-        if waiting.about != "high_watermark" or (fenced and not of_it):
+        of_it, flags = waiting.leader_epoch == leader_epoch, state.behaviour(waiting.replica)
+        if waiting.about != "high_watermark" or flags is None:
+            kept.append(waiting)
+            continue
+        if not of_it and is_fenced(state, waiting.replica, reign.leader):
             kept.append(waiting)
             continue
         end = waiting.log_end_offset
