@@ -581,7 +581,7 @@ def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended)
 
 
 def _fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
-    moves = conformance.leaders.counts(state, fact)
+    moves = conformance.leaders.fetch_requested(state, event, fact)
     leader = _replica(state, fact.leader)
     if moves:
         leader.remote_log_end_offsets[fact.replica] = fact.fetch_offset

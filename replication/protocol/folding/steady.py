@@ -116,7 +116,7 @@ def follower_appended(
     state: State, replica: int, first: int, end: int, leader_epoch: int, content: int,
     unused: int, word: str | None, traced: bool,
 ) -> bool:  # fmt: skip
-    """follower_appended where the records continue the last span, and it was seen to fetch there.
+    """follower_appended where the records continue the last span, as they were fetched.
 
     No channel is open: conformance.followers.follower_appended has nothing to say.
     """
@@ -128,7 +128,8 @@ def follower_appended(
     if log.log_end_offset != first or leader_epoch != epoch or content != number:
         return False
     if held:
-        if not known.fetched:
+        # The first append of an answer needs the fetch that it answers.
+        if known.answered and not known.fetched:
             return False
         known.fetched = known.answered = False
     spans = log.spans

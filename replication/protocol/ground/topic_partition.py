@@ -382,11 +382,11 @@ class State:
 
     def is_traced(self, replica: int) -> bool:
         """Whether every step of this broker's replica was handed over."""
-        return self.covered("replica_trace", replica)
+        return replica in self.conformance.traced
 
     def is_wholly_traced(self) -> bool:
         """Whether every assigned replica's steps were handed over completely."""
-        return bool(self.ever_assigned) and all(self.is_traced(r) for r in self.ever_assigned)
+        return bool(self.ever_assigned) and self.ever_assigned <= self.conformance.traced
 
     def behaviour(self, broker: int | None = None) -> Behaviour | None:
         """How a broker behaves; None for an unknown version or a vendor's.

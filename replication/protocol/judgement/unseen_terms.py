@@ -48,14 +48,13 @@ def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | 
 
     Between epochs that only brokers' lines name; where all their logs are here, nobody did.
     """
-    if all_logs_are_covered(state):
-        return None
     terms = starts.terms
     place = starts.after((after, ANY_OCCURRENCE))
-    if place < len(terms) and terms[place].leader_epoch > after + 1 and not terms[place].recorded:
-        return after + 1
-    place = starts.gap_from[min(place + 1, len(terms))]
-    return terms[place - 1].leader_epoch + 1 if place < len(terms) else None
+    missed: int | None = after + 1
+    if place >= len(terms) or terms[place].leader_epoch <= after + 1 or terms[place].recorded:
+        place = starts.gap_from[min(place + 1, len(terms))]
+        missed = terms[place - 1].leader_epoch + 1 if place < len(terms) else None
+    return None if missed is None or all_logs_are_covered(state) else missed
 
 
 def never_began(state: State, term: Term) -> bool:

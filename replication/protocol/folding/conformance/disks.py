@@ -36,7 +36,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     if end is None:
         return
     what = f"broker {fact.replica} started"
-    if fact.high_watermark is not None:
+    if fact.high_watermark is not None and fact.high_watermark > end:
         start = fact.log_start_offset or 0
         disk = OnDisk(end, start, start, fact.high_watermark)
         given = start_up_recovery(disk, flags).high_watermark

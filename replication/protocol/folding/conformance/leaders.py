@@ -154,24 +154,27 @@ def counts(state: State, fact: ev.FetchRequested) -> bool:
     return fetch_admission(fetch, target, flags).updates_follower
 
 
-def fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
-    """A follower's fetch: what its leader's high watermark was, and may be now."""
+def fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> bool:
+    """A follower's fetch: what its leader's high watermark was, and may be now.
+
+    Returns whether it moves what its leader knows.
+    """
+    moves = counts(state, fact)
     leader = state.replicas.get(fact.leader)
     if leader is None or leader.role != "leader" or leader.leader_epoch is None:
-        return
+        return moves
     flags = behaviour_of(state, fact.leader)
-    if flags is None:
-        return
+    if flags is None or not moves:
+        return moves
     reign = reign_of(state, leader.leader_epoch)
     if reign is None:
-        return
-    if not counts(state, fact):
-        return
+        return moves
     _hold_counted(state, event, fact, leader, reign, flags)
     repeated = reign.asked.get(fact.replica) == fact.fetch_offset
     reign.asked[fact.replica] = fact.fetch_offset
     if fact.replica in state.conformance.traced:
         channels.fetched(state, event, fact, leader.leader_epoch, repeated)
+    return moves
 
 
 def _hold_counted(
