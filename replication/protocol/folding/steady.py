@@ -85,15 +85,15 @@ def leader_appended(
     found = calm.leading.get(replica) or _leading(state, calm, replica)
     if found is None or end <= first or (traced and not calm.traced):
         return False
-    known, log, epoch, number, its_content, ends = found
-    if log.log_end_offset != first or leader_epoch != epoch or content != number:
+    known, log, own_epoch, number, its_content, ends = found
+    if log.log_end_offset != first or leader_epoch != own_epoch or content != number:
         return False
     if ends is not None:
         ends.append(end)
         if len(ends) > KEPT:
             del ends[: KEPT // 2]
     spans = log.spans
-    spans[-1] = _new(Span, (spans[-1][0], end, epoch, its_content))
+    spans[-1] = _new(Span, (spans[-1][0], end, own_epoch, its_content))
     log.log_end_offset = known.known_log_end_offset = end
     state.applied += 1
     return True
@@ -124,8 +124,8 @@ def follower_appended(
     found = calm.following.get(replica) or _following(state, calm, replica)
     if found is None or end <= first or (traced and not calm.traced):
         return False
-    known, log, epoch, number, its_content, held = found
-    if log.log_end_offset != first or leader_epoch != epoch or content != number:
+    known, log, own_epoch, number, its_content, held = found
+    if log.log_end_offset != first or leader_epoch != own_epoch or content != number:
         return False
     if held:
         # The first append of an answer needs the fetch that it answers.
@@ -133,7 +133,7 @@ def follower_appended(
             return False
         known.fetched = known.answered = False
     spans = log.spans
-    spans[-1] = _new(Span, (spans[-1][0], end, epoch, its_content))
+    spans[-1] = _new(Span, (spans[-1][0], end, own_epoch, its_content))
     log.log_end_offset = known.known_log_end_offset = end
     state.applied += 1
     return True
@@ -181,7 +181,7 @@ def fetch_requested(
         found = _fetching(state, calm, replica, leader)
     if found is None or (traced and not calm.traced):
         return False
-    _, ends, known, log, epoch, last_epoch, asked, follower, own = found
+    _, ends, known, log, own_epoch, last_epoch, asked, follower, own = found
     if known is None:
         ends[replica] = fetch_offset
         state.applied += 1
@@ -194,7 +194,7 @@ def fetch_requested(
     if fetch_offset < log.log_start_offset or claimed not in (None, fetch_offset):
         return False
     if leader_epoch >= 0 and (
-        leader_epoch != epoch or (last_fetched_epoch >= 0 and last_fetched_epoch != last_epoch)
+        leader_epoch != own_epoch or (last_fetched_epoch >= 0 and last_fetched_epoch != last_epoch)
     ):
         return False
     held = state.conformance
@@ -367,22 +367,26 @@ def _number(value: int | None) -> int:
 
 
 def _leader_appended(state: State, f: ev.LeaderAppended, traced: bool) -> bool:
-    epoch, content = _number(f.leader_epoch), _number(f.content)
+    leader_epoch, content = _number(f.leader_epoch), _number(f.content)
     first, end = f.first_offset, f.end_offset
-    return leader_appended(state, f.replica, first, end, epoch, content, ABSENT, None, traced)
+    return leader_appended(
+        state, f.replica, first, end, leader_epoch, content, ABSENT, None, traced
+    )
 
 
 def _follower_appended(state: State, f: ev.FollowerAppended, traced: bool) -> bool:
-    epoch, content = _number(f.leader_epoch), _number(f.content)
+    leader_epoch, content = _number(f.leader_epoch), _number(f.content)
     first, end = f.first_offset, f.end_offset
-    return follower_appended(state, f.replica, first, end, epoch, content, ABSENT, None, traced)
+    return follower_appended(
+        state, f.replica, first, end, leader_epoch, content, ABSENT, None, traced
+    )
 
 
 def _fetch_requested(state: State, f: ev.FetchRequested, traced: bool) -> bool:
-    epoch, last, start = f.leader_epoch, f.last_fetched_epoch, f.log_start_offset
+    leader_epoch, last, start = f.leader_epoch, f.last_fetched_epoch, f.log_start_offset
     return fetch_requested(
-        state, f.replica, f.leader, f.fetch_offset, _number(epoch), _number(last), _number(start),
-        None, traced,
+        state, f.replica, f.leader, f.fetch_offset, _number(leader_epoch), _number(last),
+        _number(start), None, traced,
     )  # fmt: skip
 
 
@@ -400,9 +404,11 @@ def _high_watermark_advanced(state: State, f: ev.HighWatermarkAdvanced, traced: 
 
 
 def _records_acknowledged(state: State, f: ev.RecordsAcknowledged, traced: bool) -> bool:
-    epoch, content = _number(f.leader_epoch), _number(f.content)
+    leader_epoch, content = _number(f.leader_epoch), _number(f.content)
     first, end = f.first_offset, f.end_offset
-    return records_acknowledged(state, first, end, epoch, content, ABSENT, ABSENT, f.acks, traced)
+    return records_acknowledged(
+        state, first, end, leader_epoch, content, ABSENT, ABSENT, f.acks, traced
+    )
 
 
 _FACTS: dict[type[Any], Callable[[State, Any, bool], bool]] = {

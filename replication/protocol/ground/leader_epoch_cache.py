@@ -85,11 +85,11 @@ def end_offset_for_epoch(
         if not behaviour.has("epoch_before_cache_has_end"):
             return EpochEndOffset(None, None)
         return EpochEndOffset(requested, entries[0].start_offset)
-    at = bisect_right(entries, requested, key=_epoch)
+    at = bisect_right(entries, requested, key=_leader_epoch)
     return EpochEndOffset(entries[at - 1].leader_epoch, entries[at].start_offset)
 
 
-def _epoch(entry: EpochEntry) -> int:
+def _leader_epoch(entry: EpochEntry) -> int:
     return entry.leader_epoch
 
 
