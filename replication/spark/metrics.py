@@ -43,7 +43,7 @@ class Metrics:
         return Gauge(f"{PREFIX}_{name}", about, labels, registry=self.registry)
 
     def serve(self, port: int) -> None:
-        """Answers scrapes at /metrics from a thread of its own. Raises OSError: the port is taken."""
+        """Answers scrapes at /metrics from a thread of its own. OSError: the port is taken."""
         start_http_server(port, registry=self.registry)
 
     def show(self, answer: Answer, standing: Iterable[Alert]) -> None:

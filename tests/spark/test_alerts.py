@@ -1,4 +1,4 @@
-"""Alerts: which stand, told once on each change, at least once through kills, words that lead on."""
+"""Alerts: which stand, told once on each change, at least once through kills, and what they say."""
 
 import http.server
 import json
