@@ -45,8 +45,6 @@ def line_text(answer: dict[str, Any]) -> list[str]:
 
 
 def _place(row: dict[str, Any]) -> str:
-    if row["topic"] is None and row["partition"] is not None:
-        return f"partition {row['partition']} of topic id {row['fields'].get('topic_id')}"
     if row["topic"] is None:
         return "the whole broker" if row["broker"] is None else f"broker {row['broker']}"
     return f"{row['topic']}-{row['partition']}"
@@ -125,6 +123,10 @@ def _unclean(who: str, f: Fields) -> str:
         f"an unclean election: {leader} became leader though it was not in the ISR; what only "
         "members of the ISR held is lost unless they still have it"
     )
+
+
+def _unclean_by_id(who: str, f: Fields) -> str:
+    return f"{_unclean(who, f)} (topic id {f['topic_id']})"
 
 
 def _high_watermark_fell(who: str, f: Fields) -> str:
@@ -247,8 +249,8 @@ _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "truncation_refused": _refused,
     "truncated_below_high_watermark": _below,
     "unclean_leader_elected": _unclean,
-    "leader_elected": _unclean,
     "unclean_election_triggered": _simple(_SIMPLE["unclean_election_triggered"]),
+    "leader_elected": _unclean_by_id,
     "truncated": _truncated,
     "fetch_offset_reset": _reset,
     "truncated_fully": _simple(_SIMPLE["truncated_fully"]),

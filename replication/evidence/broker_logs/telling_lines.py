@@ -6,6 +6,8 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 
 TELLING_KINDS = frozenset(
     ("truncated", "truncated_below_high_watermark", "truncated_fully", "truncation_reason",
+     "leader_elected", "epoch_entry_added", "epoch_entries_cleared", "segments_deleted",
+     "corrupt_index_found", "broker_unclean_shutdown", "offline_directories_partitions",
      "high_watermark_regressed", "fetch_out_of_range", "fetch_offset_reset", "truncation_refused",
      "fenced", "fetching_failed", "unexpected_append_offset", "unclean_leader_elected",
      "unclean_election_triggered", "corruption_found", "invalid_records_found",
@@ -15,9 +17,7 @@ TELLING_KINDS = frozenset(
      "offsets_out_of_order", "log_start_above_high_watermark", "unknown_leader_epoch",
      "leader_recovered", "replica_removed_from_isr", "partition_state_change_failed",
      "isr_update_refused", "process_failed", "unclean_recovery", "become_follower_failed",
-     "truncation_without_effect", "isr_shrink_proposed", "leader_elected", "epoch_entry_added",
-     "epoch_entries_cleared", "segments_deleted", "corrupt_index_found",
-     "broker_unclean_shutdown", "offline_directories_partitions")
+     "truncation_without_effect", "isr_shrink_proposed")
 )  # fmt: skip
 # So many lines of one kind about one partition are kept; they say the same again and again.
 _KEPT = 3
