@@ -53,7 +53,10 @@ class LeadershipRecorded:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStarted:
-    """A broker process loaded this replica's log. high_watermark: the checkpointed one, clamped."""
+    """A broker process loaded this replica's log. high_watermark: the checkpointed one, clamped.
+
+    kafka_version: what this process runs, where the cluster's brokers run several releases.
+    """
 
     kind: ClassVar[str] = "replica_started"
     replica: int
@@ -61,6 +64,7 @@ class ReplicaStarted:
     log_end_offset: int | None = None
     high_watermark: int | None = None
     clean: bool | None = None
+    kafka_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +228,10 @@ class ReplicaLogObserved:
 
     stopped: True when the copy is of a cleanly stopped broker, False when it is not provably
     so, None when not even the end of its log was seen. high_watermark: the checkpointed one (a
-    lower bound). copy: current (the replica's log as it stands at this moment of the trace), part
-    (of that log; what lies outside the spans was not seen, and the moment may be any later one),
-    stray, future or failed (a directory set aside).
+    lower bound). copy: current (the replica's log as it stands at this moment of the trace), live
+    (the same, read beside the running broker at observed_at), part (of that log; what lies outside
+    the spans was not seen, and the moment may be any later one), stray, future or failed (a
+    directory set aside).
     """
 
     kind: ClassVar[str] = "replica_log_observed"
