@@ -8,6 +8,7 @@ from replication.reports.headline import headline, undecided, what_settles
 from replication.reports.inventory_words import counted, inventory_text, moment
 from replication.reports.line_words import line_text
 from replication.reports.loss_words import loss_text
+from replication.reports.safe_text import plain, plain_values
 from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
 
 MOST_REASONS = 5
@@ -15,6 +16,7 @@ MOST_REASONS = 5
 
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
+    answer = plain_values(answer)
     lines = [f"{headline(answer)}.", *_looked_at(answer), ""]
     lines += _open_questions(answer)
     lines += loss_text(answer)
@@ -147,6 +149,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
     """
+    finding = plain_values(finding)
     warns = finding.get("kind")
     lines = [
         f"{warns} in {name(finding)}"
@@ -160,7 +163,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
         event = events.get(step["event_id"])
         source = getattr(event, "source", None)
         if source is not None:
-            place = source.path
+            place = plain(source.path)
             if source.line is not None:
                 place += f", line {source.line}"
             elif source.byte_offset is not None:
@@ -185,8 +188,8 @@ def draw(state: State, at: int | None) -> str:
     when = "at the end" if at is None else f"after event {at}"
     isr = ",".join(str(r) for r in registration.isr or ())
     head = (
-        f"{state.topic}-{state.partition} {when}: leader {registration.leader}, leader epoch "
-        f"{registration.leader_epoch}, ISR {isr}"
+        f"{plain(state.topic)}-{state.partition} {when}: leader {registration.leader}, "
+        f"leader epoch {registration.leader_epoch}, ISR {isr}"
     )
     rows = [
         picture.Row(

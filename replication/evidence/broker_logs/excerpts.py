@@ -19,7 +19,9 @@ from replication.evidence.unreadable import Unreadable
 LARGEST = 2 << 20
 # What mail, issue trackers and terminals put in front of a line.
 _QUOTED = re.compile(r"^(?:[>|`*•\s]|-\s|\d{1,5}[:.)]\s|\S+@\S+[:$#]\s)+")
-_TP = r"(?P<tp>[^\s\[\],:]+-\d+|\[[^\],\s]+,\d+\])"
+_TP = r"(?P<tp>[^\s\[\],:]+-\d{1,9}|\[[^\],\s]+,\d{1,9}\])"
+# As many digits as any offset has.
+_LONGEST_NUMBER = 18
 # Messages of exceptions stand in traces, without a logger. Kind, pattern; groups but `tp` are
 # offsets. Kafka: ReplicaFetcherThread.processPartitionData, UnifiedLog.append and
 # maybeIncrementLogStartOffset, AbstractFetcherThread.
@@ -45,7 +47,7 @@ _EXCEPTIONS = tuple(
         (
             "unknown_leader_epoch",
             rf"(?i:(?:partition|partition:) {_TP}\b.{{0,200}}?UNKNOWN_LEADER_EPOCH"
-            r"|UNKNOWN_LEADER_EPOCH.{0,200}?partition (?P<tp_2>[^\s\[\],:]+-\d+))",
+            r"|UNKNOWN_LEADER_EPOCH.{0,200}?partition (?P<tp_2>[^\s\[\],:]+-\d{1,9}))",
         ),
         (
             "fetch_processing_failed",
@@ -60,7 +62,9 @@ _EXCEPTIONS = tuple(
 _TRIGGERS = re.compile(
     r"mismatch for|in append to|Cannot increment|UNKNOWN_LEADER|newer epoch|processing data for"
 )
-_WRITER = re.compile(r"\breplicaId=(\d+)|\[Broker id=(\d+)\]|\bbroker=(\d+)\]|on broker (\d+): ")
+_WRITER = re.compile(
+    r"\breplicaId=(\d{1,9})\b|\[Broker id=(\d{1,9})\]|\bbroker=(\d{1,9})\]|on broker (\d{1,9}): "
+)
 
 
 def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
@@ -89,6 +93,8 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
                 owner = int(next(filter(None, named.groups()))) if named else writer
                 groups = {k: v for k, v in match.groupdict().items() if v is not None}
                 place = topic_partition(groups.pop("tp", None) or groups.pop("tp_2"))
+                if any(len(value) > _LONGEST_NUMBER for value in groups.values()):
+                    continue
                 fields = {name: int(value) for name, value in groups.items()}
                 yield LogLineFact(kind, at, number, str(path), owner, *place, fields)
                 break

@@ -25,8 +25,10 @@ from replication.evidence.metadata_log.metadata_records import (
     MetadataRecord,
     MetadataRecordError,
 )
+from replication.evidence.opening import regular
 from replication.evidence.unreadable import Unreadable
 
+_NODE_ID = re.compile(r"[0-9]{1,9}")
 _SEGMENT = re.compile(r"^(\d{20})\.log$")
 _SNAPSHOT = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
@@ -171,12 +173,12 @@ def read_cluster_metadata(directory: Path) -> MetadataHistory:
     try:
         for entry in sorted(directory.iterdir()):
             if entry.is_file():
-                files[entry.name] = lambda entry=entry: entry.open("rb")  # type: ignore[misc]
+                files[entry.name] = lambda entry=entry: regular(entry).open("rb")  # type: ignore[misc]
     except OSError as error:
         unreadable.append(_file_error(str(directory), error))
     properties = directory.parent / "meta.properties"
     if properties.is_file():
-        files["meta.properties"] = lambda: properties.open("rb")
+        files["meta.properties"] = lambda: regular(properties).open("rb")
     return _history(str(directory), files, unreadable)
 
 
@@ -253,7 +255,7 @@ def _quorum_state_voters(text: str) -> tuple[int, ...]:
     try:
         voters = json.loads(text)["currentVoters"]
         return tuple(sorted(int(voter["voterId"]) for voter in voters))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return ()
 
 
@@ -777,7 +779,7 @@ class _Replay:
             committed_end_offset=committed,
             epoch_starts=epoch_starts,
             cluster_id=properties.get("cluster.id", "").strip() or None,
-            node_id=int(node) if node.isdigit() else None,
+            node_id=int(node) if _NODE_ID.fullmatch(node) else None,
             voters=self.voters,
             damaged_from=self.damaged_from,
             unreadable=tuple(self.unreadable),
