@@ -141,8 +141,8 @@ def regular(path: Path) -> Path:
     if stat.S_ISLNK(mode):
         told = f"a link to {os.readlink(path)}; in a log directory links are not followed"
         raise OSError(errno.ELOOP, told)
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "no file (a folder, a device, a pipe or a socket)")
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.EINVAL, "no file (a device, a pipe or a socket)")
     return path
 
 
