@@ -16,11 +16,12 @@ NOTHING_PRINTED = PrintedSettings()
 
 @dataclass(frozen=True, slots=True)
 class ByKafkaTopics:
-    """What kafka-topics printed of a partition: settings, assigned replicas and when (ms)."""
+    """What kafka-topics printed of a partition: settings, assigned replicas, leader, when (ms)."""
 
     settings: dict[str, str] = field(default_factory=dict)
     replicas: tuple[int, ...] | None = None
     at: int | None = None
+    leader: int | None = None
 
 
 def settings_of(
@@ -59,6 +60,21 @@ def settings_of(
     return values
 
 
+def described_partitions(
+    descriptions: Iterable[TopicDescription | PartitionDescription], incarnations: Incarnations
+) -> set[Key]:
+    """The partitions that kafka-topics printed."""
+    ids: dict[tuple[str, str], str] = {}
+    keys: set[Key] = set()
+    for item in descriptions:
+        if isinstance(item, PartitionDescription):
+            known = ids.get((item.path, item.topic)) or incarnations.at(item.topic, item.at)
+            keys.add((item.topic, known, item.partition))
+        elif item.topic_id:
+            ids[item.path, item.topic] = item.topic_id
+    return keys
+
+
 def by_kafka_topics(
     key: Key,
     descriptions: Iterable[TopicDescription | PartitionDescription],
@@ -87,5 +103,5 @@ def by_kafka_topics(
         place = (-1 if item.at is None else item.at, item.path, item.line)
         if item.partition == partition and (newest is None or place > newest):
             newest = place
-            result = ByKafkaTopics(settings, item.replicas, item.at)
+            result = ByKafkaTopics(settings, item.replicas, item.at, item.leader)
     return result
