@@ -30,6 +30,7 @@ from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     Copy,
     Promise,
+    Removal,
     Replica,
     State,
     StorageLoss,
@@ -739,7 +740,17 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 
 
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
-    _advance_log_start(_replica(state, fact.replica), fact.log_start_offset)
+    replica = _replica(state, fact.replica)
+    _advance_log_start(replica, fact.log_start_offset)
+    leader_epoch = replica.leader_epoch
+    if replica.role != "leader" or leader_epoch is None or _is_superseded(state, leader_epoch):
+        return
+    term = (leader_epoch, replica.term_occurrence)
+    known = state.history.removals
+    if known and (known[-1].leader_epoch, known[-1].occurrence) == term:
+        known[-1].below = max(known[-1].below, fact.log_start_offset)
+    else:
+        known.append(Removal(*term, fact.log_start_offset))
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
