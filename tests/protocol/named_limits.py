@@ -131,7 +131,7 @@ def _about(view: View, name: str) -> list[Loss]:
 
 
 def _is_told(state: State, name: str, loss: Loss, before: tuple[int, int] | None = None) -> bool:
-    """Whether some promise that the evidence tells, made before a term, may be about lost records."""
+    """Whether some promise that the evidence tells, made before a term, may be of the lost."""
     history = state.history
     told: list[Promise] = list(history.acknowledgements)
     if name == COMMITTED:

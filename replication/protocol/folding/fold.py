@@ -274,7 +274,17 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
     between was committed, under an epoch that the replica's own cache still names."""
     known = replica.checkpointed
     replica.checkpointed = None
-    if known is None or known[1] <= end or known[0] is None:
+    if known is None or known[1] <= end:
+        return
+    if not any(s.event_id == event.event_id for s in state.history.storage_losses[-1:]):
+        # A copy alone that ends below its checkpoint may be torn, or of a running broker.
+        members = state.registration.last_members
+        loss = StorageLoss(
+            replica.replica, known[1], end, state.witness(event), members, known[0],
+            at=state.applied,
+        )  # fmt: skip
+        state.history.storage_losses.append(loss)
+    if known[0] is None:
         return
     _add_promise(
         state.history.commitments,
@@ -827,18 +837,6 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
         _note_log_end(state, replica, fact.log_end_offset)
     if fact.high_watermark is None:
         return
-    if fact.high_watermark > fact.log_end_offset:
-        state.history.storage_losses.append(
-            StorageLoss(
-                fact.replica,
-                fact.high_watermark,
-                fact.log_end_offset,
-                event_id,
-                state.registration.last_members,
-                max(epochs, default=None),
-                at=state.applied,
-            )
-        )
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
     led = _last_led(state, replica) if led_until_then else None
     if led is not None and led.end_high_watermark is None and led.ended != "followed":
