@@ -21,6 +21,8 @@ def line_text(answer: dict[str, Any]) -> list[str]:
         if v["verdict"] == "UNKNOWN"
         and v["invariant"] in ("committed_records_survive", "log_matching")
     }
+    if not undecided:
+        return []
     rows = [
         row
         for row in answer.get("observations", ())
@@ -36,7 +38,7 @@ def line_text(answer: dict[str, Any]) -> list[str]:
     for _, _, row in told[:MOST_SHOWN]:
         when = "" if row["at"] is None else f", {moment(row['at'])}"
         more = f" (and {counted(row['repeats'], 'line')} like it)" if row["repeats"] else ""
-        lines.append(f"  {_place(row)}: {sentence(row)}{more}")
+        lines.append(f"  {_place(row)}{sentence(row)}{more}")
         lines.append(f"    {row['path']}, line {row['line']}{when}")
     if len(told) > MOST_SHOWN:
         left = counted(len(told) - MOST_SHOWN, "line")
@@ -45,9 +47,7 @@ def line_text(answer: dict[str, Any]) -> list[str]:
 
 
 def _place(row: dict[str, Any]) -> str:
-    if row["topic"] is None:
-        return "the whole broker" if row["broker"] is None else f"broker {row['broker']}"
-    return f"{row['topic']}-{row['partition']}"
+    return "" if row["topic"] is None else f"{row['topic']}-{row['partition']}: "
 
 
 def sentence(row: dict[str, Any]) -> str:
@@ -176,6 +176,14 @@ def _shrunk(who: str, f: Fields) -> str:
     )
 
 
+def _differ(who: str, f: Fields) -> str:
+    a, b = f["replicas"]
+    return (
+        f"replicas {a} and {b} held different records at offset {f['offset']}, below the high "
+        "watermark, when kafka-replica-verification compared them"
+    )
+
+
 def _nobody(who: str, f: Fields) -> str:
     if f.get("to_state") != "OnlinePartition":
         return ""
@@ -220,6 +228,7 @@ def _simple(template: str) -> Callable[[str, Fields], str]:
 _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "truncation_refused": _refused,
     "truncated_below_high_watermark": _below,
+    "replicas_differ": _differ,
     "unclean_leader_elected": _unclean,
     "unclean_election_triggered": _simple(_SIMPLE["unclean_election_triggered"]),
     "truncated": _truncated,

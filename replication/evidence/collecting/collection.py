@@ -36,9 +36,7 @@ from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     read_log_directory,
 )
-from replication.evidence.metadata_log.cluster_metadata import (
-    MetadataHistory,
-)
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.metadata_dump import read_metadata_dump
@@ -323,8 +321,12 @@ def read_file(
 
 def _with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
     """A broker log's facts, and those of lines without a header in a file that may be pasted."""
-    yield from read_broker_log(path, time_zone=zone)
-    yield from _excerpt(path, headed=False)
+    told: set[int] = set()
+    for fact in read_broker_log(path, time_zone=zone):
+        if isinstance(fact, LogLineFact):
+            told.add(fact.line)
+        yield fact
+    yield from (fact for fact in _excerpt(path, headed=False) if fact.line not in told)
 
 
 def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:

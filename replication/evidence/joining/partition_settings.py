@@ -6,18 +6,19 @@ from dataclasses import dataclass, field
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import Key
 from replication.evidence.joining.partition_join import SETTING_NAMES
-from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
 from replication.evidence.zookeeper.history import ZooKeeperHistory
 
 
 @dataclass(frozen=True, slots=True)
 class ByKafkaTopics:
-    """What kafka-topics printed of a partition: settings, assigned replicas and when (ms)."""
+    """What kafka-topics printed of a partition: settings, assigned replicas, leader, when (ms)."""
 
     settings: dict[str, str] = field(default_factory=dict)
     replicas: tuple[int, ...] | None = None
     at: int | None = None
+    leader: int | None = None
 
 
 def settings_of(
@@ -48,6 +49,21 @@ def settings_of(
     return values
 
 
+def described_partitions(
+    descriptions: Iterable[TopicDescription | PartitionDescription], incarnations: Incarnations
+) -> set[Key]:
+    """The partitions that kafka-topics printed."""
+    ids: dict[tuple[str, str], str] = {}
+    keys: set[Key] = set()
+    for item in descriptions:
+        if isinstance(item, PartitionDescription):
+            known = ids.get((item.path, item.topic)) or incarnations.at(item.topic, item.at)
+            keys.add((item.topic, known, item.partition))
+        elif item.topic_id:
+            ids[item.path, item.topic] = item.topic_id
+    return keys
+
+
 def by_kafka_topics(
     key: Key,
     descriptions: Iterable[TopicDescription | PartitionDescription],
@@ -76,5 +92,5 @@ def by_kafka_topics(
         place = (-1 if item.at is None else item.at, item.path, item.line)
         if item.partition == partition and (newest is None or place > newest):
             newest = place
-            result = ByKafkaTopics(settings, item.replicas, item.at)
+            result = ByKafkaTopics(settings, item.replicas, item.at, item.leader)
     return result

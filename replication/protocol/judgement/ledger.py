@@ -174,10 +174,8 @@ def _add_to_better_known(
     return rest
 
 
-def is_about(loss: Loss, absence: Absence) -> bool:
-    """Whether a row is of records that are absent, or may be: of offsets alone, any there may."""
-    if any(part.promise is absence.promise for part in loss.absences):
-        return True
+def may_be_about(loss: Loss, absence: Absence) -> bool:
+    """Whether a row may be of records that are absent: of offsets alone, any there may."""
     overlap = loss.first_offset < absence.end_offset and absence.first_offset < loss.end_offset
     epochs = {loss.record.leader_epoch, absence.promise.span.leader_epoch} - {None}
     return overlap and len(epochs) < 2
