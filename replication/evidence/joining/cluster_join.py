@@ -37,13 +37,14 @@ from replication.evidence.joining.one_cluster import (
     evidence_of,
     with_logs_in_utc,
 )
-from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_settings import (
     by_kafka_topics,
     described_partitions,
     settings_of,
 )
 from replication.evidence.joining.placement import lives_of, place
+from replication.evidence.joining.printed_settings import printed_settings
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 
@@ -205,7 +206,13 @@ def _partition(
             if key in mine
         },
         copies=list(known.copies.get(key, ())),
-        settings=settings_of(topic, of_brokers, cluster.history, cluster.zookeeper),
+        settings=settings_of(
+            topic,
+            of_brokers,
+            cluster.history,
+            cluster.zookeeper,
+            printed_settings(cluster.logs, topic, topic_id, known.incarnations),
+        ),
         kafka_topics_settings=printed.settings,
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,

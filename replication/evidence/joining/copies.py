@@ -63,6 +63,11 @@ class Copy:
         return self.directory.read_at if isinstance(self.directory, SeenDirectory) else None
 
     @property
+    def shown_at(self) -> int | None:
+        """When it was so: when it was seen, else the time of its newest record."""
+        return self.latest_timestamp if self.read_at is None else self.read_at
+
+    @property
     def is_part(self) -> bool:
         """Whether the log may go on outside what is here."""
         return isinstance(self.directory, DumpedDirectory) and not self.directory.is_whole
