@@ -25,6 +25,8 @@ from replication.spark import contracts
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 PROBE_BYTES = 65_536
+# A look at every file of a source folder is followed by a pause of so many times its length.
+PAUSE = 20
 # Notes of long ago, joined. Spark's file source passes over names that begin so.
 PRUNED = "_joined"
 # By so many of its first and last bytes a file is known again.
@@ -311,6 +313,7 @@ class Admission:
         self._taken: dict[str, Taken] = {}
         self._next = 0
         self._newest = 0.0
+        self._next_look = 0.0
         for known, number, changed in self._noted():
             stamp = tuple(known.get("stamp", (0, 0, 0)))
             self._taken[known["path"]] = Taken(
@@ -333,10 +336,17 @@ class Admission:
     def admit(self) -> int:
         """Notes whatever has come since the last look; returns how many slices.
 
+        Where the folder has so many files that looking at them takes long, it looks less often.
         Raises SourceError where the source folder is gone.
         """
+        started = time.monotonic()
+        if started < self._next_look:
+            return 0
         noted = 0
-        for path in self._changed():
+        changed = self._changed()
+        looked = time.monotonic()
+        self._next_look = looked + PAUSE * (looked - started)
+        for path in changed:
             part = next_slice(path, self._taken_of(path), self._is_settled(path))
             if part is not None:
                 self._note(part)

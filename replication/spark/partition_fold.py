@@ -18,7 +18,10 @@ from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
 
-STATE_MAGIC = b"RPF2"
+STATE_MAGIC = b"RPF3"
+# Formats before this one that are read all the same: they lack the last fields, which are then as
+# in a new partition.
+OLDER_MAGICS = {b"RPF2": 22}
 HEAD = struct.Struct(">4sI")
 NOTHING = hashlib.blake2b(b"[]", digest_size=8).hexdigest()
 ANSWER_TABLES = ("replica_states", "verdicts", "loss_ledger", "divergences", "findings")
@@ -27,7 +30,9 @@ TABLES = ANSWER_TABLES + APPENDED_TABLES
 LEADERSHIP_KINDS = ("leadership_recorded", "became_leader", "became_follower")
 # The figure that says by how much a table's rows have changed.
 ROWS_OF = {table: f"rows/{table}" for table in TABLES}
-COUNTS = ("applied", "duplicates", "quarantined", "held", "superseded", "findings")
+COUNTS = (
+    "applied", "duplicates", "quarantined", "held", "superseded", "findings", "held_in_state",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -53,7 +58,8 @@ class PartitionFold:
     refold_again: a refold came that did not cover all that had been seen. standing: by table the
     rows of this partition that stand there; afresh: those of appended tables are to be replaced,
     because what they tell of has turned out not to count. defect: what of this tool failed while
-    folding; unjudged: or while judging, the last time."""
+    folding; unjudged: or while judging, the last time. unsettled: it can't be folded again, because
+    events of its trace were deleted."""
 
     topic_partition_id: str
     sequencer: Sequencer = field(default_factory=Sequencer)
@@ -71,11 +77,14 @@ class PartitionFold:
     afresh: bool = False
     defect: str | None = None
     unjudged: str | None = None
+    unsettled: bool = False
 
     def counts(self) -> dict[str, int]:
-        """The sequencer's counts, the number of findings, and of the rows in each table."""
+        """The sequencer's counts, the number of findings, of events that the state itself holds,
+        and of the rows in each table."""
         rows = {figure: self.standing.get(table, 0) for table, figure in ROWS_OF.items()}
-        return {**self.sequencer.counts(), "findings": self.findings, **rows}
+        own = {"findings": self.findings, "held_in_state": len(self.sequencer.held)}
+        return {**self.sequencer.counts(), **own, **rows}
 
     def enter_trace(self, trace: tuple[int, str]) -> bool:
         """Whether events of trace count; a higher trace makes the state start afresh."""
@@ -83,6 +92,7 @@ class PartitionFold:
         counts = self.sequencer.start_trace(trace)
         if counts and before != trace:
             self.state = self.defect = None
+            self.unsettled = False
             self.leadership, self.refused = [], []
             self.afresh = True
         return counts
@@ -100,7 +110,10 @@ class PartitionFold:
             return
         arrival = self.sequencer.offer(event, limit)
         if arrival.what == "late":
-            self.late.append({"sequence": event.sequence, "event_id": event.event_id})
+            self.late.append({
+                "sequence": event.sequence, "event_id": event.event_id,
+                "trace_generation": event.trace_generation, "trace_id": event.trace_id,
+            })  # fmt: skip
         for event_id in arrival.event_ids:
             self.refuse(
                 event_id,
@@ -135,6 +148,17 @@ class PartitionFold:
         reason = cannot_be_folded(event, error)
         self.refuse(event.event_id, event.sequence, "cannot_be_folded", reason)
         self.defect = self.defect or reason
+
+    def cannot_settle(self, reason: str) -> None:
+        """Notes, once a trace, that what came late cannot be settled by folding again."""
+        if not self.unsettled:
+            self.refuse(None, None, "cannot_be_settled", reason)
+        self.unsettled = True
+
+    @property
+    def asks_for_refold(self) -> bool:
+        """Whether only folding all stored events again settles what has come."""
+        return (self.sequencer.wants_refold or self.refold_again) and not self.unsettled
 
     def refuse(self, event_id: str | None, sequence: int | None, code: str, reason: str) -> None:
         """Puts an event into quarantine by its event_id; without one, a note on the partition."""
@@ -193,7 +217,7 @@ class PartitionFold:
             [self.digests.get(table) for table in ANSWER_TABLES],
             [self.standing.get(table, 0) for table in TABLES],
             self.findings, self.ingest, self.folded, self.leadership, self.refused, self.defect,
-            self.unjudged,
+            self.unjudged, self.unsettled,
         ]  # fmt: skip
         text = json.dumps(header, separators=(",", ":")).encode()
         state = b"" if self.state is None else codec.encode(self.state)
@@ -202,7 +226,7 @@ class PartitionFold:
     @classmethod
     def decode(cls, topic_partition_id: str, data: bytes) -> "PartitionFold":
         """The partition of encode(). Raises codec.CorruptState where the bytes are none."""
-        if len(data) < HEAD.size or data[:4] != STATE_MAGIC:
+        if len(data) < HEAD.size or data[:4] not in (STATE_MAGIC, *OLDER_MAGICS):
             raise codec.CorruptState(f"the state of {topic_partition_id} is none of this fold")
         length = HEAD.unpack_from(data)[1]
         text, state = data[HEAD.size : HEAD.size + length], data[HEAD.size + length :]
@@ -210,6 +234,8 @@ class PartitionFold:
             h = json.loads(text)
         except ValueError as error:
             raise codec.CorruptState(f"the state of {topic_partition_id}: {error}") from None
+        if len(h) == OLDER_MAGICS.get(data[:4]):
+            h.append(False)
         trace = None if h[0] is None else (h[0][0], h[0][1])
         held = {row["sequence"]: wire.from_row(row) for row in h[10]}
         values = [trace, *h[1:10], held, dict(h[11]), h[12]]
@@ -220,7 +246,7 @@ class PartitionFold:
             {table: digest for table, digest in digests if digest is not None},
             findings=h[15], ingest=h[16], folded=h[17], leadership=h[18], refused=h[19],
             standing={table: rows for table, rows in standing if rows},
-            defect=h[20], unjudged=h[21],
+            defect=h[20], unjudged=h[21], unsettled=h[22],
         )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from replication.evidence.event_dumps import write_events
 from replication.spark import analyzer_version, contracts, fold_stream, runs, tables
 from replication.spark.lease import CheckpointLock, LockedError
-from replication.spark.maintain import Maintenance
+from replication.spark.maintain import Kept, Maintenance
 from replication.spark.progress import Progress
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
@@ -125,7 +125,7 @@ def maintenance_between(bench: Bench) -> None:
         bench.stream()
         round_ = Maintenance(bench.spark, bench.folder / "tables", bench.folder / "checkpoint",
                              Progress(sys.stderr))  # fmt: skip
-        round_.run(keep_hours=0.0, files=2)
+        round_.run(Kept(0.0), 2)
 
 
 def rewritten_source(bench: Bench) -> None:
