@@ -29,7 +29,14 @@ from benchmarks.traffic import Partition
 from replication.paths import project_root
 
 AIM = 1.2
-HUNDRED, WARM_UP = 100, 200
+# No code is compiled that runs for little: a job is warm after tens of micro-batches, not hundreds.
+QUICK = (
+    "--conf", "spark.sql.codegen.wholeStage=false",
+    "--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    "--driver-java-options",
+    "-Dlog4j2.configurationFile=conf/log4j2.properties -Dspark.shutdown.timeout=150s "
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+)  # fmt: skip
 PARTITIONS, ACTIVE = 20, 4
 # So many files wait for the stream, so that it never waits for them.
 AHEAD = 20
@@ -53,12 +60,12 @@ class Sample:
     verdict_commits: int
 
 
-def submit(work: Path, job: str, *flags: str) -> list[str]:
+def submit(work: Path, job: str, *flags: str, quick: bool = True) -> list[str]:
     """The command line of a job over the tables in work."""
     root = project_root()
     return [
         str(root / ".venv/bin/spark-submit"), "--properties-file", "conf/spark-defaults.conf",
-        f"jobs/{job}.py", "--tables", str(work / "tables"),
+        *(QUICK if quick else ()), f"jobs/{job}.py", "--tables", str(work / "tables"),
         "--checkpoint-dir", str(work / "checkpoint"), *flags,
     ]  # fmt: skip
 
@@ -77,9 +84,9 @@ def environment(work: Path) -> dict[str, str]:
 class Month:
     """One run in a folder: in/, tables/, checkpoint/."""
 
-    def __init__(self, work: Path, maintain_every: int) -> None:
+    def __init__(self, work: Path, every: int, maintain_every: int, quick: bool) -> None:
         self.work = work
-        self.maintain_every = maintain_every
+        self.every, self.maintain_every, self.quick = every, maintain_every, quick
         self.folded = 0
         self.fed = 0
         self.samples: list[Sample] = []
@@ -97,8 +104,8 @@ class Month:
         self.feed()
         with (self.work / "stream.log").open("w", encoding="utf-8") as log:
             stream = subprocess.Popen(
-                submit(self.work, "stream", *flags), cwd=project_root(), text=True,
-                env=environment(self.work), stdout=log, stderr=subprocess.PIPE,
+                submit(self.work, "stream", *flags, quick=self.quick), cwd=project_root(),
+                env=environment(self.work), stdout=log, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
             reader = threading.Thread(target=self.follow, args=(stream, log))
             reader.start()
@@ -160,8 +167,8 @@ class Month:
         )  # fmt: skip
 
     def sample(self, pid: int, started: float) -> None:
-        """Notes how it stands, once every hundred micro-batches."""
-        if self.folded < HUNDRED * (len(self.samples) + 1):
+        """Notes how it stands, once every so many micro-batches."""
+        if self.folded < self.every * (len(self.samples) + 1):
             return
         tables, kept = self.work / "tables", self.work / "checkpoint"
         state = kept / "fold" / "spark" / "state"
@@ -215,9 +222,9 @@ def line_of(sample: Sample, before: Sample) -> str:
     )
 
 
-def summary(month: Month) -> list[str]:
-    """The last hundred micro-batches against the first hundred after the warm-up."""
-    kept = [s for s in month.samples if s.micro_batches >= WARM_UP]
+def summary(month: Month, warm_up: int) -> list[str]:
+    """The last micro-batches against the first after the warm-up."""
+    kept = [s for s in month.samples if s.micro_batches >= warm_up]
     if len(kept) < 3:
         return ["too few micro-batches for a ratio"]
     costs = [(b.cpu - a.cpu) / (b.micro_batches - a.micro_batches) for a, b in pairwise(kept)]
@@ -225,8 +232,8 @@ def summary(month: Month) -> list[str]:
     verdict = "reached" if ratio <= AIM else "MISSED"
     return [
         f"{month.folded} micro-batches, {len(month.maintenance)} rounds of maintenance beside them",
-        f"CPU of the last hundred: {ratio:.2f} times that of the first hundred after the warm-up "
-        f"(aim {AIM}): {verdict}; median of all hundreds {statistics.median(costs):.2f} s each",
+        f"CPU of the last {month.every}: {ratio:.2f} times that of the first {month.every} after "
+        f"{warm_up} (aim {AIM}): {verdict}; median {statistics.median(costs):.2f} s each",
         f"memory {kept[0].memory / 1e6:.0f} -> {kept[-1].memory / 1e6:.0f} MB, state "
         f"{kept[0].state_bytes:,} -> {kept[-1].state_bytes:,} bytes, files of tables "
         f"{kept[0].table_files} -> {kept[-1].table_files}, of the checkpoint "
@@ -243,14 +250,17 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--micro-batches", type=int, default=20_000)
     parser.add_argument("--minutes", type=float, default=60 * 24)
+    parser.add_argument("--every", type=int, default=100, metavar="MICRO_BATCHES")
+    parser.add_argument("--warm-up", type=int, default=200, metavar="MICRO_BATCHES")
+    parser.add_argument("--quick", action="store_true", help="compile little: soon warm")
     parser.add_argument("--maintain-every", type=int, default=400, metavar="MICRO_BATCHES")
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder else")
     flags = parser.parse_args(argv)
     base = Path(tempfile.mkdtemp(prefix="month-", dir=flags.folder))
     try:
-        month = Month(base, flags.maintain_every)
+        month = Month(base, flags.every, flags.maintain_every, flags.quick)
         month.run(flags.micro_batches, flags.minutes)
-        print("\n".join(summary(month)))
+        print("\n".join(summary(month, flags.warm_up)))
     finally:
         if flags.folder is None:
             shutil.rmtree(base)

@@ -72,16 +72,21 @@ class Fold:
 
     def start(self) -> StreamingQuery:
         """Starts the query."""
-        folded = (
-            self._events()
+        writer = (
+            self.folded().writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
+        )
+        writer = writer.option("checkpointLocation", self.run.spark_location)
+        return triggered(writer, self.settings).start()
+
+    def folded(self) -> DataFrame:
+        """What comes out of the stateful operator, in the frame of OUT_DDL."""
+        return (
+            self.events()
             .groupBy("state_shard")
             .applyInPandasWithState(
                 self.shard_function(), OUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
             )
         )
-        writer = folded.writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
-        writer = writer.option("checkpointLocation", self.run.spark_location)
-        return triggered(writer, self.settings).start()
 
     def shard_function(self) -> ShardFunction:
         """What the operator calls with a shard's rows and state; holds nothing of this object."""
@@ -96,7 +101,8 @@ class Fold:
 
         return fold_shard
 
-    def _events(self) -> DataFrame:
+    def events(self) -> DataFrame:
+        """What goes in: stored events and what was folded again, each with its state shard."""
         limits = {
             "maxFilesPerTrigger": str(self.settings.fold_max_files_per_trigger),
             "maxBytesPerTrigger": str(self.settings.fold_max_bytes_per_trigger),

@@ -211,10 +211,12 @@ class Maintenance:
         left.
         """
         rows = store.newest(BATCHES).filter(F.col("query") != RETENTION).collect()
+        above = {run: store.retained_above(run) for run in {row["run"] for row in rows}}
         parts: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
         for row in sorted(rows, key=lambda r: r["micro_batch_id"]):
-            above = store.retained_above(row["run"]) if row["query"] == "ingest" else -1
-            key = (row["query"], row["run"], row["micro_batch_id"] <= above)
+            last = above[row["run"]] if row["query"] == "ingest" else -1
+            deleted = last >= 0 and row["micro_batch_id"] <= last
+            key = (row["query"], row["run"], deleted)
             parts.setdefault(key, []).append(row.asDict())
         newest = {
             (row["query"], row["run"]): row["micro_batch_id"]
@@ -391,7 +393,9 @@ def _write_joined(joined: Path, notes: Iterable[Path]) -> None:
             known[json.loads(line)["path"]] = line
     for path in notes:
         note = json.loads(path.read_text(encoding="utf-8"))
-        known[note["path"]] = json.dumps(note | {"number": int(path.stem)})
+        # Its time too: Spark passes over files that are a week older than the newest it has seen.
+        place = {"number": int(path.stem), "changed": path.stat().st_mtime}
+        known[note["path"]] = json.dumps(note | place)
     partial = joined.with_suffix(".partial")
     partial.write_text("".join(line + "\n" for line in known.values()), encoding="utf-8")
     os.replace(partial, joined)

@@ -38,6 +38,8 @@ RETENTION = "retention"
 ROWS = "rows/"
 FIRST_COMMIT = f"{0:020d}.json"
 START = -1
+# Delta's names of operations that this tool does not make, but for the retention of events.
+FOREIGN = ("DELETE", "UPDATE", "MERGE", "TRUNCATE", "RESTORE")
 # A longer list of partitions to replace is given as a table of its own to a full rewrite.
 REPLACED_BY_NAME = 2_000
 # A commit that meets one of another process (OPTIMIZE, DELETE) is tried again this often.
@@ -328,6 +330,21 @@ class Store:
             if found[query, table] != rows
         ]
 
+    def changed_by_others(self) -> list[str]:
+        """In words, the newest commit of each table that this tool does not make."""
+        found = []
+        for table in sorted({t for names in WRITTEN_BY.values() for t in names}):
+            history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path(table)}`")
+            foreign = history.filter(F.col("operation").isin(*FOREIGN)).orderBy(F.desc("version"))
+            row = foreign.select("version", "operation").first()
+            if row is not None and (table != "replica_events" or not self._has_deleted()):
+                found.append(f"version {row['version']} of {table} is a {row['operation']}")
+        return found
+
+    def _has_deleted(self) -> bool:
+        """Whether maintenance has deleted events: then a DELETE may be its own."""
+        return not self._batches().filter(F.col("query") == RETENTION).isEmpty()
+
     def sums(self, run: str, query: str) -> dict[str, int]:
         """The sums of a run's figures over its rows of `_batches`."""
         names = (
@@ -424,8 +441,15 @@ def _literal(value: Any, type_text: str) -> str:
 
 
 def check_counts(store: Store, runs: Mapping[str, str]) -> None:
-    """Raises MiscountedError where a table does not hold what was counted. runs: query -> run."""
+    """Raises MiscountedError where a table does not hold what was counted, TablesError where
+    somebody else's commit explains it. runs: query -> run."""
     wrong = store.miscounted(runs)
+    others = store.changed_by_others() if wrong else []
+    if others:
+        raise TablesError(
+            f"{store.folder}: {'; '.join(wrong)}: somebody else has written into these tables "
+            f"({'; '.join(others)}): fold the events into new tables"
+        )
     if wrong:
         raise MiscountedError(f"{store.folder}: {'; '.join(wrong)}")
 
