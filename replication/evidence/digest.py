@@ -49,6 +49,7 @@ PARTITION_FILES = ("leader-epoch-checkpoint", "partition.metadata")
 CLUSTER_METADATA = "__cluster_metadata-0"
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 # A partition's directory, or one set aside: `t-0.<32 hex>-delete`. A topic's name may hold hyphens.
+# The one grammar of these names: it stands here because this file is copied alone.
 DIRECTORY_NAME = re.compile(
     r"(?P<topic>.+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<kind>delete|future|stray))?"
 )

@@ -33,6 +33,7 @@ def assemble(
         "divergences": [d for a in ordered for d in a.divergences],
         "findings": [f for a in ordered for f in a.findings],
         "at_risk": [d for a in ordered for d in a.at_risk],
+        "past_risks": [d for a in ordered for d in a.past_risks],
         "loss_details": [d for a in ordered for d in a.loss_details],
     }
     made["headline"] = headline(made)

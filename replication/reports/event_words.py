@@ -46,6 +46,7 @@ SUBJECT_WORDS = {
 }
 COPY_WORDS = {
     "current": "its log directory",
+    "live": "its log directory, read beside it",
     "part": "a dump of its log",
     "stray": "a stray directory",
     "future": "a directory that was being moved",

@@ -58,6 +58,7 @@ def page(
             "<main>",
             page_words.header(answer, _title_html(title, data)),
             page_words.figures(answer),
+            page_words.one_failure_away(data.ranked),
             page_words.keep_safe(data.ranked),
             page_words.what_happened(data.ranked, page_words.Seen(data.places, data.moments)),
             _overview(data),

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from replication.protocol.judgement.judge import moment
+from replication.protocol.ground.model import moment
 from replication.reports.event_words import brokers, offset_range
 from replication.reports.headline import undecided as open_questions
 from replication.reports.loss_words import badness
-from replication.reports.page_data import DECIDING, Partition
+from replication.reports.page_data import DECIDING, Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS
 
@@ -163,7 +163,7 @@ def figures(answer: dict[str, Any]) -> str:
             "warn",
             least("recoverable"),
         ),
-        ("at-risk", total("at_risk"), "records at risk", "warn", ""),
+        ("at-risk", in_danger(answer), "records at risk", "warn", ""),
         ("diverged", settled, "place diverged" if settled == 1 else "places diverged", "bad", ""),
         (
             "undecided",
@@ -179,6 +179,39 @@ def figures(answer: dict[str, Any]) -> str:
         for key, number, name, tone, bound in cells
     )
     return f'<ul class=figures aria-label="The numbers">{items}</ul>'
+
+
+def in_danger(answer: dict[str, Any]) -> int:
+    """How many records one failure would cost, each counted once."""
+    by_partition: dict[Any, list[dict[str, Any]]] = {}
+    for danger in answer.get("at_risk", ()):
+        by_partition.setdefault(identity_of(danger), []).append(danger)
+    return sum(map(records_at_risk, by_partition.values()))
+
+
+def one_failure_away(ranked: list[Partition]) -> str:
+    """What one more failure would cost, and what ends the danger: before anything else is told."""
+    items = [
+        f"{partition.label}, {offset_range(d['first_offset'], d['end_offset'])}: "
+        f"{_what_fails(d)} and {_records(d['records'])} "
+        f"{'is' if d['records'] == 1 else 'are'} lost "
+        f"({CAUSE_WORDS.get(d['cause'], d['cause'])})"
+        f"{', since ' + d['since'] if d['since'] else ''}. It ends when {d['ends_when']}. "
+        f"After it: {d['one_more_failure']}."
+        for partition in ranked
+        for d in partition.at_risk
+    ]
+    if not items:
+        return ""
+    rows = "".join(f"<li>{escaped(i)}</li>" for i in items[:MOST_ARTICLES])
+    if len(items) > MOST_ARTICLES:
+        rows += f"<li>and {len(items) - MOST_ARTICLES:,} more, in their partitions.</li>"
+    return f'<aside class=safe id="danger"><h2>One failure away</h2><ul>{rows}</ul></aside>'
+
+
+def _what_fails(danger: dict[str, Any]) -> str:
+    failures = " and ".join(danger["failures"])
+    return failures or f"broker {danger['next_leader']} is elected"
 
 
 def keep_safe(ranked: list[Partition]) -> str:

@@ -87,6 +87,7 @@ def answer_of(found: Opened, topic: str | None = None) -> dict[str, Any]:
     if not verdicts:
         raise TablesError(f"no topic {topic} in {found.store.folder}")
     verdicts.sort(key=lambda v: (*page_data.identity_of(v), ORDER.get(v["invariant"], len(ORDER))))
+    risks = _rows(found, "at_risk", topic)
     partitions = _partitions(verdicts, _rows(found, "replica_states", topic))
     return {
         "format_version": FORMAT_VERSION,
@@ -97,6 +98,8 @@ def answer_of(found: Opened, topic: str | None = None) -> dict[str, Any]:
         "losses": _rows(found, "loss_ledger", topic),
         "divergences": _rows(found, "divergences", topic),
         "findings": _rows(found, "findings", topic),
+        "at_risk": [r for r in risks if not r["over"]],
+        "past_risks": [r for r in risks if r["over"]],
     }
 
 
@@ -189,7 +192,7 @@ def events_of(found: Opened, answer: dict[str, Any]) -> Mapping[Identity, list[E
     by = [F.coalesce(F.col(n), F.lit("")).alias(n) for n in ("cluster_id", "topic", "topic_id")]
     groups = events.groupBy(*by, "partition")
     counted = groups.agg(F.count("*").alias("count"), F.min("sequence").alias("first")).collect()
-    # Where maintenance has deleted the beginning there is no story to tell, rather than half of one.
+    # Where maintenance has deleted the beginning, no story rather than half of one.
     whole = [row for row in counted if row["first"] == 0]
     size = {tuple(row[name] for name in IDENTITY): row["count"] for row in whole}
     wanted: set[Identity] = set()

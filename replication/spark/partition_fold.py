@@ -16,15 +16,22 @@ from replication.protocol.folding.sequencing import HELD_LIMIT, Sequencer, gap_r
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
 
-STATE_MAGIC = b"RPF3"
-# Formats before this one that are read all the same: they lack the last fields, which are then as
-# in a new partition.
-OLDER_MAGICS = {b"RPF2": 22}
+STATE_MAGIC = b"RPF4"
+# The format before, which is read all the same: its digests and numbers of rows stand in the order
+# of these tables, and it lacks the last field.
+OLDER_MAGIC = b"RPF3"
+OLDER_TABLES = (
+    "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
+    "isr_and_leadership", "quarantine",
+)  # fmt: skip
 HEAD = struct.Struct(">4sI")
 NOTHING = hashlib.blake2b(b"[]", digest_size=8).hexdigest()
-ANSWER_TABLES = ("replica_states", "verdicts", "loss_ledger", "divergences", "findings")
+ANSWER_TABLES = (
+    "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
+)  # fmt: skip
 APPENDED_TABLES = ("isr_and_leadership", "quarantine")
 TABLES = ANSWER_TABLES + APPENDED_TABLES
 LEADERSHIP_KINDS = ("leadership_recorded", "became_leader", "became_follower")
@@ -131,8 +138,11 @@ class PartitionFold:
 
     def fold_one(self, event: Event) -> bool:
         """Folds an event that is next in the trace; False where the fold refuses it, or fails."""
+        state = self.present_state()
         try:
-            fold.apply(self.present_state(), event)
+            risk_watch.before(state, event)
+            fold.apply(state, event)
+            risk_watch.after(state, event)
         except fold.Rejected as error:
             self.refuse(event.event_id, event.sequence, "rejected_by_fold", str(error))
             return False
@@ -180,6 +190,7 @@ class PartitionFold:
             "loss_ledger": answer.losses,
             "divergences": answer.divergences,
             "findings": answer.findings,
+            "at_risk": [*answer.at_risk, *answer.past_risks],
         }
         for table in ANSWER_TABLES:
             rows = found[table]
@@ -214,8 +225,7 @@ class PartitionFold:
             s.superseded, s.dropped, s.stalled, s.ended,
             [wire.to_row(event) for event in s.held.values()],
             list(s.conflicts.items()), s.missing,
-            [self.digests.get(table) for table in ANSWER_TABLES],
-            [self.standing.get(table, 0) for table in TABLES],
+            self.digests, self.standing,
             self.findings, self.ingest, self.folded, self.leadership, self.refused, self.defect,
             self.unjudged, self.unsettled,
         ]  # fmt: skip
@@ -226,7 +236,7 @@ class PartitionFold:
     @classmethod
     def decode(cls, topic_partition_id: str, data: bytes) -> "PartitionFold":
         """The partition of encode(). Raises codec.CorruptState where the bytes are none."""
-        if len(data) < HEAD.size or data[:4] not in (STATE_MAGIC, *OLDER_MAGICS):
+        if len(data) < HEAD.size or data[:4] not in (STATE_MAGIC, OLDER_MAGIC):
             raise codec.CorruptState(f"the state of {topic_partition_id} is none of this fold")
         length = HEAD.unpack_from(data)[1]
         text, state = data[HEAD.size : HEAD.size + length], data[HEAD.size + length :]
@@ -234,20 +244,27 @@ class PartitionFold:
             h = json.loads(text)
         except ValueError as error:
             raise codec.CorruptState(f"the state of {topic_partition_id}: {error}") from None
-        if len(h) == OLDER_MAGICS.get(data[:4]):
-            h.append(False)
+        if data[:4] == OLDER_MAGIC:
+            h = _of_older(h)
         trace = None if h[0] is None else (h[0][0], h[0][1])
         held = {row["sequence"]: wire.from_row(row) for row in h[10]}
         values = [trace, *h[1:10], held, dict(h[11]), h[12]]
-        digests = zip(ANSWER_TABLES, h[13], strict=True)
-        standing = zip(TABLES, h[14], strict=True)
         return cls(
             topic_partition_id, Sequencer(*values), codec.decode(state) if state else None,
-            {table: digest for table, digest in digests if digest is not None},
+            h[13],
             findings=h[15], ingest=h[16], folded=h[17], leadership=h[18], refused=h[19],
-            standing={table: rows for table, rows in standing if rows},
+            standing=h[14],
             defect=h[20], unjudged=h[21], unsettled=h[22],
         )  # fmt: skip
+
+
+def _of_older(header: list[Any]) -> list[Any]:
+    """The header of a state of the format before, as this format has it."""
+    digests, standing = (
+        {table: value for table, value in zip(OLDER_TABLES, header[place], strict=False) if value}
+        for place in (13, 14)
+    )
+    return [*header[:13], digests, standing, *header[15:], False]
 
 
 def _digest(rows: list[dict[str, Any]]) -> str:

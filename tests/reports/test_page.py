@@ -71,7 +71,15 @@ def test_numbers_are_those_of_the_answer(
 
     assert figure(text, "lost") == total("lost", "undetermined")
     assert figure(text, "recoverable") == total("recoverable")
-    assert figure(text, "at-risk") == total("at_risk")
+    in_danger = {
+        (d["cluster_id"], d["topic"], d["partition"], offset)
+        for d in answer["at_risk"]
+        for offset in range(d["first_offset"], d["end_offset"])
+    }
+    assert figure(text, "at-risk") == len(in_danger)
+    for danger in answer["at_risk"]:
+        assert "One failure away" in text
+        assert f"It ends when {danger['ends_when']}" in text
     settled = [d for d in answer["divergences"] if d["status"] == "settled"]
     assert figure(text, "diverged") == len(settled)
     for loss in answer["losses"]:

@@ -36,9 +36,7 @@ from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     read_log_directory,
 )
-from replication.evidence.metadata_log.cluster_metadata import (
-    MetadataHistory,
-)
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.metadata_dump import read_metadata_dump

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
-from replication.evidence.metadata_log.cluster_metadata import PartitionChange
 from replication.evidence.metadata_log.election_kind import Before, election_kind
+from replication.evidence.metadata_log.history import PartitionChange
 from replication.evidence.zookeeper.history import PartitionStateChange
 from replication.protocol.ground.events import LeadershipRecorded, Source
 

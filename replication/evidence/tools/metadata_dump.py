@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from replication.evidence.metadata_log import metadata_records as records
-from replication.evidence.metadata_log.cluster_metadata import (
-    MetadataHistory,
-    PlacedRecord,
-    replay_records,
-)
+from replication.evidence.metadata_log.cluster_metadata import replay_records
+from replication.evidence.metadata_log.history import MetadataHistory
+from replication.evidence.metadata_log.log_parts import PlacedRecord
 from replication.evidence.metadata_log.metadata_records import Field, Layout, MetadataRecord
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable

@@ -775,7 +775,7 @@ def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -
 
 def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     event_id = state.witness(event)
-    if fact.copy not in ("current", "part"):
+    if fact.copy not in ("current", "live", "part"):
         state.history.copies.append(
             Copy(fact.replica, list(fact.spans), event_id, fact.copy, event.observed_at)
         )
@@ -800,6 +800,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.stopped = fact.stopped
     replica.as_of = event_id
     replica.observed_at = event.observed_at
+    replica.seen_at = event.observed_at if fact.copy == "live" else None
     if not is_part:
         # Whether less than before is a loss of storage, the next start will tell. A part may be
         # of any later moment.
@@ -808,12 +809,9 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
         replica.epoch_entries = list(fact.epoch_entries)
     else:
         replica.epoch_entries = replica.log.epoch_entries()
-    epochs = [e.leader_epoch for e in replica.epoch_entries]
-    epochs += [s.leader_epoch for s in fact.spans if s.leader_epoch is not None]
-    if replica.leader_epoch is not None:
-        epochs.append(replica.leader_epoch)
     if not is_part:
         _note_log_end(state, replica, fact.log_end_offset)
+    epochs = _epochs_of(replica, fact.spans)
     if fact.high_watermark is None:
         return
     if fact.high_watermark > fact.log_end_offset:
@@ -843,6 +841,13 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
             state.history.commitments,
             Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),
         )
+
+
+def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:
+    """Every leader epoch that the replica and its log name."""
+    epochs = [e.leader_epoch for e in replica.epoch_entries]
+    epochs += [s.leader_epoch for s in spans if s.leader_epoch is not None]
+    return epochs if replica.leader_epoch is None else [*epochs, replica.leader_epoch]
 
 
 def _not_held(spans: list[Span], now: list[Span]) -> list[Span]:

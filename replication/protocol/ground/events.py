@@ -224,9 +224,10 @@ class ReplicaLogObserved:
 
     stopped: True when the copy is of a cleanly stopped broker, False when it is not provably
     so, None when not even the end of its log was seen. high_watermark: the checkpointed one (a
-    lower bound). copy: current (the replica's log as it stands at this moment of the trace), part
-    (of that log; what lies outside the spans was not seen, and the moment may be any later one),
-    stray, future or failed (a directory set aside).
+    lower bound). copy: current (the replica's log as it stands at this moment of the trace), live
+    (the same, read beside the running broker at observed_at), part (of that log; what lies outside
+    the spans was not seen, and the moment may be any later one), stray, future or failed (a
+    directory set aside).
     """
 
     kind: ClassVar[str] = "replica_log_observed"

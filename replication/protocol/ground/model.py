@@ -8,6 +8,7 @@ are exclusive. Absent is None: Kafka's -1 exists only in evidence/.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 # So many spans are looked through sooner than searched.
@@ -153,3 +154,11 @@ def uncovered(first_offset: int, end_offset: int, spans: Iterable[Span]) -> list
     if position < end_offset:
         gaps.append((position, end_offset))
     return gaps
+
+
+def moment(at: int | None) -> str | None:
+    """A millisecond of the observer's clock as ISO 8601 in UTC; None where it is no date."""
+    if at is None or not 0 <= at <= LAST_MOMENT:
+        return None
+    when = datetime.fromtimestamp(at / 1000, UTC)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"

@@ -23,8 +23,9 @@ class Replica:
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
     came back with from a stop that was not seen to be clean, after it had led. partial: only some
-    stretches of the log were seen, and nobody knows where it ends. claimed, fetched and answered
-    are conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
+    stretches of the log were seen, and nobody knows where it ends. seen_at: when the log was read
+    beside the running broker, by its machine's clock. claimed, fetched and answered are
+    conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
     seen to fetch at its present log end, and to be answered there.
     """
 
@@ -55,6 +56,7 @@ class Replica:
     claimed: int | None = None
     fetched: bool = False
     answered: bool = False
+    seen_at: int | None = None
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
@@ -338,9 +340,52 @@ class Conformance:
     unpredicted: list[tuple[str, str]] = field(default_factory=list)
 
 
+Run = tuple[int, int, str, str, tuple[int, ...], str]
+"""Records that one failure would cost: first and end offset, tier, cause, holders, what ends it."""
+
+
+@dataclass(slots=True)
+class Risk:
+    """A time in which one failure could cost records: which, since when, by events' clocks.
+
+    failure, broker, next_leader: as `at_risk.Danger` has them; unclean: the next leader would be
+    elected beside the ISR. runs: what it would have cost when
+    last looked at; nothing is known to be in danger while there are none. over: it came to an end,
+    at until.
+    """
+
+    leader_epoch: int
+    failure: str
+    broker: int
+    next_leader: int | None
+    unclean: bool
+    since: int | None
+    runs: list[Run] = field(default_factory=list)
+    over: bool = False
+    until: int | None = None
+
+    @property
+    def key(self) -> tuple[int, str, int, int | None, bool]:
+        """What tells one failure from another."""
+        return (self.leader_epoch, self.failure, self.broker, self.next_leader, self.unclean)
+
+
+@dataclass(slots=True)
+class Risks:
+    """Failures that are possible now, and those that were while records hung on them.
+
+    clock: the last time that a telling event named. looked: how many events had been folded when
+    they were last looked at.
+    """
+
+    known: list[Risk] = field(default_factory=list)
+    clock: int | None = None
+    looked: int = 0
+
+
 @dataclass(slots=True)
 class State:
-    """Everything the fold keeps of one topic partition."""
+    """Everything the fold keeps of one topic partition. risks: `risk_watch` keeps them."""
 
     cluster_id: str
     topic: str
@@ -357,6 +402,7 @@ class State:
     ended: bool = False
     sources: dict[str, Place] = field(default_factory=dict)
     conformance: Conformance = field(default_factory=Conformance)
+    risks: Risks = field(default_factory=Risks)
 
     def covered(self, subject: str, replica: int | None = None) -> bool:
         """Whether complete evidence of this kind was handed over."""

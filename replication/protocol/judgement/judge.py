@@ -3,14 +3,13 @@
 Pure: the same state gives the same answer, in every host.
 """
 
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import Any
 
-from replication.protocol.ground.model import LAST_MOMENT
+from replication.protocol.ground.model import moment
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
-from replication.protocol.judgement.at_risk import Danger, dangers
+from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.declared_gaps import with_gaps
 from replication.protocol.judgement.invariants import (
     acknowledged_records_survive,
@@ -27,6 +26,7 @@ from replication.protocol.judgement.invariants import (
 )
 from replication.protocol.judgement.ledger import Loss
 from replication.protocol.judgement.missed_epochs import missed_epochs
+from replication.protocol.judgement.risk_rows import past_row, present_row
 from replication.protocol.judgement.settling import still_to_get
 from replication.protocol.judgement.view import View, view_of
 
@@ -55,6 +55,7 @@ class PartitionAnswer:
     divergences: list[dict[str, Any]]
     findings: list[dict[str, Any]]
     at_risk: list[dict[str, Any]]
+    past_risks: list[dict[str, Any]]
     loss_details: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -82,13 +83,15 @@ def answer(state: State) -> PartitionAnswer:
             _finding(state, k, f)
             for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
         ],
-        [{**_identity(state), **_danger(d)} for d in dangers(state)],
+        [{**_identity(state), **present_row(state, d)} for d in dangers(state)],
+        [
+            {**_identity(state), **past_row(state, risk, run)}
+            for risk in state.risks.known
+            if risk.over
+            for run in risk.runs
+        ],
         [_loss_details(state, identity, x) for x in view.losses],
     )
-
-
-def _danger(danger: Danger) -> dict[str, Any]:
-    return {**asdict(danger), "holders": list(danger.holders)}
 
 
 def _identity(state: State) -> dict[str, Any]:
@@ -98,14 +101,6 @@ def _identity(state: State) -> dict[str, Any]:
         "topic_id": state.topic_id or None,
         "partition": state.partition,
     }
-
-
-def moment(at: int | None) -> str | None:
-    """A millisecond of the observer's clock as ISO 8601 in UTC; None where it is no date."""
-    if at is None or not 0 <= at <= LAST_MOMENT:
-        return None
-    when = datetime.fromtimestamp(at / 1000, UTC)
-    return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
 
 
 def _partition(state: State) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from replication.evidence.broker_logs.births import Births
 from replication.evidence.joining.broker_lines import lines_by_broker
 from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.one_cluster import ClusterEvidence
-from replication.evidence.metadata_log.cluster_metadata import TopicLifetime
+from replication.evidence.metadata_log.history import TopicLifetime
 from tests.evidence.joining.history import history
 from tests.evidence.joining.lines import line, log
 
