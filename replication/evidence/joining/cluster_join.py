@@ -192,7 +192,9 @@ def _partition(
         by_zookeeper=history.by_zookeeper,
         packed={n: mine[key] for n, mine in known.lines.items() if key in mine},
         processes={
-            n: _process_lines(known.brokers[n]) for n, mine in known.lines.items() if key in mine
+            n: _process_lines(known.brokers[n], facts)
+            for n, mine in known.lines.items()
+            if key in mine
         },
         copies=list(known.copies.get(key, ())),
         settings=settings_of(topic, of_brokers, cluster.history, cluster.zookeeper),
@@ -216,8 +218,10 @@ def _partition(
     )
 
 
-def _process_lines(lines: BrokerLines) -> list[LogLineFact]:
-    return [f for _, f in lines.processes if f.topic is None and f.kind in LIFE_KINDS]
+def _process_lines(lines: BrokerLines, facts: ClusterFacts) -> list[LogLineFact]:
+    """What a broker's lines tell of its process; of its release where there are several."""
+    kinds = LIFE_KINDS if len(facts.kafka_versions) < 2 else LIFE_KINDS | {"kafka_version"}
+    return [f for _, f in lines.processes if f.topic is None and f.kind in kinds]
 
 
 def _has_log(known: _Known, key: Key, log: Sequence[object]) -> bool:

@@ -400,7 +400,10 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
         "stopped": None,
         "high_watermark": None,
         "cuts_to": evidence.truncates_by,
+        "version": None,
     }
+    versions = _versions(lines)
+    role["version"] = next(versions)
     for fact in lines:
         source = ev.Source(fact.path, fact.line)
         if fact.kind == "process_started":
@@ -411,7 +414,7 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
                     (fact.at),
                     source,
                 )
-            role.update(leads=False, clean=None, stopped=None)
+            role.update(leads=False, clean=None, stopped=None, version=next(versions))
             yield "life", None, fact.at, source
             continue
         if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
@@ -429,6 +432,21 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
         made = _CONVERTERS[fact.kind](broker, fact, role) if fact.kind in _CONVERTERS else None
         if made is not None:
             yield fact.kind, made, fact.at, source
+
+
+def _versions(lines: list[LogLineFact]) -> Iterator[str | None]:
+    """What each life of the process runs, the one before the first start included.
+
+    A broker prints its version when its logs are loaded already.
+    """
+    version: str | None = None
+    for fact in lines:
+        if fact.kind == "process_started":
+            yield version
+            version = None
+        elif fact.kind == "kafka_version":
+            version = version or str(fact.fields["version"])
+    yield version
 
 
 def _by_request(
@@ -454,13 +472,12 @@ def _by_request(
 
 def _log_loaded(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
-    return ev.ReplicaStarted(
-        broker, f.get("log_start_offset"), f.get("log_end_offset"), None, role["clean"]
-    )
+    start, end = f.get("log_start_offset"), f.get("log_end_offset")
+    return ev.ReplicaStarted(broker, start, end, None, role["clean"], role["version"])
 
 
 def _log_created(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
-    return ev.ReplicaStarted(broker, 0, 0, None, None)
+    return ev.ReplicaStarted(broker, 0, 0, None, None, role["version"])
 
 
 def _high_watermark_loaded(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:

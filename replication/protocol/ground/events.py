@@ -53,7 +53,10 @@ class LeadershipRecorded:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStarted:
-    """A broker process loaded this replica's log. high_watermark: the checkpointed one, clamped."""
+    """A broker process loaded this replica's log. high_watermark: the checkpointed one, clamped.
+
+    kafka_version: what this process runs, where the cluster's brokers run several releases.
+    """
 
     kind: ClassVar[str] = "replica_started"
     replica: int
@@ -61,6 +64,7 @@ class ReplicaStarted:
     log_end_offset: int | None = None
     high_watermark: int | None = None
     clean: bool | None = None
+    kafka_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
