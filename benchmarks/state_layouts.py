@@ -8,6 +8,7 @@ process's tree, and the bytes that the newest micro-batch added to the state sto
 """
 
 import argparse
+import io
 import os
 import shutil
 import sys
@@ -18,22 +19,23 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from benchmarks.month import cpu_of
 from benchmarks.streaming import state_of_last
 from benchmarks.traffic import Partition, write
-from replication.spark import runs, settings
-from replication.spark.event_files import Admission
+from replication.spark import event_frames, runs, settings
+from replication.spark.event_files import event_files, next_slice
 from replication.spark.fold_stream import QUERY, Fold
-from replication.spark.ingest import Ingest
+from replication.spark.ingest import marked
 from replication.spark.progress import Progress
 from replication.spark.shard_fold import OUT_DDL, ShardFold, out_frame
-from replication.spark.tables import Store
+from replication.spark.tables import Store, Writer
 from tests.spark.jobs_in_process import start_session
 
 ROUNDS = 4
 MAP = "map"
+INGEST_RUN = "benchmark"
 
 
 class MappedShard(StatefulProcessor):
@@ -74,37 +76,38 @@ class MappedFold(Fold):
         return grouped.transformWithStateInPandas(MappedShard(), OUT_DDL, "Append", "None")
 
 
-def one(base: Path, layout: str, few: list[Partition], every: int) -> None:
-    """All layouts start from the same stored events, in a folder of their own."""
+def store_events(store: Store, folder: Path, number: int) -> None:
+    """Stores the events of a folder's files as one micro-batch of the ingest would."""
+    slices = [part for path in event_files(folder) if (part := next_slice(path, 0, settled=True))]
+    delivered = event_frames.of_slices(store.spark, slices)
+    assert delivered is not None
+    writer = Writer(INGEST_RUN, 0, "ingest", "", "ingest/benchmark")
+    rows = marked(event_frames.events(delivered), writer, number)
+    store.append("replica_events", rows, writer, number)
+
+
+def one(spark: SparkSession, base: Path, layout: str, few: list[Partition], known: int) -> None:
+    """Folds the stored events with one layout, then those of few partitions some times."""
     work = base / layout
     shutil.copytree(base / "stored", work)
-    shutil.rmtree(work / "checkpoint" / "ingest" / "admitted")
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
     shards = {} if layout == MAP else {"state_shards": layout}
-    chosen = settings.load({"fold_max_files_per_trigger": "1", "settle_seconds": "0", **shards})
-    store, said = Store(spark, work / "tables"), Progress(open(os.devnull, "w"))  # noqa: SIM115
-    reading = Ingest(spark, store, runs.enter(store, work / "checkpoint", "ingest", None), chosen,
-                     said)  # fmt: skip
+    chosen = settings.load({"fold_max_files_per_trigger": "1", **shards})
+    store, out = Store(spark, work / "tables"), Progress(io.StringIO())
     run = runs.enter(store, work / "checkpoint", QUERY, None)
-    kind = MappedFold if layout == MAP else Fold
-    folding = kind(spark, store, run, reading.run.name, chosen, said)
+    folding = (MappedFold if layout == MAP else Fold)(spark, store, run, INGEST_RUN, chosen, out)
     costs, sizes = [], []
     for number in range(1 + ROUNDS):
         if number:
-            write(work / "in", few, len(few) * 9, 1, f"more-{number}")
-            notes = reading.run.folder / "admitted"
-            Admission(work / "in", notes, 0.0).admit()
-            reading.start(str(notes)).awaitTermination()
+            write(work / f"more-{number}", few, len(few) * 9, 1)
+            store_events(store, work / f"more-{number}", number)
         before = cpu_of(os.getpid())
         folding.start().awaitTermination()
         costs.append(cpu_of(os.getpid()) - before)
         sizes.append(state_of_last(work))
     print(
-        f"{layout:>5} {'' if layout == MAP else 'shards'}: all {every} active "
+        f"{layout:>5} {'' if layout == MAP else 'shards'}: all {known} active "
         f"{costs[0]:6.2f} CPU s and {sizes[0]:9,} state bytes, "
-        f"{len(few)} active {min(costs[1:]):6.2f} CPU s and "
-        f"{sizes[-1]:9,} state bytes", flush=True,
+        f"{len(few)} active {min(costs[1:]):6.2f} CPU s and {sizes[-1]:9,} state bytes", flush=True,
     )  # fmt: skip
     shutil.rmtree(work)
 
@@ -122,19 +125,14 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         spark = start_session(base / "warehouse")
-        stored = base / "stored"
         partitions = [Partition(i) for i in range(flags.partitions)]
-        write(stored / "in", partitions, flags.events, 1)
+        write(base / "in", partitions, flags.events, 1)
         few = partitions[:: flags.partitions // flags.active]
-        chosen = settings.load({"settle_seconds": "0"})
-        store = Store(spark, stored / "tables")
+        store = Store(spark, base / "stored" / "tables")
         store.create()
-        run = runs.enter(store, stored / "checkpoint", "ingest", None)
-        Admission(stored / "in", run.folder / "admitted", 0.0).admit()
-        reading = Ingest(spark, store, run, chosen, Progress())
-        reading.start(str(run.folder / "admitted")).awaitTermination()
+        store_events(store, base / "in", 0)
         for layout in flags.layouts:
-            one(base, layout, [_copied(p) for p in few], flags.partitions)
+            one(spark, base, layout, [_copied(p) for p in few], flags.partitions)
         spark.stop()
     return 0
 
