@@ -1,7 +1,9 @@
 """The short answer in plain words: worst first, readable by somebody woken at night."""
 
+from dataclasses import asdict
 from typing import Any
 
+from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.headline import headline, undecided, what_settles
@@ -201,7 +203,20 @@ def draw(state: State, at: int | None) -> str:
         )
         for number, replica in sorted(state.replicas.items())
     ]
-    return "\n".join([head, *picture.draw(rows, _content_name), "", *LEGEND])
+    told = [derived_text(asdict(d)) for d in derived_values(state)]
+    return "\n".join([head, *picture.draw(rows, _content_name), *told, "", *LEGEND])
+
+
+def derived_text(derived: dict[str, Any]) -> str:
+    """One derived value in words, with the rule that forces it."""
+    what = {
+        "high_watermark": f"its high watermark is at least {derived['offset']}",
+        "epoch_entry": f"leader epoch {derived['leader_epoch']} begins at {derived['offset']}",
+        "truncation": f"it cut its log at {derived['offset']}",
+    }[derived["what"]]
+    return (
+        f"derived: broker {derived['replica']}: {what}, by {derived['rule']} ({derived['because']})"
+    )
 
 
 def _content_name(content: int) -> str:
