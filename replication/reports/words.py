@@ -1,5 +1,6 @@
 """The short answer in plain words: worst first, readable by somebody woken at night."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -144,10 +145,13 @@ def _input(answer: dict[str, Any]) -> list[str]:
     return lines
 
 
-def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
+def proof(
+    finding: dict[str, Any], events: dict[str, Any], derived: Iterable[dict[str, Any]] = ()
+) -> str:
     """A finding as a proof: steps, because, contradiction, each with its file and line.
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
+    derived: what no line tells of the partition and rules force, which a reader would miss.
     """
     warns = finding.get("kind")
     lines = [
@@ -168,6 +172,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
             elif source.byte_offset is not None:
                 place += f", offset {source.byte_offset}"
             lines.append(f"   because: {place}")
+    lines += [derived_text(d) for d in derived if _is_told_with(finding, d)]
     if not warns:
         lines += ["", f"Contradiction: {finding['invariant']} demands that this cannot be."]
     return "\n".join([*lines, ""])
@@ -205,6 +210,11 @@ def draw(state: State, at: int | None) -> str:
     ]
     told = [derived_text(asdict(d)) for d in derived_values(state)]
     return "\n".join([head, *picture.draw(rows, _content_name), *told, "", *LEGEND])
+
+
+def _is_told_with(finding: dict[str, Any], derived: dict[str, Any]) -> bool:
+    """Epoch entries decide what a truncation keeps; of the rest every proof may speak."""
+    return derived["what"] != "epoch_entry" or finding.get("invariant") == "log_matching"
 
 
 def derived_text(derived: dict[str, Any]) -> str:

@@ -84,6 +84,8 @@ def _derive_cut(state: State, fact: ev.ReplicaLogObserved) -> None:
     replica = state.replicas.get(fact.replica)
     if replica is None or fact.copy != "current" or not replica.log.spans:
         return
+    if not (replica.stale or state.is_traced(fact.replica)):
+        return  # What its log was when it began to follow, nobody saw.
     gone = [a for a, _, x, y in overlaps(replica.log.spans, list(fact.spans))
             if same_record(x, y) is False]  # fmt: skip
     if not gone:
