@@ -144,6 +144,7 @@ def _described(fact: ev.PartitionDescribed, before: State) -> str:
     parts += _known("cleanup.policy", fact.cleanup_policy)
     parts += _known("Kafka", fact.kafka_version)
     parts += _known("inter-broker protocol", fact.inter_broker_version)
+    parts += [] if fact.leader is None else [f"kafka-topics named broker {fact.leader} as leader"]
     return "settings as found: " + ", ".join(parts) if parts else "settings: nothing is known"
 
 

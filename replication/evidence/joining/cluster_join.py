@@ -38,8 +38,13 @@ from replication.evidence.joining.one_cluster import (
     with_logs_in_utc,
 )
 from replication.evidence.joining.partition_events import PartitionEvidence
-from replication.evidence.joining.partition_settings import by_kafka_topics, settings_of
+from replication.evidence.joining.partition_settings import (
+    by_kafka_topics,
+    described_partitions,
+    settings_of,
+)
 from replication.evidence.joining.placement import lives_of, place
+from replication.evidence.joining.printed_settings import printed_settings
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 
@@ -163,7 +168,10 @@ def _place(
 
 def _keys(known: _Known) -> set[Key]:
     promised = {*known.acknowledged.by_incarnation, *known.consumed.by_incarnation}
-    return {*known.copies, *promised}
+    # A description alone is evidence too; beside other evidence it adds no partitions.
+    return {*known.copies, *promised} or described_partitions(
+        known.cluster.descriptions, known.incarnations
+    )
 
 
 def _partition(
@@ -197,10 +205,17 @@ def _partition(
             if key in mine
         },
         copies=list(known.copies.get(key, ())),
-        settings=settings_of(topic, of_brokers, cluster.history, cluster.zookeeper),
+        settings=settings_of(
+            topic,
+            of_brokers,
+            cluster.history,
+            cluster.zookeeper,
+            printed_settings(cluster.logs, topic, topic_id, known.incarnations),
+        ),
         kafka_topics_settings=printed.settings,
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,
+        kafka_topics_leader=printed.leader,
         listed_replicas=known.listed.get(key, set()),
         acknowledgements=known.acknowledged.by_incarnation.get(key, []),
         consumptions=known.consumed.by_incarnation.get(key, []),

@@ -65,16 +65,16 @@ _Step = tuple[str, ev.Fact | None, int | None, ev.Source | None]
 class PartitionEvidence:
     """Everything known of one incarnation of one topic partition.
 
-    packed, processes: each broker's lines about the partition and about its own process, from
-    which `partition_join.finished` makes `lines`. settings: what the cluster says of the
-    partition's; kafka_topics_settings, kafka_topics_replicas: what kafka-topics printed of them, at
-    kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that names
-    one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what of the
-    controllers' log is known to follow the copy at hand. payload_id_in: where payload ids stand, if
-    the user said so; naming: where they were found to. unpacked: how places in archives are named.
-    unsure_lines: brokers of which lines may be missing, being anybody's in a file of several.
-    damaged_lines: brokers of which some lines could not be read: no trace of theirs is whole.
-    by_zookeeper: the history is ZooKeeper's.
+    packed, processes: each broker's lines about the partition and about its own process, from which
+    `partition_join.finished` makes `lines`. settings: what the cluster says of the partition's;
+    kafka_topics_settings, kafka_topics_replicas, kafka_topics_leader: what kafka-topics printed of
+    them, at kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that
+    names one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what
+    of the controllers' log is known to follow the copy at hand. payload_id_in: where payload ids
+    stand, if the user said so; naming: where they were found to. unpacked: how places in archives
+    are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
+    several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
+    whole. by_zookeeper: the history is ZooKeeper's.
     """
 
     cluster_id: str
@@ -90,6 +90,7 @@ class PartitionEvidence:
     kafka_topics_settings: dict[str, str] = field(default_factory=dict)
     kafka_topics_replicas: tuple[int, ...] | None = None
     kafka_topics_at: int | None = None
+    kafka_topics_leader: int | None = None
     reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None

@@ -135,6 +135,7 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
         min_insync_replicas=int(minimum) if minimum.isdigit() else None,
         unclean_leader_election=None if unclean is None else unclean.lower() == "true",
         cleanup_policy=values.get("cleanup.policy"),
+        leader=evidence.kafka_topics_leader,
     )
 
 

@@ -250,7 +250,10 @@ class History:
 
 @dataclass(slots=True)
 class Settings:
-    """Topic and cluster settings that rules and contracts depend on; None is unknown."""
+    """Topic and cluster settings that rules and contracts depend on; None is unknown.
+
+    leader: as kafka-topics named it, which counts where no history does.
+    """
 
     assigned_replicas: tuple[int, ...] | None = None
     min_insync_replicas: int | None = None
@@ -260,6 +263,7 @@ class Settings:
     inter_broker_version: str | None = None
     controller: str | None = None
     deleted: bool | None = None
+    leader: int | None = None
 
 
 @dataclass(slots=True)
