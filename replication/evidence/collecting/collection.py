@@ -273,7 +273,7 @@ def _is_small(directory: Path) -> bool:
     """Whether every byte of the log directory can be checked without anybody waiting for it."""
     total = 0
     for path in directory.rglob("*.log"):
-        total += path.stat().st_size
+        total += path.lstat().st_size
         if total > VERIFIED_BYTES:
             return False
     return True
