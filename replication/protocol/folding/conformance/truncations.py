@@ -40,12 +40,15 @@ def hold(
 ) -> None:
     """Holds one cut (one round of it) against the rule; waits for a leader not yet read."""
     target, end = fact.to_offset, follower.log.log_end_offset
-    if target is None or target >= end or follower.leader_epoch is None:
+    if target is None or follower.leader_epoch is None:
         return
     if fact.reason not in BY_LEADER or follower.known_log_end_offset is None:
         return
     mark = follower.high_watermark
     what = f"broker {follower.replica} truncated its log from {end}"
+    if target >= end:
+        _hold_no_cut(state, event, follower, what, target)
+        return
     cache = known_cache(follower)
     by_mark = flags.truncation == "truncate_to_high_watermark" or cache == ()
     if by_mark:
@@ -75,6 +78,13 @@ def hold(
         state.conformance.predicted += 1
     else:
         exclude(state, event, flags.truncation, what, _either(cut), target)
+
+
+def _hold_no_cut(state: State, event: ev.Event, follower: Replica, what: str, target: int) -> None:
+    """A line without effect is lawful where the rule cuts nothing."""
+    cut = derived_cut(state, follower)
+    if cut is not None and target == follower.log.log_end_offset:
+        exclude(state, event, cut.rule, what, cut.offset, target)
 
 
 def derived_cut(state: State, follower: Replica) -> Derived | None:
