@@ -313,5 +313,11 @@ def _replica_rows(partition: dict[str, Any]) -> list[dict[str, Any]]:
             for cut in partition["truncations"]
             if cut["replica"] == replica["replica"]
         ]
-        rows.append({**shared, **replica, "spans": spans, "truncations": cuts})
+        derived = [
+            {key: d[key] for key in ("what", "offset", "leader_epoch", "rule", "because")}
+            for d in partition["derived"]
+            if d["replica"] == replica["replica"]
+        ]
+        more = {"spans": spans, "truncations": cuts, "derived": derived}
+        rows.append({**shared, **replica, **more})
     return rows
