@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     try:
         folder = flags.expectations or project_root() / "conf" / "expectations"
         chosen = suites.load(folder, tuple(flags.suite))
-        spark = session.start("replication-analyzer quality")
+        spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     except (SuiteError, SessionError) as error:
         return _refused(error, EXIT_UNUSABLE)
     stop = Stop()

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from replication import places
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, identity_of
@@ -44,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 the page was written, 2 the call or the tables are unusable, "
         "4 a defect of this tool.",
     )
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
     made.add_argument("--out", required=True, type=Path, metavar="FILE.html")
     made.add_argument("--topic", metavar="NAME", help="only this topic")
     return made
@@ -54,7 +57,7 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     try:
-        spark = session.start("replication-analyzer report")
+        spark = session.start("replication-analyzer report", (), [flags.tables.absolute()])
     except SessionError as error:
         return _refused(error, EXIT_UNUSABLE)
     try:
