@@ -14,6 +14,7 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import moments
 from replication.reports.loss_words import badness
+from replication.reports.natural import natural
 from replication.reports.safe_text import plain
 
 Place = tuple[str, int]
@@ -155,7 +156,7 @@ def _rank(partition: Partition) -> tuple[Any, ...]:
         -partition.records("recoverable"),
         -records_at_risk(partition.at_risk),
         -len(partition.divergences),
-        partition.state["topic"],
+        natural(partition.state["topic"]),
         partition.state["partition"],
         partition.index,
     )

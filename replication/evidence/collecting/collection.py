@@ -77,11 +77,12 @@ _TOOLS = {
     LOG_DIRS: "kafka-log-dirs",
     METADATA_QUORUM: "kafka-metadata-quorum",
 }
-# Facts about no topic that joining looks at.
+# Facts about no topic partition that joining looks at.
 PROCESS_KINDS = frozenset(
     ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
      "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
-     "settings")
+     "settings", "cluster_settings_changed", "topic_settings_changed", "topic_created",
+     "topic_removed")
 )  # fmt: skip
 
 
@@ -109,11 +110,12 @@ class BrokerDump:
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
-    processes: facts about the process itself, as far as joining needs them. lines: those about
-    topic partitions, packed. writers: the brokers that lines name, None for lines that name none,
-    by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
-    those of them that stand in lines about partitions. homes: (writer, log directory on its
-    machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
+    processes: facts about the process itself or a whole topic, as far as joining needs them.
+    lines: those about topic partitions, packed. writers: the brokers that lines name, None for
+    lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
+    first printed; in_lines those of them that stand in lines about partitions. homes: (writer,
+    log directory on its machine) where it created logs. first_at, last_at: ms since 1970, as lines
+    print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. several: several brokers wrote it;
     nobodys: how many of its lines may be of any of them. births: signs of topics that were created
@@ -321,8 +323,12 @@ def read_file(
 
 def _with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
     """A broker log's facts, and those of lines without a header in a file that may be pasted."""
-    yield from read_broker_log(path, time_zone=zone)
-    yield from _excerpt(path, headed=False)
+    told: set[int] = set()
+    for fact in read_broker_log(path, time_zone=zone):
+        if isinstance(fact, LogLineFact):
+            told.add(fact.line)
+        yield fact
+    yield from (fact for fact in _excerpt(path, headed=False) if fact.line not in told)
 
 
 def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
@@ -406,8 +412,9 @@ def _read_log(
         log.nobodys += fact.broker is None
         if fact.broker is not None:
             votes[fact.broker] += 1
-        if fact.topic is None:
+        if fact.partition is None:
             _take_process_fact(log, fact)
+        if fact.topic is None:
             continue
         printed = fact.fields.get("topic_id")
         if printed:

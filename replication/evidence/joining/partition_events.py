@@ -65,16 +65,16 @@ _Step = tuple[str, ev.Fact | None, int | None, ev.Source | None]
 class PartitionEvidence:
     """Everything known of one incarnation of one topic partition.
 
-    packed, processes: each broker's lines about the partition and about its own process, from
-    which `partition_join.finished` makes `lines`. settings: what the cluster says of the
-    partition's; kafka_topics_settings, kafka_topics_replicas: what kafka-topics printed of them, at
-    kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that names
-    one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what of the
-    controllers' log is known to follow the copy at hand. payload_id_in: where payload ids stand, if
-    the user said so; naming: where they were found to. unpacked: how places in archives are named.
-    unsure_lines: brokers of which lines may be missing, being anybody's in a file of several.
-    damaged_lines: brokers of which some lines could not be read: no trace of theirs is whole.
-    by_zookeeper: the history is ZooKeeper's.
+    packed, processes: each broker's lines about the partition and about its own process, from which
+    `partition_join.finished` makes `lines`. settings: what the cluster says of the partition's;
+    kafka_topics_settings, kafka_topics_replicas, kafka_topics_leader: what kafka-topics printed of
+    them, at kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that
+    names one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what
+    of the controllers' log is known to follow the copy at hand. payload_id_in: where payload ids
+    stand, if the user said so; naming: where they were found to. unpacked: how places in archives
+    are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
+    several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
+    whole. by_zookeeper: the history is ZooKeeper's.
     """
 
     cluster_id: str
@@ -90,6 +90,7 @@ class PartitionEvidence:
     kafka_topics_settings: dict[str, str] = field(default_factory=dict)
     kafka_topics_replicas: tuple[int, ...] | None = None
     kafka_topics_at: int | None = None
+    kafka_topics_leader: int | None = None
     reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None
@@ -400,7 +401,10 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
         "stopped": None,
         "high_watermark": None,
         "cuts_to": evidence.truncates_by,
+        "version": None,
     }
+    versions = _versions(lines)
+    role["version"] = next(versions)
     for fact in lines:
         source = ev.Source(fact.path, fact.line)
         if fact.kind == "process_started":
@@ -411,7 +415,7 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
                     (fact.at),
                     source,
                 )
-            role.update(leads=False, clean=None, stopped=None)
+            role.update(leads=False, clean=None, stopped=None, version=next(versions))
             yield "life", None, fact.at, source
             continue
         if fact.kind in ("clean_shutdown_found", "unclean_recovery"):
@@ -429,6 +433,21 @@ def _line_facts(evidence: PartitionEvidence, broker: int) -> Iterator[_Step]:
         made = _CONVERTERS[fact.kind](broker, fact, role) if fact.kind in _CONVERTERS else None
         if made is not None:
             yield fact.kind, made, fact.at, source
+
+
+def _versions(lines: list[LogLineFact]) -> Iterator[str | None]:
+    """What each life of the process runs, the one before the first start included.
+
+    A broker prints its version when its logs are loaded already.
+    """
+    version: str | None = None
+    for fact in lines:
+        if fact.kind == "process_started":
+            yield version
+            version = None
+        elif fact.kind == "kafka_version":
+            version = version or str(fact.fields["version"])
+    yield version
 
 
 def _by_request(
@@ -454,13 +473,12 @@ def _by_request(
 
 def _log_loaded(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
     f = fact.fields
-    return ev.ReplicaStarted(
-        broker, f.get("log_start_offset"), f.get("log_end_offset"), None, role["clean"]
-    )
+    start, end = f.get("log_start_offset"), f.get("log_end_offset")
+    return ev.ReplicaStarted(broker, start, end, None, role["clean"], role["version"])
 
 
 def _log_created(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact:
-    return ev.ReplicaStarted(broker, 0, 0, None, None)
+    return ev.ReplicaStarted(broker, 0, 0, None, None, role["version"])
 
 
 def _high_watermark_loaded(broker: int, fact: LogLineFact, role: dict[str, Any]) -> ev.Fact | None:

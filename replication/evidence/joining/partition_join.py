@@ -16,7 +16,7 @@ from replication.evidence.joining.registrations import filled, from_lines, joine
 from replication.evidence.joining.repeated_lines import each_once
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
-from replication.protocol.ground.versions import behaviour
+from replication.protocol.ground.versions import known_behaviour
 
 SETTING_NAMES = {
     "min.insync.replicas": "min_insync_replicas",
@@ -136,6 +136,7 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
         min_insync_replicas=int(minimum) if re.fullmatch(r"[0-9]{1,9}", minimum) else None,
         unclean_leader_election=None if unclean is None else unclean.lower() == "true",
         cleanup_policy=values.get("cleanup.policy"),
+        leader=evidence.kafka_topics_leader,
     )
 
 
@@ -163,10 +164,7 @@ def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
 
 def _truncates_by(described: ev.PartitionDescribed) -> str:
     """What an unexplained cut of a follower's log follows, by the version's rule."""
-    if described.kafka_version is None:
-        return "unknown"
-    try:
-        flags = behaviour(described.kafka_version, described.inter_broker_version)
-    except ValueError:
+    flags = known_behaviour(described.kafka_version, described.inter_broker_version)
+    if flags is None:
         return "unknown"
     return "high_watermark" if flags.truncation == "truncate_to_high_watermark" else "leader_epoch"

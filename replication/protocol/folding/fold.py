@@ -61,6 +61,7 @@ def apply(state: State, event: ev.Event) -> None:
     """
     fact = event.fact
     _check(state, fact)
+    state.calm = None
     if event.grade == "traced":
         state.grade = "traced"
     conformance.hold(state, event, fact)
@@ -243,6 +244,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         _end_term(state, replica, "stopped", None)
         replica.role = None
     replica.just_started = True
+    replica.kafka_version = fact.kafka_version or replica.kafka_version
     _lives_on(state, replica)
     replica.clean_start = fact.clean
     if not fact.clean and _has_led(state, fact.replica):
@@ -320,7 +322,7 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
         replica.log.truncate_to(end)
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
-    replica.epoch_entries = list(truncate_from_end(tuple(replica.epoch_entries), end))
+    replica.epoch_entries = truncate_from_end(replica.epoch_entries, end)
 
 
 def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
@@ -343,7 +345,7 @@ def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> 
             replica.promised_below = None
             replica.log.truncate_to(fact.log_end_offset)
     if fact.reason == "disk_loss":
-        replica.epoch_entries = []
+        replica.epoch_entries = ()
 
 
 def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
@@ -400,12 +402,12 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known
-    flags = state.behaviour()
+    flags = state.behaviour(fact.replica)
     if known is not None and (flags is None or flags.has("leader_epoch_in_record_batches")):
         taken = become_leader(
-            fact.leader_epoch, known, tuple(replica.epoch_entries), leads, _epoch_rules(state)
+            fact.leader_epoch, known, replica.epoch_entries, leads, _epoch_rules(state, replica)
         )
-        replica.epoch_entries = list(taken.epoch_entries)
+        replica.epoch_entries = taken.epoch_entries
 
 
 def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
@@ -425,9 +427,9 @@ def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) 
             return
 
 
-def _epoch_rules(state: State) -> Behaviour:
-    """The rules by which epoch caches are kept: the declared version's, if it keeps one."""
-    flags = state.behaviour()
+def _epoch_rules(state: State, replica: Replica) -> Behaviour:
+    """The rules by which an epoch cache is kept: its broker's version's, if it keeps one."""
+    flags = state.behaviour(replica.replica)
     return flags if flags is not None and flags.has("leader_epoch_in_record_batches") else NEWEST
 
 
@@ -437,10 +439,10 @@ def _cut_epochs(state: State, replica: Replica, *, unclean: bool = False) -> Non
     disk = OnDisk(
         log.log_end_offset,
         log_start_offset=log.log_start_offset,
-        epoch_entries=tuple(replica.epoch_entries),
-        batch_epochs=tuple(log.epoch_entries()) if unclean else (),
+        epoch_entries=replica.epoch_entries,
+        batch_epochs=log.epoch_entries() if unclean else (),
     )
-    replica.epoch_entries = list(start_up_recovery(disk, _epoch_rules(state)).epoch_entries)
+    replica.epoch_entries = start_up_recovery(disk, _epoch_rules(state, replica)).epoch_entries
 
 
 def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
@@ -490,7 +492,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         replica.promised_below = None
         replica.log.truncate_fully_and_start_at(target)
         replica.known_log_end_offset = target
-        replica.epoch_entries = []
+        replica.epoch_entries = ()
         return
     if end is not None and target >= end:
         if fact.reason == "high_watermark" or fact.from_offset is not None:
@@ -500,14 +502,14 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     if fact.reason == "full":
         replica.promised_below = None
         dropped = replica.log.truncate_fully_and_start_at(target)
-        replica.epoch_entries = []
+        replica.epoch_entries = ()
     else:
         replica.promised_below = None
         dropped = replica.log.truncate_to(target)
         replica.log.log_end_offset = target
     _set_aside(state, replica, dropped)
     replica.known_log_end_offset = target
-    replica.epoch_entries = list(truncate_from_end(tuple(replica.epoch_entries), target))
+    replica.epoch_entries = truncate_from_end(replica.epoch_entries, target)
     state.history.truncations.append(
         Truncation(
             fact.replica,
@@ -557,8 +559,9 @@ def _append(
     if leader_epoch is not None:
         entries = replica.epoch_entries
         if not entries or entries[-1].leader_epoch != leader_epoch:
-            cache = assign(tuple(entries), leader_epoch, first, _epoch_rules(state))
-            replica.epoch_entries = list(cache)
+            replica.epoch_entries = assign(
+                entries, leader_epoch, first, _epoch_rules(state, replica)
+            )
 
 
 def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
@@ -578,7 +581,7 @@ def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended)
 
 
 def _fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
-    moves = conformance.leaders.counts(state, fact)
+    moves = conformance.leaders.fetch_requested(state, event, fact)
     leader = _replica(state, fact.leader)
     if moves:
         leader.remote_log_end_offsets[fact.replica] = fact.fetch_offset
@@ -597,7 +600,7 @@ def _fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> No
 def _advance_log_start(replica: Replica, offset: int) -> None:
     if offset > replica.log.log_start_offset:
         replica.log.advance_log_start(offset)
-        replica.epoch_entries = list(truncate_from_start(tuple(replica.epoch_entries), offset))
+        replica.epoch_entries = truncate_from_start(replica.epoch_entries, offset)
 
 
 def _high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced) -> None:
@@ -662,7 +665,7 @@ def _promise_committed(
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
-    bounded = by_term is not None and (led or _fences(state))
+    bounded = by_term is not None and (led or _fences(state, replica))
     if nameless:
         if not bounded:
             return
@@ -699,9 +702,9 @@ def _is_superseded(state: State, leader_epoch: int | None) -> bool:
     return leader_epoch is not None and leader_epoch < state.registration.leader_epoch
 
 
-def _fences(state: State) -> bool:
-    """Whether fetches carry the leader epoch, so that a follower's epoch is its leader's."""
-    flags = state.behaviour()
+def _fences(state: State, replica: Replica) -> bool:
+    """Whether its fetches carry the leader epoch, so that its epoch is its leader's."""
+    flags = state.behaviour(replica.replica)
     return flags is not None and flags.has("fetch_carries_leader_epoch")
 
 
@@ -806,7 +809,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
         # of any later moment.
         replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
     if fact.epoch_entries is not None:
-        replica.epoch_entries = list(fact.epoch_entries)
+        replica.epoch_entries = fact.epoch_entries
     else:
         replica.epoch_entries = replica.log.epoch_entries()
     if not is_part:

@@ -6,14 +6,12 @@ acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.model import EpochEntry, Span, is_seen
+from replication.protocol.ground.model import DERIVED, EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
-from replication.protocol.ground.versions import Behaviour, behaviour
-
-# Fields that follow from others: no part of the state that is encoded or compared.
-DERIVED = {"derived": True}
+from replication.protocol.ground.versions import Behaviour, known_behaviour
 
 
 @dataclass(slots=True)
@@ -26,13 +24,14 @@ class Replica:
     stretches of the log were seen, and nobody knows where it ends. seen_at: when the log was read
     beside the running broker, by its machine's clock. claimed, fetched and answered are
     conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
-    seen to fetch at its present log end, and to be answered there.
+    seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
+    runs, where brokers run several releases.
     """
 
     replica: int
     log: ReplicaLog = field(default_factory=ReplicaLog)
     high_watermark: int | None = None
-    epoch_entries: list[EpochEntry] = field(default_factory=list)
+    epoch_entries: tuple[EpochEntry, ...] = ()
     role: str | None = None
     leader: int | None = None
     leader_epoch: int | None = None
@@ -56,6 +55,7 @@ class Replica:
     claimed: int | None = None
     fetched: bool = False
     answered: bool = False
+    kafka_version: str | None = None
     seen_at: int | None = None
 
     def shows(self, offset: int) -> bool:
@@ -230,7 +230,10 @@ class History:
 
 @dataclass(slots=True)
 class Settings:
-    """Topic and cluster settings that rules and contracts depend on; None is unknown."""
+    """Topic and cluster settings that rules and contracts depend on; None is unknown.
+
+    leader: as kafka-topics named it, which counts where no history does.
+    """
 
     assigned_replicas: tuple[int, ...] | None = None
     min_insync_replicas: int | None = None
@@ -240,6 +243,7 @@ class Settings:
     inter_broker_version: str | None = None
     controller: str | None = None
     deleted: bool | None = None
+    leader: int | None = None
 
 
 @dataclass(slots=True)
@@ -384,6 +388,23 @@ class Risks:
 
 
 @dataclass(slots=True)
+class Calm:
+    """What steady.py looked up since the last eventful step, by replica; see there.
+
+    traced: whether the state is of a trace. leading, following: the logs that appends continue.
+    fetching, answered: where a follower's fetches and their answers are held against its leader.
+    advancing: the promise that a leader's high watermark extends.
+    """
+
+    traced: bool
+    leading: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    following: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    fetching: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    answered: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    advancing: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class State:
     """Everything the fold keeps of one topic partition. risks: `risk_watch` keeps them."""
 
@@ -403,6 +424,7 @@ class State:
     sources: dict[str, Place] = field(default_factory=dict)
     conformance: Conformance = field(default_factory=Conformance)
     risks: Risks = field(default_factory=Risks)
+    calm: Calm | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
 
     def covered(self, subject: str, replica: int | None = None) -> bool:
         """Whether complete evidence of this kind was handed over."""
@@ -410,21 +432,27 @@ class State:
 
     def is_traced(self, replica: int) -> bool:
         """Whether every step of this broker's replica was handed over."""
-        return self.covered("replica_trace", replica)
+        return replica in self.conformance.traced
 
     def is_wholly_traced(self) -> bool:
         """Whether every assigned replica's steps were handed over completely."""
-        return bool(self.ever_assigned) and all(self.is_traced(r) for r in self.ever_assigned)
+        return bool(self.ever_assigned) and self.ever_assigned <= self.conformance.traced
 
-    def behaviour(self) -> Behaviour | None:
-        """The declared version's behaviour; None for an unknown version or a vendor's."""
-        settings = self.settings
-        if settings.kafka_version is None:
-            return None
-        try:
-            return behaviour(settings.kafka_version, settings.inter_broker_version)
-        except ValueError:
-            return None
+    def behaviour(self, broker: int | None = None) -> Behaviour | None:
+        """How a broker behaves; None for an unknown version or a vendor's.
+
+        By the version that it runs, where one is known of it, else by the declared one.
+        """
+        settings, version = self.settings, None
+        replica = None if broker is None else self.replicas.get(broker)
+        if replica is not None:
+            version = replica.kafka_version
+        return known_behaviour(version or settings.kafka_version, settings.inter_broker_version)
+
+    def versions(self) -> list[str]:
+        """The releases that are known to be at work."""
+        told = {r.kafka_version or self.settings.kafka_version for r in self.replicas.values()}
+        return sorted(v for v in told | {self.settings.kafka_version} if v is not None)
 
     def witness(self, event: Event) -> str:
         """Keeps where the event was read, since something in the history now rests on it."""

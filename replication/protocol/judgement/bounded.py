@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replication.protocol.folding import fold
+from replication.protocol.folding import fold, steady
 from replication.protocol.folding.sequencing import gap_reason, in_order, with_gap
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
@@ -55,7 +55,7 @@ def fold_partition(identity: Identity, events: list[Event]) -> FoldedPartition:
     for event in ordered.ready:
         try:
             risk_watch.before(state, event)
-            fold.apply(state, event)
+            steady.fold_event(state, event)
             risk_watch.after(state, event)
             continue
         except fold.Rejected as error:

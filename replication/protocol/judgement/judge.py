@@ -9,6 +9,7 @@ from typing import Any
 from replication.protocol.ground.model import moment
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
+from replication.protocol.judgement.any_leader import judged_for_any
 from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.declared_gaps import with_gaps
 from replication.protocol.judgement.invariants import (
@@ -26,6 +27,7 @@ from replication.protocol.judgement.invariants import (
 )
 from replication.protocol.judgement.ledger import Loss
 from replication.protocol.judgement.missed_epochs import missed_epochs
+from replication.protocol.judgement.older_copies import older_copies
 from replication.protocol.judgement.risk_rows import past_row, present_row
 from replication.protocol.judgement.settling import still_to_get
 from replication.protocol.judgement.view import View, view_of
@@ -42,6 +44,13 @@ INVARIANTS = (
     isr_within_assignment,
     leader_in_isr,
     version_conformance,
+)
+# What depends on whose log counts.
+BY_LEADER = (
+    committed_records_survive,
+    acknowledged_records_survive,
+    log_matching,
+    consumed_records_survive,
 )
 
 
@@ -63,7 +72,12 @@ def answer(state: State) -> PartitionAnswer:
     """Judges every invariant: what was lost, where replicas differ, and the proofs."""
     view = view_of(state)
     identity = (state.cluster_id, state.topic, state.topic_id, state.partition)
-    judged = [module.judge(view) for module in INVARIANTS]
+    judged = [
+        judged_for_any(view, module.judge)
+        if view.ref.candidates and module in BY_LEADER
+        else module.judge(view)
+        for module in INVARIANTS
+    ]
     verdicts = [with_gaps(view.gaps, state, v) for v in judged]
     named: dict[str, Finding] = {}
     for verdict in verdicts:
@@ -111,7 +125,7 @@ def _partition(state: State) -> dict[str, Any]:
     return {
         **_identity(state),
         "assigned_replicas": None if assigned is None else list(assigned),
-        "leader": registration.leader,
+        "leader": registration.leader if registration.event_id else state.settings.leader,
         "leader_epoch": registration.leader_epoch if registration.leader_epoch >= 0 else None,
         "isr": None if registration.isr is None else list(registration.isr),
         "min_insync_replicas": state.settings.min_insync_replicas,
@@ -147,6 +161,16 @@ def _partition(state: State) -> dict[str, Any]:
                 "observed_at": moment(t.observed_at),
             }
             for t in state.history.truncations
+        ],
+        "older_copies": [
+            {
+                "replica": c.replica,
+                "kind": c.kind,
+                "as_of": moment(c.as_of),
+                "path": state.sources.get(c.shown_by, (None, None, None))[0],
+                "alone": [list(run) for run in c.alone],
+            }
+            for c in older_copies(state)
         ],
     }
 

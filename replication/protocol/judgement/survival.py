@@ -14,7 +14,12 @@ from replication.protocol.ground.topic_partition import Promise, Replica, State,
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
 from replication.protocol.judgement.objections import objection
-from replication.protocol.judgement.reference import Reference, tail_is_known
+from replication.protocol.judgement.reference import (
+    LEADERS_NAME,
+    Reference,
+    tail_is_known,
+    what_is_missing,
+)
 from replication.protocol.judgement.same_record import compare
 from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
@@ -163,7 +168,7 @@ def _fate_by_all(
                     end,
                     promise,
                     "nothing names the leader, and not every replica is known to hold it",
-                    "the controller's history (metadata log or state-change.log)",
+                    LEADERS_NAME,
                 )
             )
     return absences, doubts
@@ -180,13 +185,7 @@ def _against_reference(
             return []
         if term is not None:
             return [absence(state, ref, promise, first, end, term, back=False, final=None)]
-        who = "the current leader" if ref.leader is None else f"leader {ref.leader}"
-        what = (
-            f"the log directory of broker {ref.leader}"
-            if ref.leader is not None
-            else ("the controller's history (metadata log or state-change.log)")
-        )
-        return [Doubt(first, end, promise, f"the log of {who} was not handed over", what)]
+        return [Doubt(first, end, promise, *what_is_missing(state, ref))]
     result: list[Absence | Doubt | None] = []
     log = replica.log
     first = max(first, log.log_start_offset)

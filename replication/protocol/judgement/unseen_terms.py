@@ -1,7 +1,6 @@
 """Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
 
 from replication.protocol.ground.topic_partition import Promise, State, Term
-from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import TermStarts
@@ -49,14 +48,13 @@ def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | 
 
     Between epochs that only brokers' lines name; where all their logs are here, nobody did.
     """
-    if all_logs_are_covered(state):
-        return None
     terms = starts.terms
     place = starts.after((after, ANY_OCCURRENCE))
-    if place < len(terms) and terms[place].leader_epoch > after + 1 and not terms[place].recorded:
-        return after + 1
-    place = starts.gap_from[min(place + 1, len(terms))]
-    return terms[place - 1].leader_epoch + 1 if place < len(terms) else None
+    missed: int | None = after + 1
+    if place >= len(terms) or terms[place].leader_epoch <= after + 1 or terms[place].recorded:
+        place = starts.gap_from[min(place + 1, len(terms))]
+        missed = terms[place - 1].leader_epoch + 1 if place < len(terms) else None
+    return None if missed is None or all_logs_are_covered(state) else missed
 
 
 def never_began(state: State, term: Term) -> bool:
@@ -126,11 +124,5 @@ def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:
 
 def truncates_to_high_watermark(state: State) -> bool:
     """Whether the release is known to be one in which followers cut to their high watermark."""
-    settings = state.settings
-    if settings.kafka_version is None:
-        return False
-    try:
-        flags = behaviour(settings.kafka_version, settings.inter_broker_version)
-    except ValueError:
-        return False
-    return flags.truncation == "truncate_to_high_watermark"
+    flags = state.behaviour()
+    return flags is not None and flags.truncation == "truncate_to_high_watermark"

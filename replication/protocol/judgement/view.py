@@ -36,9 +36,10 @@ class View:
         return [d for d in self.doubts if d.promise.how in how]
 
 
-def view_of(state: State) -> View:
-    """Decides the fate of every promise once, for all invariants."""
-    ref = reference(state)
+def view_of(state: State, ref: Reference | None = None) -> View:
+    """Decides the fate of every promise once, for all invariants. ref: the log that counts, where
+    that is not for the evidence to say."""
+    ref = ref or reference(state)
     gaps = declared_gaps(state)
     view = View(state, ref, gaps)
     history = state.history

@@ -73,7 +73,7 @@ class LineFamily:
         except (ValueError, KeyError, IndexError, RecursionError):
             # Right up to here, and then a number or a list that is none.
             return None
-        if _ODD_NUMBER.search(message) and any(map(_is_beyond_kafka, found)):
+        if _ODD_NUMBER.search(message) and any(map(is_beyond_kafka, found)):
             return None
         if self.constants:
             for item in found:
@@ -87,7 +87,7 @@ _SMALL = re.compile(r"(?:leader|isr|replicas?|broker|controller|follower|node|(?
                     r"partition|fetched|diverging)_epoch\w*)$")  # fmt: skip
 
 
-def _is_beyond_kafka(found: Found) -> bool:
+def is_beyond_kafka(found: Found) -> bool:
     """Whether a fact has a number that no broker can have printed."""
     places = (("node", found.node), ("node", found.partition), *found.fields.items())
     return any(

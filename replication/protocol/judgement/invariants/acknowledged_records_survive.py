@@ -33,10 +33,6 @@ def judge(view: View) -> Verdict:
             f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
-    if view.ref.candidates:
-        return holds(
-            NAME, "nothing names the leader; every replica's log holds what was acknowledged"
-        )
     if view.ref.replica is None and view.state.history.acknowledgements:
         return unknown(
             NAME, "the leader's log was not handed over", ["the log directories of the brokers"]

@@ -5,6 +5,7 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
+from replication.protocol.judgement.reference import what_is_missing
 from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
@@ -33,25 +34,9 @@ def judge(view: View) -> Verdict:
             f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
-    if view.ref.candidates:
-        return unknown(
-            NAME,
-            "every replica's log holds what is known to be committed, but no controller's history "
-            "tells of elections that may have cost more",
-            ["the controller's history (metadata log or state-change.log)"],
-        )
     if view.ref.replica is None:
-        who = (
-            "no leader is known"
-            if view.ref.leader is None
-            else (f"the log of leader {view.ref.leader} was not handed over")
-        )
-        wanted = (
-            "the log directories of the brokers"
-            if view.ref.leader is None
-            else (f"the log directory of broker {view.ref.leader}")
-        )
-        return unknown(NAME, who, [wanted])
+        why, wanted = what_is_missing(view.state, view.ref)
+        return unknown(NAME, why, [wanted])
     history = view.state.history
     shows_nothing = not view.ref.spans and not view.ref.replica.partial
     if not (history.commitments or view.supplied("acknowledgements") or shows_nothing):

@@ -32,6 +32,4 @@ def judge(view: View) -> Verdict:
             f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
-    if view.ref.candidates:
-        return holds(NAME, "nothing names the leader; every replica's log holds what was consumed")
     return holds(NAME, f"leader {view.ref.leader}'s log holds every consumed record")
