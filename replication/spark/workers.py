@@ -34,7 +34,8 @@ def problem(spark: SparkSession, written: Sequence[Path], read: Sequence[Path]) 
     or files in which nothing is written.
     """
     context = spark.sparkContext
-    if context.master.startswith("local") and "cluster" not in context.master:
+    master = str(context.master)
+    if master.startswith("local") and "cluster" not in master:
         return None
     tasks = context.defaultParallelism * TASKS_PER_CORE
     try:
