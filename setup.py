@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-SHIPPED = ("schemas", "conf", "conf/jars", "conf/expectations", "jobs")
+SHIPPED = ("schemas", "conf", "conf/jars", "conf/expectations", "conf/prometheus", "jobs")
 NAMES = {f"replication.shipped.{folder.replace('/', '.')}": folder for folder in SHIPPED}
 
 setup(

@@ -23,7 +23,13 @@ JOBS = {
     "quality": "check_quality", "report": "report", "maintain": "maintain",
     "views": "create_views",
 }  # fmt: skip
-FOLDERS = ("schemas", "conf", "conf/jars", "conf/expectations", "jobs")
+# conf/kafka/ has the brokers that tests start.
+FOLDERS = [
+    folder
+    for top in ("schemas", "conf", "jobs")
+    for folder in (top, *(str(p.relative_to(ROOT)) for p in (ROOT / top).iterdir() if p.is_dir()))
+    if not folder.endswith(("conf/kafka", "__pycache__"))
+]
 SKIPPED = ("__pycache__", ".mypy_cache", "*.egg-info", "build", "dist")
 
 
