@@ -17,6 +17,7 @@ from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
 from replication.spark.fold_stream import QUERY
+from replication.spark.progress import line_of
 from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, Store, TablesError
 from replication.spark.views import Opened
@@ -102,7 +103,7 @@ def _look(found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: s
 
 
 def _refused(reason: object, status: int) -> int:
-    print(f"check_quality.py: {reason}", file=sys.stderr)
+    print(line_of(f"check_quality.py: {reason}"), file=sys.stderr)
     return status
 
 

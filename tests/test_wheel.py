@@ -148,7 +148,7 @@ def test_what_is_given_to_spark_submit_beats_what_is_shipped() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_job_runs_from_the_wheel_in_another_folder(environment: Path, tmp_path: Path) -> None:
     events = tmp_path / "events" / "one.jsonl"
     events.parent.mkdir()

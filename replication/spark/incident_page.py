@@ -24,6 +24,7 @@ from replication.reports.evidence_lines import read_lines
 from replication.reports.page import write_page
 from replication.spark import contracts, fold_stream, session, views
 from replication.spark.failures import first_cause
+from replication.spark.progress import line_of
 from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, TablesError
 from replication.spark.views import Opened
@@ -64,7 +65,7 @@ def main(argv: list[str]) -> int:
         found = views.opened(spark, flags.tables.absolute())
         answer = answer_of(found, flags.topic)
         write_page(flags.out, answer, events_of(found, answer), read_lines)
-        print(f"report.py: {flags.out}", file=sys.stderr)
+        print(line_of(f"report.py: {flags.out}"), file=sys.stderr)
         return EXIT_OK
     except TablesError as error:
         return _refused(error, EXIT_UNUSABLE)
@@ -77,7 +78,7 @@ def main(argv: list[str]) -> int:
 
 
 def _refused(reason: object, status: int) -> int:
-    print(f"report.py: {reason}", file=sys.stderr)
+    print(line_of(f"report.py: {reason}"), file=sys.stderr)
     return status
 
 

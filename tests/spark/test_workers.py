@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from deltalake import DeltaTable
 
 from replication import places
 from replication.paths import project_root, spark_jars
@@ -142,8 +143,6 @@ def submitted(job: str, master: str, *flags: object) -> subprocess.CompletedProc
 
 def answers(tables: Path) -> dict[str, list[str]]:
     """The rows of the answer tables as any engine reads them by path, without who wrote them."""
-    from deltalake import DeltaTable
-
     found = {}
     for table in ("verdicts", "loss_ledger", "divergences", "findings", "replica_states"):
         rows = DeltaTable(str(tables / table)).to_pyarrow_table().to_pylist()
