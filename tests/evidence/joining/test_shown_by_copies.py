@@ -11,8 +11,9 @@ DESCRIBED = ev.PartitionDescribed()
 
 
 def copy(
-    spans: list[Span], segments: tuple[int, ...] = (0,), clean: bool = True, **more: Any
-) -> Any:
+    spans: list[Span], segments: tuple[int, ...] = (0,), clean: bool = True,
+    read_at: int | None = None, **more: Any,
+) -> Any:  # fmt: skip
     directory = SimpleNamespace(
         log_start_offset=segments[0] if segments else None,
         log_end_offset=spans[-1].end_offset if spans else None,
@@ -21,7 +22,7 @@ def copy(
         last_snapshot_offset=None, end_is_certain=True, kind="replica",
     )  # fmt: skip
     vars(directory).update(more)
-    return SimpleNamespace(broker=1, directory=directory, spans=spans, clean=clean)
+    return SimpleNamespace(broker=1, directory=directory, spans=spans, clean=clean, read_at=read_at)
 
 
 def seen(each: Any, keeps: bool = True) -> ev.ReplicaLogObserved:
@@ -58,3 +59,11 @@ def test_where_the_last_segments_are_unread_only_a_part_was_seen() -> None:
     found = seen(copy([Span(0, 5, 2, 0)], unread=((5, None),), high_watermark=20))
     assert (found.log_end_offset, found.copy, found.stopped) == (20, "part", None)
     assert found.spans[-1] == Span(5, 20, None, None)
+
+
+def test_what_was_seen_beside_a_running_broker_is_live_and_of_one_that_stopped_current() -> None:
+    spans = [Span(0, 9, 0, None)]
+    runs = seen(copy(spans, clean=False, read_at=5, high_watermark=7))
+    assert (runs.copy, runs.stopped, runs.high_watermark) == ("live", False, 7)
+    assert (runs.log_end_offset, runs.spans) == (9, tuple(spans))
+    assert seen(copy(spans, read_at=5)).copy == "current"
