@@ -5,8 +5,9 @@ written, copies between the lives of the process they fit, acknowledgements at t
 only interleave what nothing else orders.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
@@ -23,6 +24,7 @@ from replication.evidence.joining.copies import (
 )
 from replication.evidence.joining.payload_ids import Naming, Promise
 from replication.evidence.joining.registrations import Recorded
+from replication.evidence.joining.settings_in_time import InForce
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 from replication.evidence.tools.dumped_logs import DumpedDirectory
@@ -67,6 +69,7 @@ class PartitionEvidence:
 
     packed, processes: each broker's lines about the partition and about its own process, from which
     `partition_join.finished` makes `lines`. settings: what the cluster says of the partition's;
+    settings_in_time: as they were in force one after the other, by the controllers' records.
     kafka_topics_settings, kafka_topics_replicas, kafka_topics_leader: what kafka-topics printed of
     them, at kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that
     names one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what
@@ -87,6 +90,7 @@ class PartitionEvidence:
     packed: dict[int, list[PackedLines]] = field(default_factory=dict)
     processes: dict[int, list[LogLineFact]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    settings_in_time: list[InForce] = field(default_factory=list)
     kafka_topics_settings: dict[str, str] = field(default_factory=dict)
     kafka_topics_replicas: tuple[int, ...] | None = None
     kafka_topics_at: int | None = None
@@ -171,21 +175,54 @@ def _last_described(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescrib
 
 def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
     clock = 0.0
-    for index, recorded in enumerate(evidence.recorded):
-        clock = max(clock, float(recorded.at or 0))
-        yield _Entry(
-            clock,
-            RANKS["leadership_recorded"],
-            -1,
-            index,
-            recorded.fact,
-            recorded.source,
-            "forensic",
-            recorded.at,
-        )
+    for index, (fact, at, source) in enumerate(_by_controllers(evidence)):
+        clock = max(clock, float(at or 0))
+        yield _Entry(clock, RANKS["leadership_recorded"], -1, index, fact, source, "forensic", at)
     for broker in sorted(_hosts(evidence)):
         yield from _broker_entries(evidence, broker)
     yield from _promises(evidence)
+
+
+def _by_controllers(
+    evidence: PartitionEvidence,
+) -> Iterator[tuple[ev.Fact, int | None, ev.Source | None]]:
+    """The controllers' history: states of the partition, and between them changed settings."""
+    changed = list(changed_settings(evidence))
+    for recorded in evidence.recorded:
+        while changed and _is_before(changed[0], recorded):
+            change = changed.pop(0)
+            yield described_by(change.values), change.at, recorded.source
+        yield recorded.fact, recorded.at, recorded.source
+    for change in changed:
+        yield described_by(change.values), change.at, None
+
+
+def changed_settings(evidence: PartitionEvidence) -> Iterator[InForce]:
+    """What came into force after the partition's first state."""
+    for before, change in pairwise(evidence.settings_in_time):
+        if not evidence.recorded or _is_before(change, evidence.recorded[0]):
+            continue
+        if described_by(change.values) != described_by(before.values):
+            yield change
+
+
+def _is_before(change: InForce, recorded: Recorded) -> bool:
+    """Whether settings came into force before the controller wrote a state of the partition."""
+    place = recorded.source.byte_offset
+    if change.metadata_offset is not None and place is not None:
+        return change.metadata_offset < place
+    return change.at is None or recorded.at is None or change.at <= recorded.at
+
+
+def described_by(values: Mapping[str, str | None]) -> ev.PartitionDescribed:
+    """The settings in Kafka's names as the core has them."""
+    minimum = values.get("min.insync.replicas") or ""
+    unclean = values.get("unclean.leader.election.enable")
+    return ev.PartitionDescribed(
+        min_insync_replicas=int(minimum) if minimum.isdigit() else None,
+        unclean_leader_election=None if unclean is None else unclean.lower() == "true",
+        cleanup_policy=values.get("cleanup.policy"),
+    )
 
 
 def _hosts(evidence: PartitionEvidence) -> set[int]:

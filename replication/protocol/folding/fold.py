@@ -120,6 +120,8 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
             term.isr_before = registration.last_members
         if term.unclean_permitted is None:
             term.unclean_permitted = state.settings.unclean_leader_election
+        if term.min_insync_replicas is None:
+            term.min_insync_replicas = state.settings.min_insync_replicas
     if fact.isr and fact.assigned_replicas:
         _refute_outsiders(state, event, fact)
     if not newer:
@@ -214,7 +216,7 @@ def _end_term(
 
 
 def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) -> None:
-    """What a stopped leader still holds when it is next seen."""
+    """What a stopped leader still holds when it is next seen; a copy of no clean stop may be torn."""
     term = _last_led(state, replica) if replica.led_in_epoch else None
     if term is not None and term.end_log_end_offset is None and term.ended in (None, "stopped"):
         term.end_log_end_offset = log_end_offset
@@ -500,6 +502,8 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         end = replica.log.log_end_offset
     if fact.reason == "full" and end is not None and target >= end:
         # It restarts ahead of its end, where its leader's log begins: what is gone, retention took.
+        if replica.role == "follower":
+            _note_removal(state, replica, target)
         replica.promised_below = None
         replica.log.truncate_fully_and_start_at(target)
         replica.known_log_end_offset = target
@@ -755,15 +759,21 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
     replica = _replica(state, fact.replica)
     _advance_log_start(replica, fact.log_start_offset)
+    if replica.role == "leader" or (replica.role == "follower" and fact.reason == "leader"):
+        _note_removal(state, replica, fact.log_start_offset)
+
+
+def _note_removal(state: State, replica: Replica, below: int) -> None:
+    """Keeps from where on the log of the leader that a replica is, or follows, begins."""
     leader_epoch = replica.leader_epoch
-    if replica.role != "leader" or leader_epoch is None or _is_superseded(state, leader_epoch):
+    if leader_epoch is None or _is_superseded(state, leader_epoch):
         return
-    term = (leader_epoch, replica.term_occurrence)
+    term = (leader_epoch, replica.term_occurrence if replica.role == "leader" else 0)
     known = state.history.removals
     if known and (known[-1].leader_epoch, known[-1].occurrence) == term:
-        known[-1].below = max(known[-1].below, fact.log_start_offset)
+        known[-1].below = max(known[-1].below, below)
     else:
-        known.append(Removal(*term, fact.log_start_offset))
+        known.append(Removal(*term, below))
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
@@ -833,7 +843,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
         replica.epoch_entries = fact.epoch_entries
     else:
         replica.epoch_entries = replica.log.epoch_entries()
-    if not is_part:
+    if fact.stopped and not is_part:
         _note_log_end(state, replica, fact.log_end_offset)
     epochs = _epochs_of(replica, fact.spans)
     if fact.high_watermark is None:

@@ -109,7 +109,7 @@ def _lost_itself(state: State, ref: Reference, absence: Absence) -> bool:
     if lost_from is not None and lost_from <= absence.first_offset:
         return True
     cut = any(t.replica == ref.leader for t in state.history.truncations)
-    return wrote == ref.leader and not cut
+    return wrote in (None, ref.leader) and not cut
 
 
 def came_back_alone(state: State, starts: TermStarts) -> int | None:
