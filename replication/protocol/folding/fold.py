@@ -216,7 +216,7 @@ def _end_term(
 
 
 def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) -> None:
-    """What a stopped leader still holds when it is next seen; a copy of no clean stop may be torn."""
+    """What a stopped leader still holds when it is next seen."""
     term = _last_led(state, replica) if replica.led_in_epoch else None
     if term is not None and term.end_log_end_offset is None and term.ended in (None, "stopped"):
         term.end_log_end_offset = log_end_offset

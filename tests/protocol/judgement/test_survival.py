@@ -178,3 +178,9 @@ def test_a_follower_removes_nothing_from_the_promise() -> None:
     removed = ev.LogStartAdvanced(3, 2, "retention")
 
     assert verdict(removed_then_elected_beside(removed)) == "VIOLATED"
+
+
+def test_a_follower_tells_from_where_on_its_leaders_log_begins() -> None:
+    told_by_2 = [ev.BecameFollower(2, 0, 1, 0, 0), ev.LogStartAdvanced(2, 2, "leader")]
+
+    assert verdict(removed_then_elected_beside(*told_by_2), ACKNOWLEDGED) == "HOLDS"
