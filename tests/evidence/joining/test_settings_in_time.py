@@ -1,6 +1,7 @@
 """Which settings were in force when an election was made, by the controllers' own records."""
 
-from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.changed_settings import described_by
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.joining.partition_settings import changes_of, settings_of
 from replication.evidence.joining.registrations import Recorded
@@ -95,3 +96,10 @@ def test_what_was_in_force_before_the_first_state_is_no_change() -> None:
 
     assert [t.unclean_permitted for t in state.history.terms] == [True, True, True]
     assert state.applied == 6  # Description, coverage, three states, the end.
+
+
+def test_a_setting_of_no_number_is_not_known() -> None:
+    assert described_by({MINIMUM: "two", UNCLEAN: None}) == ev.PartitionDescribed()
+    assert described_by({MINIMUM: "2", UNCLEAN: "TRUE"}) == ev.PartitionDescribed(
+        min_insync_replicas=2, unclean_leader_election=True
+    )
