@@ -16,6 +16,7 @@ class ClusterFacts:
     controller: str | None = None
     brokers: list[int] = field(default_factory=list)
     inter_broker_version: str | None = None
+    clocks_compare: bool = True
 
 
 def broker_settings(logs: Iterable[BrokerLog]) -> dict[str, str]:

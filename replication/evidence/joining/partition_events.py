@@ -74,7 +74,8 @@ class PartitionEvidence:
     stand, if the user said so; naming: where they were found to. unpacked: how places in archives
     are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
-    whole. by_zookeeper: the history is ZooKeeper's.
+    whole. by_zookeeper: the history is ZooKeeper's. clocks_compare: the brokers' clocks may be held
+    against others.
     """
 
     cluster_id: str
@@ -91,6 +92,7 @@ class PartitionEvidence:
     kafka_topics_replicas: tuple[int, ...] | None = None
     kafka_topics_at: int | None = None
     kafka_topics_leader: int | None = None
+    clocks_compare: bool = True
     reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None
