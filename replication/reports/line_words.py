@@ -125,6 +125,10 @@ def _unclean(who: str, f: Fields) -> str:
     )
 
 
+def _unclean_by_id(who: str, f: Fields) -> str:
+    return f"{_unclean(who, f)} (topic id {f['topic_id']})"
+
+
 def _high_watermark_fell(who: str, f: Fields) -> str:
     return (
         f"{who}'s high watermark fell from {f['from_high_watermark']} to {f['to_high_watermark']}: "
@@ -193,6 +197,15 @@ def _nobody(who: str, f: Fields) -> str:
     )
 
 
+def _removed(who: str, f: Fields) -> str:
+    why = {
+        "retention_time": "retention by time",
+        "retention_size": "retention by size",
+        "log_start_offset": "the log start had passed them",
+    }.get(str(f.get("reason")), "its settings say so")
+    return f"{who} removed old segments of its log ({why}): lawful, and no loss"
+
+
 _SIMPLE = {
     "truncated_fully": "{who} dropped its whole log and starts anew at offset {to_offset}",
     "offsets_out_of_order": "{who} was given records whose offsets run backwards and refused them",
@@ -217,6 +230,21 @@ _SIMPLE = {
     "is lost unless they still have it",
     "isr_update_refused": "{who} could not change the ISR: it may lead on without being the leader "
     "any more, and what it acknowledges then is not kept",
+    "offline_directories_partitions": "the controller was told that log directories of broker "
+    "{broker} failed: what is only there is not to be had",
+    "broker_unclean_shutdown": "the controller learned that a broker had not stopped cleanly: what "
+    "that one had not flushed may be gone from it",
+    "epoch_entry_added": "{who} noted leader epoch {leader_epoch} from offset {start_offset} on "
+    "and forgot entries that did not fit: the histories it was given differ from there on",
+    "epoch_entries_cleared": "{who} forgot the leader epochs that began at offset {offset} or "
+    "later: it cut its log there",
+    "become_follower_failed": "{who} could not follow broker {leader}, which was not there: it "
+    "waits for the next leader",
+    "process_failed": "{who}'s process failed ({reason}): whether its log was flushed is not told",
+    "replica_removed_from_isr": "the controller took broker {replica} out of the ISR: from then on "
+    "a record is committed without it",
+    "corrupt_index_found": "{who} found a damaged index and builds it anew from the log: no record "
+    "is lost by that",
     "truncation_without_effect": "{who} had nothing to cut: its log ends before the place",
 }
 
@@ -231,6 +259,7 @@ _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "replicas_differ": _differ,
     "unclean_leader_elected": _unclean,
     "unclean_election_triggered": _simple(_SIMPLE["unclean_election_triggered"]),
+    "leader_elected": _unclean_by_id,
     "truncated": _truncated,
     "fetch_offset_reset": _reset,
     "truncated_fully": _simple(_SIMPLE["truncated_fully"]),
@@ -246,5 +275,7 @@ _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "isr_shrink_proposed": _shrunk,
     **{kind: _simple(text) for kind, text in _SIMPLE.items() if "unclean_e" not in kind
        and kind != "truncated_fully"},
+    "segments_deleted": _removed,
 }  # fmt: skip
 _ORDER = {kind: rank for rank, kind in enumerate(_WORDS)}
+KINDS = frozenset(_WORDS)

@@ -14,6 +14,7 @@ from replication.reports.loss_words import (
     loss_text,
 )
 from replication.reports.natural import names, of_partition
+from replication.reports.safe_text import plain, plain_values
 from replication.reports.undecided_words import seen_of
 from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
 
@@ -24,6 +25,7 @@ MOST_ROWS = 12
 
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
+    answer = plain_values(answer)
     lines = [f"{headline(answer)}.", *_looked_at(answer), ""]
     lines += loss_text(answer)
     lines += _diverged(answer)
@@ -184,6 +186,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
     """
+    finding = plain_values(finding)
     warns = finding.get("kind")
     lines = [
         f"{warns} in {name(finding)}"
@@ -197,7 +200,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
         event = events.get(step["event_id"])
         source = getattr(event, "source", None)
         if source is not None:
-            place = source.path
+            place = plain(source.path)
             if source.line is not None:
                 place += f", line {source.line}"
             elif source.byte_offset is not None:
@@ -222,8 +225,8 @@ def draw(state: State, at: int | None) -> str:
     when = "at the end" if at is None else f"after event {at}"
     isr = ",".join(str(r) for r in registration.isr or ())
     head = (
-        f"{state.topic}-{state.partition} {when}: leader {registration.leader}, leader epoch "
-        f"{registration.leader_epoch}, ISR {isr}"
+        f"{plain(state.topic)}-{state.partition} {when}: leader {registration.leader}, "
+        f"leader epoch {registration.leader_epoch}, ISR {isr}"
     )
     rows = [
         picture.Row(

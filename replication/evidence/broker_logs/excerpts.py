@@ -11,7 +11,11 @@ from pathlib import Path
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.line_families import INDEX
-from replication.evidence.broker_logs.line_families.family import topic_partition
+from replication.evidence.broker_logs.line_families.family import (
+    Found,
+    is_beyond_kafka,
+    topic_partition,
+)
 from replication.evidence.broker_logs.log_layouts import split_line
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
@@ -79,7 +83,11 @@ _DIFFER = re.compile(
 )
 # Kind, fields, writer, topic, partition.
 _Said = tuple[str, dict[str, object], int | None, str | None, int | None]
-_WRITER = re.compile(r"\breplicaId=(\d+)|\[Broker id=(\d+)\]|\bbroker=(\d+)\]|on broker (\d+): ")
+_WRITER = re.compile(
+    r"\breplicaId=(\d{1,9})\b|\[Broker id=(\d{1,9})\]|\bbroker=(\d{1,9})\]|on broker (\d{1,9}): "
+)
+# More digits than any number of Kafka's has, but for the names of its files.
+_TOO_LONG = re.compile(r"\d{20}(?![.\d])|\d{21}")
 
 
 def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
@@ -100,7 +108,8 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
         owner = _writer(message)
         found += _thrown(behind if found else bare + behind, owner if owner is not None else writer)
         for kind, fields, node, topic, partition in [*found, *_by_tools(text)]:
-            yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
+            if not is_beyond_kafka(Found(fields, node, topic, partition)):
+                yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
 
 
 def _bare(text: str) -> tuple[str, str]:
@@ -120,6 +129,8 @@ def _writer(message: str) -> int | None:
 
 def _thrown(text: str, owner: int | None) -> list[_Said]:
     """What the message of an exception says, wherever in the text it stands."""
+    if _TOO_LONG.search(text):
+        return []
     for kind, pattern in _EXCEPTIONS if _TRIGGERS.search(text) else ():
         match = pattern.search(text)
         if match:
@@ -131,6 +142,8 @@ def _thrown(text: str, owner: int | None) -> list[_Said]:
 
 def _by_tools(text: str) -> Iterator[_Said]:
     """What kafka-leader-election and kafka-replica-verification printed."""
+    if _TOO_LONG.search(text):
+        return
     elected = _ELECTED.search(text)
     for each in elected["partitions"].split(",") if elected else ():
         yield "unclean_election_triggered", {}, None, *topic_partition(each.strip())

@@ -78,11 +78,12 @@ _TOOLS = {
     LOG_DIRS: "kafka-log-dirs",
     METADATA_QUORUM: "kafka-metadata-quorum",
 }
-# Facts about no topic that joining looks at.
+# Facts about no topic partition that joining looks at.
 PROCESS_KINDS = frozenset(
     ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
      "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
-     "settings")
+     "settings", "cluster_settings_changed", "topic_settings_changed", "topic_created",
+     "topic_removed")
 )  # fmt: skip
 
 
@@ -110,11 +111,12 @@ class BrokerDump:
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
-    processes: facts about the process itself, as far as joining needs them. lines: those about
-    topic partitions, packed. writers: the brokers that lines name, None for lines that name none,
-    by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
-    those of them that stand in lines about partitions. homes: (writer, log directory on its
-    machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
+    processes: facts about the process itself or a whole topic, as far as joining needs them.
+    lines: those about topic partitions, packed. writers: the brokers that lines name, None for
+    lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
+    first printed; in_lines those of them that stand in lines about partitions. homes: (writer,
+    log directory on its machine) where it created logs. first_at, last_at: ms since 1970, as lines
+    print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
     several: several brokers wrote it;
@@ -274,7 +276,7 @@ def _is_small(directory: Path) -> bool:
     """Whether every byte of the log directory can be checked without anybody waiting for it."""
     total = 0
     for path in directory.rglob("*.log"):
-        total += path.stat().st_size
+        total += path.lstat().st_size
         if total > VERIFIED_BYTES:
             return False
     return True
@@ -415,8 +417,9 @@ def _read_log(
         log.nobodys += fact.broker is None
         if fact.broker is not None:
             votes[fact.broker] += 1
-        if fact.topic is None:
+        if fact.partition is None:
             _take_process_fact(log, fact)
+        if fact.topic is None:
             continue
         printed = fact.fields.get("topic_id")
         if printed:

@@ -99,7 +99,7 @@ def _is_regular(path: Path, roots: list[Path], result: Found) -> bool:
     if stat.S_ISREG(mode):
         return True
     if stat.S_ISLNK(mode):
-        target = path.resolve()
+        target = Path(os.path.realpath(path))
         if not any(root.resolve() in (target, *target.parents) for root in roots):
             told = f"a link to {os.readlink(path)}, which was not handed over"
             result.ignored.append(Unreadable(str(path), "file", told))

@@ -44,6 +44,7 @@ from replication.evidence.joining.partition_settings import (
     settings_of,
 )
 from replication.evidence.joining.placement import lives_of, place
+from replication.evidence.joining.printed_settings import printed_settings
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 
@@ -207,7 +208,13 @@ def _partition(
             if key in mine
         },
         copies=list(known.copies.get(key, ())),
-        settings=settings_of(topic, of_brokers, cluster.history, cluster.zookeeper),
+        settings=settings_of(
+            topic,
+            of_brokers,
+            cluster.history,
+            cluster.zookeeper,
+            printed_settings(cluster.logs, topic, topic_id, known.incarnations),
+        ),
         kafka_topics_settings=printed.settings,
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,

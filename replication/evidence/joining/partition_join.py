@@ -4,6 +4,7 @@ Needs nothing but what it is handed, so that partitions can be finished one afte
 little memory, or on many machines.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -132,7 +133,7 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
     return replace(
         evidence.described,
         assigned_replicas=assigned if assigned is not None else evidence.kafka_topics_replicas,
-        min_insync_replicas=int(minimum) if minimum.isdigit() else None,
+        min_insync_replicas=int(minimum) if re.fullmatch(r"[0-9]{1,9}", minimum) else None,
         unclean_leader_election=None if unclean is None else unclean.lower() == "true",
         cleanup_policy=values.get("cleanup.policy"),
         leader=evidence.kafka_topics_leader,

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import Key
 from replication.evidence.joining.partition_join import SETTING_NAMES
+from replication.evidence.joining.printed_settings import PrintedSettings
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
 from replication.evidence.zookeeper.history import ZooKeeperHistory
+
+NOTHING_PRINTED = PrintedSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +29,22 @@ def settings_of(
     of_brokers: dict[str, str],
     history: MetadataHistory | None,
     zookeeper: ZooKeeperHistory | None,
+    printed: PrintedSettings = NOTHING_PRINTED,
 ) -> dict[str, str]:
     """The topic's settings, by Kafka's names: the brokers' defaults (of_brokers), over them what
-    the controllers recorded for all brokers, over that what they recorded for the topic."""
+    the controllers recorded for all brokers, over that what they recorded for the topic. Without
+    the controllers' records, what brokers printed of changes stands for them."""
     values: dict[str, str] = {}
     for name in SETTING_NAMES:
         broker_name = "log.cleanup.policy" if name == "cleanup.policy" else name
         if broker_name in of_brokers:
             values[name] = of_brokers[broker_name]
+    if history is None and zookeeper is None:
+        for said in (printed.of_cluster, printed.of_topic):
+            for name in SETTING_NAMES.keys() & said.keys():
+                values.pop(name, None)
+                if said[name] is not None:
+                    values[name] = str(said[name])
     if history is not None:
         for configs in (
             history.cluster_configs.get("", ()),

@@ -49,7 +49,8 @@ class Recorded:
 
 COMPLETE_KINDS = frozenset(
     ("leader_and_isr_received", "leadership_cached", "leadership_kept", "partition_state_changed",
-     "replica_removed_from_isr", "became_leader", "leader_selected")
+     "replica_removed_from_isr", "became_leader", "leader_selected", "partition_created",
+     "leader_and_isr_sent")
 )  # fmt: skip
 ISR_KINDS = frozenset(("isr_updated", "isr_changed_by_leader"))
 PROPOSED_KINDS = frozenset(("isr_shrink_proposed", "isr_expanded"))

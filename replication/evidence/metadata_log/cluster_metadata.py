@@ -18,6 +18,7 @@ from replication.evidence.metadata_log.log_parts import (
     snapshot_ends,
 )
 from replication.evidence.metadata_log.replay import history_of
+from replication.evidence.opening import regular
 from replication.evidence.unreadable import Unreadable
 
 
@@ -28,12 +29,12 @@ def read_cluster_metadata(directory: Path) -> MetadataHistory:
     try:
         for entry in sorted(directory.iterdir()):
             if entry.is_file():
-                files[entry.name] = lambda entry=entry: entry.open("rb")  # type: ignore[misc]
+                files[entry.name] = lambda entry=entry: regular(entry).open("rb")  # type: ignore[misc]
     except OSError as error:
         unreadable.append(file_error(str(directory), error))
     properties = directory.parent / "meta.properties"
     if properties.is_file():
-        files["meta.properties"] = lambda: properties.open("rb")
+        files["meta.properties"] = lambda: regular(properties).open("rb")
     return _history(str(directory), files, unreadable)
 
 
@@ -84,5 +85,5 @@ def quorum_state_voters(text: str) -> tuple[int, ...]:
     try:
         voters = json.loads(text)["currentVoters"]
         return tuple(sorted(int(voter["voterId"]) for voter in voters))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return ()

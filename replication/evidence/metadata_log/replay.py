@@ -3,6 +3,7 @@
 The log is one totally ordered history with one clock, the active controller's.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -185,7 +186,7 @@ class _Replay:
             committed_end_offset=committed,
             epoch_starts=starts,
             cluster_id=properties.get("cluster.id", "").strip() or None,
-            node_id=int(node) if node.isdigit() else None,
+            node_id=int(node) if re.fullmatch("[0-9]{1,9}", node) else None,
             voters=cluster.voters,
             damaged_from=self.damaged_from,
             unreadable=tuple(self.unreadable),

@@ -125,7 +125,7 @@ def _lines(text: str, names: FieldNames, envelope: dict[str, Any]) -> Iterator[S
     path = _text(_first(envelope, names.path + PATH_FIELDS))
     cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
     offset = _first(envelope, names.offset + OFFSET_FIELDS)
-    at = int(offset) if isinstance(offset, int) or str(offset).isdigit() else None
+    at = int(offset) if re.fullmatch(r"[0-9]{1,19}", str(offset)) else None
     for line in text.splitlines():
         partial = False
         wrapped = CONTAINER_LINE.match(line)

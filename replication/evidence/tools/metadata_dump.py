@@ -24,12 +24,15 @@ _LINES_TO_KNOW_A_FILE_BY = 40
 _LONGEST_LINE = 16 << 20
 _DUMPING = re.compile(r"^Dumping (.+)$")
 _BATCH = re.compile(
-    r"^baseOffset: (\d+) lastOffset: (\d+) .*\bpartitionLeaderEpoch: (\d+) .*\bCreateTime: (\d+) .*"
+    r"^baseOffset: (\d{1,18}) lastOffset: (\d{1,18}) .*\bpartitionLeaderEpoch: (\d{1,9}) .*"
+    r"\bCreateTime: (\d{1,15}) .*"
     r"\bisvalid: (true|false)$"
 )
-_RECORD = re.compile(r"^\| offset: (\d+) CreateTime: (\d+) .*?headerKeys: \[[^\]]*\] ?(.*)$")
+_RECORD = re.compile(
+    r"^\| offset: (\d{1,18}) CreateTime: (\d{1,15}) .*?headerKeys: \[[^\]]*\] ?(.*)$"
+)
 _PAYLOAD = re.compile(r"payload: (\{.*\})$")
-_ERROR = re.compile(r"payload: Error at \d+, skipping\. .*?(?:record with type (\d+))?$")
+_ERROR = re.compile(r"payload: Error at \d+, skipping\. .*?(?:record with type (\d{1,9}))?$")
 _LEADER_CHANGE = re.compile(r"LeaderChange: (\{.*\})$")
 
 

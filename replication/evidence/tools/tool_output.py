@@ -19,6 +19,7 @@ from replication.evidence.log_directories.segments import RecordBatch
 from replication.evidence.text_lines import text_lines
 from replication.evidence.tools.metadata_dump import is_metadata_dump
 from replication.evidence.unreadable import Unreadable
+from replication.protocol.ground.wire import MAX_OFFSET
 
 DUMP_LOG, METADATA_DUMP = "dump_log", "metadata_dump"
 LOG_DIRS, METADATA_QUORUM = "log_dirs", "metadata_quorum"
@@ -351,7 +352,10 @@ def _whole(pairs: dict[str, str], name: str) -> int:
     value = pairs.get(name, "missing")
     if not (value.isascii() and value.isdigit() and len(value) < 20):
         raise _BadLine(f"has {name} {value[:40]}, which is no number")
-    return int(value)
+    number = int(value)
+    if number > MAX_OFFSET:
+        raise _BadLine(f"has {name} {value}, which is out of range")
+    return number
 
 
 def _known(pairs: dict[str, str], *names: str) -> int | None:

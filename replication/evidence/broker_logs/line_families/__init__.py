@@ -9,7 +9,6 @@ from replication.evidence.broker_logs.line_families import (
     leadership,
     lifecycle,
     logs,
-    requests,
     settings,
     traces,
     truncation,
@@ -25,11 +24,10 @@ FAMILIES: tuple[LineFamily, ...] = (
     *controller.FAMILIES,
     *settings.FAMILIES,
     *traces.FAMILIES,
-    *requests.FAMILIES,
 )
 
 # Loggers whose last name component alone would not tell them apart.
-_WHOLE_NAMES = ("state.change.logger", "kafka.request.logger")
+_WHOLE_NAMES = ("state.change.logger",)
 
 
 def short_logger(name: str) -> str:

@@ -29,7 +29,6 @@ _SELECTORS = (
     "ControlledShutdownLeaderSelector",
 )
 _REPLICATION = ("ReplicationControlManager",)
-_CLUSTER = ("ClusterControlManager",)
 _HEARTBEAT = ("BrokerHeartbeatManager", "ReplicationControlManager")
 
 
@@ -152,32 +151,6 @@ _SENT = LineFamily(
 )  # fmt: skip
 
 # To whom is left out: every live broker.
-_METADATA_SENT = LineFamily(
-    kind="update_metadata_sent",
-    versions="0.10 - 3.9 (ZooKeeper) TRACE",
-    loggers=_STATE_CHANGE,
-    words=("sending", "Sending"),
-    trigger="ending UpdateMetadata request ",
-    pattern=CONTROLLER_PREFIX + r"[Ss]ending UpdateMetadata request (?P<state>[\w.$]*\(.*\)) to brokers "
-    r"\w+\([\d, ]*\) for partition " + TP + r"$",
-    convert=_with_state,
-    examples=(
-        example(
-            "Controller 1 epoch 1 sending UpdateMetadata request (Leader:2,ISR:2,1,LeaderEpoch:0,"
-            "ControllerEpoch:1) to brokers Set(1, 2) for partition t-0",
-            node=1, topic="t", partition=0, controller_epoch=1, leader=2, isr=(2, 1),
-            leader_epoch=0,
-        ),
-        example(
-            "[Controller id=2 epoch=2] Sending UpdateMetadata request PartitionState("
-            "controllerEpoch=1, leader=2, leaderEpoch=2, isr=[2], zkVersion=3, replicas=[1, 2], "
-            "offlineReplicas=[1]) to brokers Set(2) for partition t-0",
-            node=2, topic="t", partition=0, controller_epoch=2, leader=2, leader_epoch=2, isr=(2,),
-            partition_epoch=3, replicas=(1, 2),
-        ),
-    ),
-)  # fmt: skip
-
 _METADATA_SENT_TO_MANY = ignored(
     "2.6 - 3.9 (ZooKeeper): counts partitions, names none",
     _STATE_CHANGE,
@@ -352,40 +325,6 @@ _CONTROLLED_SHUTDOWN = LineFamily(
     ),
 )  # fmt: skip
 
-_PREFERRED = LineFamily(
-    kind="preferred_leader_elected",
-    versions="0.10 - 3.9 (ZooKeeper)",
-    loggers=_ZK,
-    words=("Partition",),
-    trigger="completed preferred replica leader election",
-    pattern=ZK_CONTROLLER_PREFIX + r"Partition " + TP + r" completed preferred replica leader election\. "
-    r"New leader is (?P<leader>-?\d+)$",
-    examples=(
-        example(
-            "[Controller id=1] Partition t-0 completed preferred replica leader election. New "
-            "leader is 2",
-            node=1, topic="t", partition=0, leader=2,
-        ),
-    ),
-)  # fmt: skip
-
-_FROM_ISR = LineFamily(
-    kind="leader_selected_from_isr",
-    versions="0.10 - 1.0 DEBUG (shipped as TRACE)",
-    loggers=_SELECTORS,
-    words=("Some",),
-    trigger="Some broker in ISR is alive ",
-    pattern=r"^\[\w+\]: Some broker in ISR is alive for " + TP + r"\. Select (?P<leader>\d+) from ISR "
-    r"(?P<isr>[\d,]*) to be the leader\.$",
-    examples=(
-        example(
-            "[OfflinePartitionLeaderSelector]: Some broker in ISR is alive for [t,0]. Select 1 from "
-            "ISR 1,2 to be the leader.",
-            topic="t", partition=0, leader=1, isr=(1, 2),
-        ),
-    ),
-)  # fmt: skip
-
 _UNCLEAN_ZOOKEEPER = LineFamily(
     kind="unclean_leader_elected",
     versions="0.10 - 1.0",
@@ -450,29 +389,6 @@ _ALL_LEADERS = LineFamily(
                 {"leader": 1, "leader_epoch": 6, "isr": (2, 1), "partition_epoch": 8,
                  "controller_epoch": 3}, 1, "t", 0,
             ),
-        ),
-    ),
-)  # fmt: skip
-
-_BROKERS = LineFamily(
-    kind="brokers_changed",
-    versions="0.10 - 3.9 (ZooKeeper)",
-    loggers=("KafkaController", "BrokerChangeListener"),
-    words=("Newly",),
-    trigger="Newly added brokers: ",
-    pattern=r"^\[(?:Controller id=(?P<node>\d+)\] |BrokerChangeListener on Controller "
-    r"(?P<node__2>\d+)\]: )Newly added brokers: (?P<new>[\d,]*), deleted brokers: (?P<deleted>[\d,]*), "
-    r"(?:bounced brokers: (?P<bounced>[\d,]*), )?all live brokers: (?P<all_live>[\d,]*)$",
-    examples=(
-        example(
-            "[BrokerChangeListener on Controller 1]: Newly added brokers: , deleted brokers: 2, all "
-            "live brokers: 1",
-            node=1, new=(), deleted=(2,), all_live=(1,),
-        ),
-        example(
-            "[Controller id=1] Newly added brokers: 3, deleted brokers: , bounced brokers: , all "
-            "live brokers: 1,2,3",
-            node=1, new=(3,), deleted=(), bounced=(), all_live=(1, 2, 3),
         ),
     ),
 )  # fmt: skip
@@ -756,45 +672,6 @@ _TOPIC_REMOVED = LineFamily(
     ),
 )  # fmt: skip
 
-_BROKER_FENCED = LineFamily(
-    kind="broker_fenced",
-    versions="3.0 - 4.3 (KRaft)",
-    loggers=_HEARTBEAT,
-    words=("Fencing",),
-    trigger="Fencing broker ",
-    pattern=QUORUM_CONTROLLER_PREFIX + r"Fencing broker (?P<broker>\d+)"
-    r"(?: at epoch (?P<broker_epoch>\d+))? because its session has timed out\.$",
-    examples=(
-        example(
-            "[QuorumController id=100] Fencing broker 3 because its session has timed out.",
-            node=100, broker=3,
-        ),
-        example(
-            "[QuorumController id=100] Fencing broker 3 at epoch 13 because its session has timed "
-            "out.",
-            node=100, broker=3, broker_epoch=13,
-        ),
-    ),
-)  # fmt: skip
-
-_BROKER_UNFENCED = LineFamily(
-    kind="broker_unfenced",
-    versions="3.0 - 4.3 (KRaft)",
-    loggers=_HEARTBEAT,
-    words=("The",),
-    trigger=" to unfence has been granted ",
-    pattern=QUORUM_CONTROLLER_PREFIX + r"The request from broker (?P<broker>\d+) to unfence has been "
-    r"granted because it has caught up with the offset of its register broker record "
-    r"(?P<broker_epoch>\d+)",
-    examples=(
-        example(
-            "[QuorumController id=100] The request from broker 2 to unfence has been granted because "
-            "it has caught up with the offset of its register broker record 12.",
-            node=100, broker=2, broker_epoch=12,
-        ),
-    ),
-)  # fmt: skip
-
 _BROKER_SHUTS_DOWN = LineFamily(
     kind="broker_shutdown_granted",
     versions="3.0 - 4.3 (KRaft)",
@@ -811,126 +688,6 @@ _BROKER_SHUTS_DOWN = LineFamily(
         ),
     ),
 )  # fmt: skip
-
-_BROKER_FIRST = LineFamily(
-    kind="broker_registered",
-    versions="3.9 - 4.3 (KRaft)",
-    loggers=_CLUSTER,
-    words=("No",),
-    trigger="No previous registration found for broker ",
-    pattern=QUORUM_CONTROLLER_PREFIX + r"No previous registration found for broker (?P<broker>\d+)\. New "
-    r"incarnation ID is (?P<incarnation>\S+?)\. +Generated (?P<cleanup_records>\d+) record\(s\) to clean "
-    r"up previous incarnations\.(?: New broker epoch is (?P<broker_epoch>\d+)\.)?$",
-    constants={"new_incarnation": False},
-    examples=(
-        example(
-            "[QuorumController id=100] No previous registration found for broker 3. New incarnation "
-            "ID is BAtIF20XQM-G8uHAA_0Gjg.  Generated 0 record(s) to clean up previous incarnations. "
-            "New broker epoch is 16.",
-            node=100, broker=3, incarnation="BAtIF20XQM-G8uHAA_0Gjg", cleanup_records=0,
-            broker_epoch=16, new_incarnation=False,
-        ),
-    ),
-)  # fmt: skip
-
-_BROKER_AGAIN = LineFamily(
-    kind="broker_registered",
-    versions="3.9 - 4.3 (KRaft)",
-    loggers=_CLUSTER,
-    words=("Registering",),
-    trigger="Registering a new incarnation of broker ",
-    pattern=QUORUM_CONTROLLER_PREFIX + r"Registering a new incarnation of broker (?P<broker>\d+)\. Previous "
-    r"incarnation ID was (?P<previous_incarnation>\S+?); new incarnation ID is (?P<incarnation>\S+?)\. "
-    r"Generated (?P<cleanup_records>\d+) record\(s\) to clean up previous incarnations\."
-    r"(?: Broker epoch will become (?P<broker_epoch>\d+)\.)?$",
-    constants={"new_incarnation": True},
-    examples=(
-        example(
-            "[QuorumController id=100] Registering a new incarnation of broker 3. Previous "
-            "incarnation ID was BAtIF20XQM-G8uHAA_0Gjg; new incarnation ID is "
-            "IZ8YILjcRniwPZLt2XTElg. Generated 1 record(s) to clean up previous incarnations. Broker "
-            "epoch will become 68.",
-            node=100, broker=3, previous_incarnation="BAtIF20XQM-G8uHAA_0Gjg",
-            incarnation="IZ8YILjcRniwPZLt2XTElg", cleanup_records=1, broker_epoch=68,
-            new_incarnation=True,
-        ),
-    ),
-)  # fmt: skip
-
-
-def _replayed(match: re.Match[str]) -> list[Found]:
-    """`replayed` tells it from the active controller's own line on the same registration."""
-    found = found_by_groups(match)
-    found.fields["new_incarnation"] = found.fields.pop("how") != "initial "
-    found.fields["replayed"] = True
-    return [found]
-
-
-_BROKER_REPLAYED = LineFamily(
-    kind="broker_registered",
-    versions="3.3 - 4.3 (KRaft), standby controllers too",
-    loggers=_CLUSTER,
-    words=("Replayed",),
-    trigger="RegisterBrokerRecord ",
-    pattern=QUORUM_CONTROLLER_PREFIX + r"Replayed (?P<how>initial |)RegisterBrokerRecord "
-    r"(?:establishing a new incarnation of|modifying the registration for|for) broker (?P<broker>\d+): "
-    r".*?incarnationId=(?P<incarnation>[\w-]+), brokerEpoch=(?P<broker_epoch>\d+)",
-    convert=_replayed,
-    examples=(
-        example(
-            "[QuorumController id=100] Replayed initial RegisterBrokerRecord for broker 1: "
-            "RegisterBrokerRecord(brokerId=1, isMigratingZkBroker=false, "
-            "incarnationId=R5NJFjR5TWKBo_EIOYo6sQ, brokerEpoch=11, endPoints=[], features=[], "
-            "rack=null, fenced=true, inControlledShutdown=false, logDirs=[6FtvUZ4axdGjhRs6TSCVJQ])",
-            node=100, broker=1, incarnation="R5NJFjR5TWKBo_EIOYo6sQ", broker_epoch=11,
-            new_incarnation=False, replayed=True,
-        ),
-        example(
-            "[QuorumController id=100] Replayed RegisterBrokerRecord establishing a new incarnation "
-            "of broker 1: RegisterBrokerRecord(brokerId=1, isMigratingZkBroker=false, "
-            "incarnationId=LBCmExK_Rf6F8AuAC-rUQQ, brokerEpoch=36, endPoints=[], features=[])",
-            node=100, broker=1, incarnation="LBCmExK_Rf6F8AuAC-rUQQ", broker_epoch=36,
-            new_incarnation=True, replayed=True,
-        ),
-    ),
-)  # fmt: skip
-
-_REGISTRATION_CHANGED = LineFamily(
-    kind="broker_registration_changed",
-    versions="3.3 - 4.3 (KRaft), standby controllers too",
-    loggers=_CLUSTER,
-    words=("Replayed",),
-    trigger="BrokerRegistrationChangeRecord ",
-    pattern=QUORUM_CONTROLLER_PREFIX + r"Replayed BrokerRegistrationChangeRecord modifying the registration"
-    r" for broker (?P<broker>\d+): BrokerRegistrationChangeRecord\(brokerId=\d+, "
-    r"brokerEpoch=(?P<broker_epoch>\d+), fenced=(?P<fenced>-?\d+), "
-    r"inControlledShutdown=(?P<shutdown>-?\d+)",
-    convert=lambda match: [_registration_change(found_by_groups(match))],
-    examples=(
-        example(
-            "[QuorumController id=100] Replayed BrokerRegistrationChangeRecord modifying the "
-            "registration for broker 2: BrokerRegistrationChangeRecord(brokerId=2, brokerEpoch=12, "
-            "fenced=-1, inControlledShutdown=0, logDirs=[])",
-            node=100, broker=2, broker_epoch=12, fenced=False,
-        ),
-        example(
-            "[QuorumController id=100] Replayed BrokerRegistrationChangeRecord modifying the "
-            "registration for broker 2: BrokerRegistrationChangeRecord(brokerId=2, brokerEpoch=12, "
-            "fenced=0, inControlledShutdown=1, logDirs=[])",
-            node=100, broker=2, broker_epoch=12, in_controlled_shutdown=True,
-        ),
-    ),
-)  # fmt: skip
-
-
-def _registration_change(found: Found) -> Found:
-    """1 sets, -1 unsets, 0 leaves alone."""
-    fenced, shutdown = found.fields.pop("fenced"), found.fields.pop("shutdown")
-    if fenced != "0":
-        found.fields["fenced"] = fenced == "1"
-    if shutdown != "0":
-        found.fields["in_controlled_shutdown"] = shutdown == "1"
-    return found
 
 
 _NAMES = re.compile(r"[^\s,]+-\d+")
@@ -974,38 +731,6 @@ _UNCLEAN_SHUTDOWN = _moved(
         {"node": 100, "partitions": 1},
     ),
 )
-_FENCED_PARTITIONS = _moved(
-    "fenced_brokers_partitions",
-    "handleBrokerFenced:",
-    "handleBrokerFenced",
-    (
-        "[QuorumController id=100] handleBrokerFenced: changing 2 partition(s)",
-        {"node": 100, "partitions": 2},
-    ),
-    (
-        "[QuorumController id=100] handleBrokerFenced: changing partition(s): t-0, t-1",
-        {"node": 100, "partitions": 2, "named": (("t", 0), ("t", 1))},
-    ),
-)
-_UNFENCED_PARTITIONS = _moved(
-    "unfenced_brokers_partitions",
-    "handleBrokerUnfenced:",
-    "handleBrokerUnfenced",
-    (
-        "[QuorumController id=100] handleBrokerUnfenced: changing 1 partition(s)",
-        {"node": 100, "partitions": 1},
-    ),
-)
-_SHUTDOWN_PARTITIONS = _moved(
-    "stopping_brokers_partitions",
-    "enterControlledShutdown",
-    r"enterControlledShutdown\[(?P<broker>\d+)\]",
-    (
-        "[QuorumController id=100] enterControlledShutdown[2]: changing 2 partition(s)",
-        {"node": 100, "broker": 2, "partitions": 2},
-    ),
-)
-
 _OFFLINE_DIRECTORIES = _moved(
     "offline_directories_partitions",
     "handleDirectoriesOffline",
@@ -1015,22 +740,6 @@ _OFFLINE_DIRECTORIES = _moved(
         {"node": 100, "broker": 2, "partitions": 2},
     ),
 )
-
-_ALTERED = LineFamily(
-    kind="isr_altered",
-    versions="2.8 - 4.3 (KRaft) DEBUG",
-    loggers=_REPLICATION,
-    words=("Node",),
-    trigger=" has altered ISR for ",
-    pattern=QUORUM_CONTROLLER_PREFIX + r"Node (?P<leader>\d+) has altered ISR for (?P<tp>\S+) to "
-    r"\[(?P<isr>[\d, ]*)\]\.?$",
-    examples=(
-        example(
-            "[QuorumController id=100] Node 1 has altered ISR for t-0 to [3, 1, 2].",
-            node=100, topic="t", partition=0, leader=1, isr=(3, 1, 2),
-        ),
-    ),
-)  # fmt: skip
 
 _SAME_AS_CHANGE = ignored(
     "3.3 - 4.3 DEBUG: `partition change for` says the same with old values",
@@ -1048,7 +757,6 @@ FAMILIES: tuple[LineFamily, ...] = (
     _CHANGED_STATE,
     _SENT,
     _SENDING_MANY,
-    _METADATA_SENT,
     _METADATA_SENT_TO_MANY,
     _CHANGE_FAILED,
     _REMOVED_FROM_ISR,
@@ -1058,12 +766,9 @@ FAMILIES: tuple[LineFamily, ...] = (
     _SELECTED_AFTER_REMOVAL,
     _INITIALIZED,
     _CONTROLLED_SHUTDOWN,
-    _PREFERRED,
-    _FROM_ISR,
     _UNCLEAN_ZOOKEEPER,
     _LAST_RETAINED,
     _ALL_LEADERS,
-    _BROKERS,
     _NEW_TOPICS,
     _ACTIVE,
     _RENOUNCED,
@@ -1073,18 +778,8 @@ FAMILIES: tuple[LineFamily, ...] = (
     _CREATED_PARTITION,
     _TOPIC_CREATED,
     _TOPIC_REMOVED,
-    _BROKER_FENCED,
-    _BROKER_UNFENCED,
     _BROKER_SHUTS_DOWN,
-    _BROKER_FIRST,
-    _BROKER_AGAIN,
-    _BROKER_REPLAYED,
-    _REGISTRATION_CHANGED,
     _UNCLEAN_SHUTDOWN,
-    _FENCED_PARTITIONS,
-    _UNFENCED_PARTITIONS,
-    _SHUTDOWN_PARTITIONS,
     _OFFLINE_DIRECTORIES,
-    _ALTERED,
     _SAME_AS_CHANGE,
 )
