@@ -37,7 +37,7 @@ from replication.evidence.joining.one_cluster import (
     evidence_of,
     with_logs_in_utc,
 )
-from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_settings import (
     by_kafka_topics,
     described_partitions,

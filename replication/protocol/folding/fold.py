@@ -30,6 +30,7 @@ from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     Copy,
     Promise,
+    Removal,
     Replica,
     State,
     StorageLoss,
@@ -275,7 +276,17 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
     between was committed, under an epoch that the replica's own cache still names."""
     known = replica.checkpointed
     replica.checkpointed = None
-    if known is None or known[1] <= end or known[0] is None:
+    if known is None or known[1] <= end:
+        return
+    if not any(s.event_id == event.event_id for s in state.history.storage_losses[-1:]):
+        # A copy alone that ends below its checkpoint may be torn, or of a running broker.
+        members = state.registration.last_members
+        loss = StorageLoss(
+            replica.replica, known[1], end, state.witness(event), members, known[0],
+            at=state.applied,
+        )  # fmt: skip
+        state.history.storage_losses.append(loss)
+    if known[0] is None:
         return
     _add_promise(
         state.history.commitments,
@@ -742,7 +753,17 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 
 
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
-    _advance_log_start(_replica(state, fact.replica), fact.log_start_offset)
+    replica = _replica(state, fact.replica)
+    _advance_log_start(replica, fact.log_start_offset)
+    leader_epoch = replica.leader_epoch
+    if replica.role != "leader" or leader_epoch is None or _is_superseded(state, leader_epoch):
+        return
+    term = (leader_epoch, replica.term_occurrence)
+    known = state.history.removals
+    if known and (known[-1].leader_epoch, known[-1].occurrence) == term:
+        known[-1].below = max(known[-1].below, fact.log_start_offset)
+    else:
+        known.append(Removal(*term, fact.log_start_offset))
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
@@ -817,18 +838,6 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     epochs = _epochs_of(replica, fact.spans)
     if fact.high_watermark is None:
         return
-    if fact.high_watermark > fact.log_end_offset:
-        state.history.storage_losses.append(
-            StorageLoss(
-                fact.replica,
-                fact.high_watermark,
-                fact.log_end_offset,
-                event_id,
-                state.registration.last_members,
-                max(epochs, default=None),
-                at=state.applied,
-            )
-        )
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
     led = _last_led(state, replica) if led_until_then else None
     if led is not None and led.end_high_watermark is None and led.ended != "followed":

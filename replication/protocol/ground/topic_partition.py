@@ -188,6 +188,16 @@ class StorageLoss:
 
 
 @dataclass(slots=True)
+class Removal:
+    """A valid leader's log began at an offset, in a term: what lay below it was removed lawfully
+    (retention, deleteRecords), and whoever leads later need not have it."""
+
+    leader_epoch: int
+    occurrence: int
+    below: int
+
+
+@dataclass(slots=True)
 class Refutation:
     """A step that contradicts an invariant, found by the fold where it happened."""
 
@@ -207,6 +217,7 @@ class History:
     truncations: list[Truncation] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     storage_losses: list[StorageLoss] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
     # commitments by leader epoch and content: made again when needed, never written down.
     _committed: dict[tuple[int | None, int | None], list[Promise]] = field(
@@ -221,6 +232,19 @@ class History:
             for promise in self.commitments:
                 self.note_commitment(promise)
         return self._committed.get((leader_epoch, content), [])
+
+    def removed_below(self, by_term: tuple[int, int] | None) -> int:
+        """Up to where records promised by the end of a term were removed lawfully since; of a
+        promise that nothing dates: where any were."""
+        below = 0
+        for removal in self.removals:
+            if by_term is not None and removal.leader_epoch <= by_term[0]:
+                same = [t.occurrence for t in self.terms if t.leader_epoch == by_term[0]]
+                last = min(by_term[1], max(same, default=0))
+                if (removal.leader_epoch, removal.occurrence) < (by_term[0], last):
+                    continue
+            below = max(below, removal.below)
+        return below
 
     def note_commitment(self, promise: Promise) -> None:
         """Keeps count of what was just added to commitments."""

@@ -12,11 +12,12 @@ from itertools import product
 from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     as_asked,
+    assign,
     end_offset_for_epoch,
     latest_epoch,
     truncate_from_end,
 )
-from replication.protocol.ground.model import overlaps, same_record
+from replication.protocol.ground.model import EpochEntry, overlaps, same_record
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour, behaviour
 from replication.protocol.judgement.reference import (
@@ -236,10 +237,20 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
     if flags.truncation == "truncate_to_high_watermark":
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     cache: EpochCache = replica.epoch_entries
-    leaders: EpochCache = leader.epoch_entries
+    leaders = _when_it_leads(leader, replica, flags)
     if not cache or not leaders:
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     return _common_end(cache, end, leaders, leader.log.log_end_offset, flags)
+
+
+def _when_it_leads(leader: Replica, replica: Replica, flags: Behaviour) -> EpochCache:
+    """The epoch cache that a follower will ask: a leader whose own epoch is older than what the
+    follower has leads in a newer one before it answers."""
+    entries: EpochCache = tuple(leader.epoch_entries)
+    if not flags.has("epoch_cached_at_election"):
+        return entries
+    newest = max(e.leader_epoch for e in (*entries, *replica.epoch_entries, EpochEntry(-1, 0)))
+    return assign(entries, newest + 1, leader.log.log_end_offset, flags)
 
 
 def _rests_on_unknown_high_watermark(
