@@ -8,7 +8,7 @@ only interleave what nothing else orders.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.copies import Copy, in_time
 from replication.evidence.joining.declared_coverage import declared_coverage, is_traced
 from replication.evidence.joining.dumps_moment import earliest_place
 from replication.evidence.joining.event_order import LAST, RANKS, Entry
@@ -32,6 +32,7 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
     facts: list[Entry] = [
         Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
         *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in declared_coverage(evidence)],
+        *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _silent(evidence)],
         *entries,
         *[Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _last_described(evidence)],
         Entry(0, 0, 0, 0, ev.InputEnded(), None, "forensic", None),
@@ -56,6 +57,12 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
 def _date(at: int | None) -> int | None:
     """The millisecond, None where it is no date: producers choose the times of their records."""
     return at if at is not None and 0 <= at <= LAST_MOMENT else None
+
+
+def _silent(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
+    """Coverage ends where a broker's lines end: what it did since is missing."""
+    for broker in sorted(set(evidence.silent) & _hosts(evidence)):
+        yield ev.CoverageDeclared("replica_trace", broker, False, evidence.silent[broker])
 
 
 def _last_described(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
@@ -100,12 +107,13 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
     """One broker's lines and copies in its own order; its clock is made to never run backwards."""
     steps = list(steps_of_lines(evidence, broker))
     traced = is_traced(evidence, broker)
-    copies = sorted((c for c in evidence.copies if c.broker == broker), key=lambda c: c.slot)
+    copies = sorted((c for c in evidence.copies if c.broker == broker), key=in_time)
     placed = _placed(copies, steps)
     story = _Story(broker)
     for position, step in enumerate(steps):
         for copy in placed.get(position, ()):
-            story.add(_shown(evidence, copy), max(story.clock, float(step.at or 0)), copy)
+            at = step.at if copy.read_at is None else copy.read_at
+            story.add(_shown(evidence, copy), max(story.clock, float(at or 0)), copy)
         story.clock = max(story.clock, float(step.at or 0))
         if step.fact is None:
             continue
@@ -116,7 +124,9 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
             story.add(step.fact, story.clock, step, "traced")
     # After the last line nothing else tells the time: a copy closes the broker's story.
     for copy in placed.get(len(steps), ()):
-        story.add(_shown(evidence, copy), _AT_LAST, copy)
+        seen = copy.read_at
+        at_last = _AT_LAST if seen is None else max(story.clock, float(seen))
+        story.add(_shown(evidence, copy), at_last, copy)
     if copies and not copies[-1].order_known:
         # Another copy may be later: what the last one lacks may have come after it.
         lived_on = Step("life", None, None, ev.Source(copies[-1].path))
@@ -131,6 +141,9 @@ def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
     for copy in copies:
         if isinstance(copy.directory, DumpedDirectory):
             position = earliest_place(steps, copy.directory)
+        elif (read_at := copy.read_at) is not None:
+            later = (n for n, step in enumerate(steps) if step.at is not None and step.at > read_at)
+            position = next(later, len(steps))
         else:
             life = int(copy.slot)
             before = life if copy.slot - life < _EARLY_IN_A_LIFE else life + 1
@@ -158,6 +171,6 @@ class _Story:
         if self.entries and self.entries[-1].at == at:
             rank = max(rank, self.entries[-1].rank)
         source = ev.Source(told.path) if isinstance(told, Copy) else told.source
-        shown_at = told.latest_timestamp if isinstance(told, Copy) else told.at
+        shown_at = told.shown_at if isinstance(told, Copy) else told.at
         number = len(self.entries)
         self.entries.append(Entry(at, rank, self.broker, number, fact, source, grade, shown_at))

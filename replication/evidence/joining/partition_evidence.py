@@ -28,8 +28,8 @@ class PartitionEvidence:
     stand, if the user said so; naming: where they were found to. unpacked: how places in archives
     are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
-    whole. by_zookeeper: the history is ZooKeeper's. clocks_compare: the brokers' clocks may be held
-    against others.
+    whole. by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing any more,
+    and since when. clocks_compare: the brokers' clocks may be held against others.
     """
 
     cluster_id: str
@@ -67,6 +67,7 @@ class PartitionEvidence:
     unsure_lines: set[int | None] = field(default_factory=set)
     damaged_lines: set[int | None] = field(default_factory=set)
     by_zookeeper: bool = False
+    silent: dict[int, str] = field(default_factory=dict)
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""

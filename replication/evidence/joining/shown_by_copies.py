@@ -48,6 +48,8 @@ def shown_by(
     directory = copy.directory
     if isinstance(directory, DumpedDirectory):
         return _of_dump(copy.broker, directory, copy.spans, described)
+    if copy.read_at is not None:
+        return _seen(copy)
     if directory.log_start_offset is None or not directory.segments:
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset
@@ -77,6 +79,24 @@ def shown_by(
         epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
         stopped=None if goes_on and kind == "current" else stopped,
         copy="part" if goes_on and kind == "current" else kind,
+    )
+
+
+def _seen(copy: Copy) -> ev.ReplicaLogObserved:
+    """What a line of a digest tells of a replica: all but the bytes of its records."""
+    directory = copy.directory
+    entries = directory.epoch_entries
+    kind = {"replica": "current" if copy.clean else "live", "deleted": "failed"}
+    return ev.ReplicaLogObserved(
+        replica=copy.broker,
+        log_start_offset=directory.log_start_offset or 0,
+        log_end_offset=directory.log_end_offset or 0,
+        spans=tuple(copy.spans),
+        high_watermark=directory.high_watermark,
+        recovery_point=directory.recovery_point,
+        epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
+        stopped=copy.clean,
+        copy=kind.get(directory.kind, directory.kind),
     )
 
 
