@@ -449,7 +449,7 @@ def _lost(
         for promised in promises
     ]
     recovered = any(one.payload_id == held.payload_id for one in final) or (
-        view.compacted and _superseded(final, held)
+        view.compacted and _was_back(view, replicas, missing, held)
     )
     elsewhere = any(
         one.payload_id == held.payload_id and one.offset == held.offset
@@ -469,6 +469,15 @@ def _lost(
         contracts=sorted(set().union(*(why.contracts for why in whys))),
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
+    )
+
+
+def _was_back(view: View, replicas: Replicas, missing: Missing, held: Held) -> bool:
+    """Whether a later leader had it again, before compaction took it for good."""
+    return missing.at is not None and any(
+        held in replicas.line(term)
+        for term in terms(view.elections, view.life.ends)
+        if term.at > missing.at
     )
 
 

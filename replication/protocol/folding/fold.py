@@ -116,6 +116,7 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
             term.observed_at = event.observed_at
         if newer and registration.last_members is not None:
             term.isr_before = registration.last_members
+            term.outside_at = registration.outside.get(fact.leader)
         if term.unclean_permitted is None:
             term.unclean_permitted = state.settings.unclean_leader_election
     if fact.isr and fact.assigned_replicas:
@@ -140,6 +141,9 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
     if fact.isr is not None:
         registration.isr = fact.isr
         registration.last_members = fact.isr or registration.last_members
+    if fact.isr and fact.partition_epoch is not None:
+        for replica in state.ever_assigned.difference(fact.isr):
+            registration.outside[replica] = fact.partition_epoch
     registration.eligible_leader_replicas = fact.eligible_leader_replicas or ()
     registration.last_known_leader_replicas = fact.last_known_leader_replicas or ()
     registration.recovering = bool(fact.recovering)
@@ -373,6 +377,7 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
         )
     _lives_on(state, replica)
     replica.role = "leader"
+    replica.obeyed_partition_epoch = fact.partition_epoch
     replica.leader = fact.replica
     replica.leader_epoch = fact.leader_epoch
     replica.led_in_epoch = True
@@ -465,6 +470,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
     _lives_on(state, replica)
     _end_term(state, replica, "followed", fact)
     replica.role = "follower"
+    replica.obeyed_partition_epoch = fact.partition_epoch
     replica.just_started = False
     replica.leader = fact.leader
     if fact.leader is not None:
@@ -482,6 +488,8 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     inferred = target is None
     if target is None:
         target = replica.high_watermark or 0
+    elif fact.reason == "high_watermark":
+        _note_last_high_watermark(state, replica, target, event)
     end = fact.from_offset
     if end is None and (replica.tail_known or replica.log.log_end_offset > target):
         end = replica.log.log_end_offset
@@ -520,6 +528,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             replica.leader_epoch,
             inferred,
             state.applied,
+            replica.obeyed_partition_epoch,
         )
     )
     if replica.high_watermark is not None:
@@ -530,6 +539,19 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             event,
             f"broker {fact.replica} truncated to {target} while it led; a leader never does",
         )
+
+
+def _note_last_high_watermark(
+    state: State, replica: Replica, high_watermark: int, event: ev.Event
+) -> None:
+    """A leader that follows cuts to its high watermark first (before KIP-101): so far it had
+    committed."""
+    led = [t for t in state.history.terms if t.leader == replica.replica and t.start_event_id]
+    if replica.role != "follower" or not led or led[-1].ended != "followed":
+        return
+    if led[-1].end_high_watermark is None:
+        led[-1].end_high_watermark = high_watermark
+        _promise_committed(state, replica, high_watermark, event, "start_line", led[-1].order)
 
 
 def _leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> None:
@@ -662,7 +684,8 @@ def _promise_committed(
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
-    bounded = by_term is not None and (led or _fences(state))
+    ended = by_term is not None and by_term[1] < ANY_OCCURRENCE
+    bounded = by_term is not None and (led or ended or _fences(state))
     if nameless:
         if not bounded:
             return
@@ -676,7 +699,13 @@ def _promise_committed(
         shown = span.leader_epoch is not None or span.content is not None
         if (shown or bounded) and not _already_promised(state, span, by_term):
             promise = Promise(
-                span, by_term, how, event.event_id, replica.replica, event.observed_at
+                span,
+                by_term,
+                how,
+                event.event_id,
+                replica.replica,
+                event.observed_at,
+                state.applied,
             )
             if _add_promise(state.history.commitments, promise):
                 state.history.note_commitment(promise)

@@ -103,7 +103,7 @@ def _may_be_of_an_unseen_term(state: State, promise: Promise, end: int) -> bool:
     A line more would make it so. That the replica lost what lay below it is seen where its log was
     cut, or came back shorter.
     """
-    if promise.how not in ("load", "start_line"):
+    if promise.how not in ("load", "start_line") or promise.span.content is not None:
         return False
     replica = promise.replica
     cut = any(t.replica == replica and t.to_offset < end for t in state.history.truncations)

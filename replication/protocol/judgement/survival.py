@@ -9,9 +9,17 @@ stopped with a lower log end. Everything else is doubt, never absence.
 from dataclasses import replace
 from itertools import pairwise
 
-from replication.protocol.ground.model import Span, clipped, overlaps, touching, uncovered
+from replication.protocol.ground.model import (
+    Span,
+    clipped,
+    is_seen,
+    overlaps,
+    touching,
+    uncovered,
+)
 from replication.protocol.ground.topic_partition import Promise, Replica, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
+from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
 from replication.protocol.judgement.objections import objection
 from replication.protocol.judgement.reference import Reference, tail_is_known
@@ -31,6 +39,13 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
     doubts: list[Doubt] = []
+    named = _by_what_its_leader_held(state, promise)
+    if named:
+        for one in named:
+            found = fate(state, ref, one)
+            absences += found[0]
+            doubts += found[1]
+        return absences, doubts
     for first, end, term in first_lacking_terms(state, ref.starts, promise):
         for part in _against_reference(state, ref, promise, first, end, term):
             if isinstance(part, Absence):
@@ -51,6 +66,24 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         doubts += more[1]
         doubts += lacked_unseen(state, ref, promise)
     return absences, doubts
+
+
+def _by_what_its_leader_held(state: State, promise: Promise) -> list[Promise]:
+    """A promise that a leader's line made by offset alone, by the records that it held then.
+
+    Before leader epochs only contents name records. Empty where some of them were not seen.
+    """
+    span = promise.span
+    if promise.how != "start_line" or is_seen(span) or promise.by_term is None:
+        return []
+    if promise.replica is None or promise.by_term[1] == ANY_OCCURRENCE:
+        return []
+    held = held_then(state, promise.replica, promise.at, span.first_offset, span.end_offset)
+    if uncovered(span.first_offset, span.end_offset, held):
+        return []
+    if any(one.leader_epoch is not None for one in held):
+        return []
+    return [replace(promise, span=one) for one in held]
 
 
 def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:
