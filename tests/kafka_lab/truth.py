@@ -280,7 +280,11 @@ def judge(view: View) -> PartitionTruth:
     reign = terms(view.elections, view.life.ends)
     replicas = Replicas(view.samples)
     settings = view.settings
-    rules = Rules(settings.min_insync_replicas, settings.version.at_least(3, 7))
+    rules = Rules(
+        settings.min_insync_replicas,
+        settings.version.at_least(3, 7),
+        not settings.version.at_least(3, 6),
+    )
     committed = commits(reign, replicas, view.acks, view.high_watermarks, rules)
     last = leader_at(view.elections, view.life.ends)
     leader = reign[-1].leader if reign else None

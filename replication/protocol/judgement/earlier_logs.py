@@ -24,7 +24,9 @@ def held_then(state: State, number: int, at: int, first: int, end: int) -> list[
     if not replica.captured or replica.stale or replica.partial:
         return []
     lost_from = replica.may_have_lost_from
-    cuts = [(t.at, t.to_offset, t.dropped) for t in state.history.truncations if t.replica == number]
+    cuts = [
+        (t.at, t.to_offset, t.dropped) for t in state.history.truncations if t.replica == number
+    ]
     cuts += [
         (s.at, s.left_end_offset, s.spans)
         for s in state.history.storage_losses

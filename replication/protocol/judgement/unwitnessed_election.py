@@ -40,9 +40,7 @@ def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | No
         if term.leader == before.leader:
             continue
         if term.election_kind not in UNSURE_KINDS and (
-            not any_may_lack
-            or kept_since_in_sync(state, term)
-            or _stands_still(state, ref, before)
+            not any_may_lack or kept_since_in_sync(state, term) or _stands_still(state, ref, before)
         ):
             continue
         start = starts.starts[place + 1]
