@@ -210,16 +210,27 @@ def _end_term(
     term = _last_led(state, replica)
     if term is not None and term.ended is None:
         term.ended = how
+        # What a copy showed of it while it led is not what it came to.
+        term.end_log_end_offset = None if line is None else line.log_end_offset
+        term.end_is_certain = term.end_log_end_offset is not None
+        if line is None and state.is_traced(replica.replica):
+            term.end_log_end_offset, term.end_is_certain = replica.log.log_end_offset, True
         if line is not None:
             term.end_high_watermark = line.high_watermark
-            term.end_log_end_offset = line.log_end_offset
 
 
-def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) -> None:
-    """What a stopped leader still holds when it is next seen."""
+def _note_log_end(
+    state: State, replica: Replica, log_end_offset: int | None, *, certain: bool
+) -> None:
+    """What a stopped leader still holds when it is next seen; a copy of one that was not seen to
+    stop may be its last."""
     term = _last_led(state, replica) if replica.led_in_epoch else None
-    if term is not None and term.end_log_end_offset is None and term.ended in (None, "stopped"):
+    if term is None or term.ended not in (None, "stopped"):
+        return
+    better = certain and not term.end_is_certain
+    if term.end_log_end_offset is None or term.ended is None or better:
         term.end_log_end_offset = log_end_offset
+        term.end_is_certain = certain and log_end_offset is not None
 
 
 def _last_led(state: State, replica: Replica) -> Term | None:
@@ -253,7 +264,9 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         end = fact.log_end_offset or 0
         lowest = replica.may_have_lost_from
         replica.may_have_lost_from = end if lowest is None else min(lowest, end)
-    _note_log_end(state, replica, fact.log_end_offset)
+    if replica.role is None:
+        # The line of a log that is made when its broker leads already tells nothing of an end.
+        _note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.clean))
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
@@ -283,13 +296,19 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
         state.history.commitments,
         Promise(
             Span(end, known[1], None, None),
-            (known[0], ANY_OCCURRENCE),
+            _before_leading_again(replica, known[0]),
             "checkpoint",
             state.witness(event),
             replica.replica,
             event.observed_at,
         ),
     )
+
+
+def _before_leading_again(replica: Replica, leader_epoch: int) -> tuple[int, int]:
+    """The order of the term by whose end a replica had reached what its disk lost since."""
+    led = replica.led_in_epoch and replica.leader_epoch == leader_epoch
+    return leader_epoch, replica.term_occurrence if led else ANY_OCCURRENCE
 
 
 def _lives_on(state: State, replica: Replica) -> None:
@@ -375,6 +394,9 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             "start_line",
             by_term=(before, ANY_OCCURRENCE),
         )
+    # It leads on from what it loaded, with nothing fetched in between.
+    untouched = replica.role is None and replica.just_started and replica.tail_known
+    loaded = replica.log.log_end_offset if untouched else None
     _lives_on(state, replica)
     replica.role = "leader"
     replica.obeyed_partition_epoch = fact.partition_epoch
@@ -388,17 +410,14 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
         # Who leads on into a new epoch keeps what it knows of its followers (become_leader).
         replica.remote_log_end_offsets = {}
     term = _term(state, fact.leader_epoch, fact.replica, occurrence)
-    known = fact.log_end_offset
-    if known is None and replica.just_started and replica.tail_known:
-        # It leads on from what it loaded, with nothing fetched in between.
-        known = replica.log.log_end_offset
+    known = fact.log_end_offset if fact.log_end_offset is not None else loaded
     replica.just_started = False
     if term.start_offset is None:
         term.start_offset = known
         term.start_event_id = state.witness(event)
         term.started_at = state.applied
         if occurrence:
-            term.isr_before = state.registration.last_members
+            term.isr_before = _isr_in(state, fact.leader_epoch)
         term.high_watermark = fact.high_watermark
         term.leads_on = leads
         term.led_until_now_in = fact.previous_leader_epoch
@@ -411,6 +430,14 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             fact.leader_epoch, known, tuple(replica.epoch_entries), leads, _epoch_rules(state)
         )
         replica.epoch_entries = list(taken.epoch_entries)
+
+
+def _isr_in(state: State, leader_epoch: int) -> tuple[int, ...] | None:
+    """The last ISR of an epoch, or of its election, where the controller has gone on since."""
+    if state.registration.leader_epoch > leader_epoch:
+        told = [t.isr for t in state.history.terms if t.leader_epoch == leader_epoch and t.isr]
+        return told[-1] if told else state.registration.last_members
+    return state.registration.last_members
 
 
 def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
@@ -842,7 +869,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     if replica.leader_epoch is not None:
         epochs.append(replica.leader_epoch)
     if not is_part:
-        _note_log_end(state, replica, fact.log_end_offset)
+        _note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.stopped))
     if fact.high_watermark is None:
         return
     if fact.high_watermark > fact.log_end_offset:
@@ -868,6 +895,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     if by_term is not None and fact.high_watermark > fact.log_end_offset:
         # Of what lay between, the log at hand shows nothing.
         missing = Span(fact.log_end_offset, fact.high_watermark, None, None)
+        by_term = _before_leading_again(replica, by_term[0])
         _add_promise(
             state.history.commitments,
             Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),

@@ -98,7 +98,8 @@ class Term:
     ended: how its leader's own lines end it: stopped, followed or led_on (in a later epoch); None
     where no line does. end_high_watermark: the leader's at the end of the term, by the line that
     ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held then,
-    by that line, or by what it had when it was next seen.
+    by that line, or by what it had when it was next seen. end_is_certain: no more can have been
+    lost with its storage in between.
     """
 
     leader_epoch: int
@@ -121,6 +122,7 @@ class Term:
     ended: str | None = None
     end_high_watermark: int | None = None
     end_log_end_offset: int | None = None
+    end_is_certain: bool = False
 
     @property
     def order(self) -> tuple[int, int]:

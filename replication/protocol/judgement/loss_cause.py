@@ -139,7 +139,7 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | Non
     found: Term | None = None
     after = _written_at(lost)
     for term in state.history.terms:
-        if after is None or term.order <= after:
+        if after is None or term.order <= after or never_began(state, term):
             continue
         lacking = lacks(state, term, lost)
         if lacking is False:
@@ -147,9 +147,19 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | Non
         elif lacking and found is None:
             found = term
     if found is not None:
-        return found
+        return _elected_in(state, found)
     known = [a.term for a in absences if a.term is not None]
     return known[0] if known else _term_by_time(state, lost, absences)
+
+
+def _elected_in(state: State, term: Term) -> Term:
+    """The unclean election of a leader that came to lead only in a later epoch."""
+    chain = [term]
+    for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
+        if earlier.leader != term.leader or not never_began(state, earlier):
+            break
+        chain.append(earlier)
+    return next((t for t in reversed(chain) if t.election_kind in UNCLEAN), term)
 
 
 def _written_at(lost: Lost) -> tuple[int, int] | None:
@@ -331,10 +341,11 @@ def _lossy(state: State, lost: Lost, term: Term | None) -> frozenset[int]:
 def _restarted_short(state: State, lost: Lost, term: Term | None) -> bool:
     """Whether the record was written by the leader itself, which leads again without it and had
     nobody to follow in between."""
-    if term is None or lost.written_in is None:
+    if term is None:
         return False
-    terms = state.history.terms
-    between = [t for t in terms if (lost.written_in, 0) <= t.order <= term.order]
+    terms = [t for t in state.history.terms if t.order <= term.order]
+    # Who wrote a record without an epoch only a single leader tells.
+    between = [t for t in terms if lost.written_in is None or (lost.written_in, 0) <= t.order]
     alone = bool(between) and {t.leader for t in between} == {term.leader}
     start = term_start(state, term)
     return alone and start is not None and start <= lost.offset and len(between) > 1

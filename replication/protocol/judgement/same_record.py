@@ -84,6 +84,7 @@ def _known_by_offset(state: State, promise: Promise, first: int, end: int) -> Do
         "an acknowledgement log with payload ids"
         if named
         else "--payload-id-in, or an acknowledgement log whose payload ids are the records' keys",
+        by_offset=True,
     )
 
 

@@ -22,8 +22,8 @@ from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
 from replication.protocol.judgement.objections import objection
-from replication.protocol.judgement.reference import Reference, tail_is_known
-from replication.protocol.judgement.same_record import compare
+from replication.protocol.judgement.reference import Reference, log_is_covered, tail_is_known
+from replication.protocol.judgement.same_record import all_known, compare
 from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
     never_began,
@@ -54,6 +54,10 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
                     absences.append(part)
                 else:
                     doubts.append(doubt)
+            elif isinstance(part, Doubt) and part.by_offset and promise.by_term is None:
+                more = _by_any_writer(state, ref, part)
+                absences += more[0]
+                doubts += more[1]
             elif isinstance(part, Doubt):
                 doubts.append(part)
     if not absences and not doubts:
@@ -112,13 +116,31 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
     for a, b in uncovered(first, end, log.spans) if first < end else []:
         for low, high in pairwise(sorted({a, b, *_borders(ref, a, b)})):
-            writers = _may_have_written(state, ref, low)
-            fates = [fate(state, ref, _named(promise, low, high, e)) for e in writers]
+            writers = _may_have_written(state, ref, promise, low)
+            fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
             lost = [found[0] for found in fates]
             if whole and fates and all(lost):
                 absences += lost[0]
             elif any(lost):
                 doubts.append(_unsure(promise, low, high))
+    return absences, doubts
+
+
+def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Absence], list[Doubt]]:
+    """What became of records known by offset alone, where it is the same whoever wrote them."""
+    absences: list[Absence] = []
+    doubts: list[Doubt] = []
+    promise, first, end = doubt.promise, doubt.first_offset, doubt.end_offset
+    whole = unnamed_leader_epoch(state, ref.starts, -1) is None
+    for low, high in pairwise(sorted({first, end, *_borders(ref, first, end)})):
+        writers = _may_have_written(state, ref, promise, low) if whole else []
+        fates = [fate(state, ref, _named(promise, low, high, e)) for e in set(writers)]
+        # A leader that led twice in an epoch may have written there twice.
+        once = bool(writers) and len(set(writers)) == len(writers)
+        if once and all(found[0] for found in fates):
+            absences += fates[0][0]
+        elif not once or any(found[0] or found[1] for found in fates):
+            doubts.append(replace(doubt, first_offset=low, end_offset=high))
     return absences, doubts
 
 
@@ -128,19 +150,31 @@ def _borders(ref: Reference, first: int, end: int) -> set[int]:
     return {o for o in {*ref.starts.starts, *ends} if o is not None and first < o < end}
 
 
-def _may_have_written(state: State, ref: Reference, offset: int) -> list[int]:
-    """The leader epochs in which the offset may have been written.
+def _may_have_written(state: State, ref: Reference, promise: Promise, offset: int) -> list[int]:
+    """The leader epochs in which the promised record at the offset may have been written, each once
+    for every term.
 
-    A leader that stopped may have held more than is left of it.
+    A leader that stopped, not cleanly, may have held more than is left of it.
     """
     found: list[int] = []
     for term, start in zip(ref.starts.terms, ref.starts.starts, strict=True):
-        told = term.ended in ("led_on", "followed") and term.end_log_end_offset is not None
+        lines = term.ended in ("led_on", "followed") or log_is_covered(state, term.leader)
+        end = term.end_log_end_offset if term.end_is_certain and lines else None
         if (start is None or start <= offset) and not (
-            never_began(state, term) or (told and (term.end_log_end_offset or 0) <= offset)
+            never_began(state, term)
+            or (end is not None and end <= offset)
+            or _wrote_another(state, promise, term.leader_epoch, offset)
         ):
             found.append(term.leader_epoch)
-    return sorted(set(found))
+    return sorted(found)
+
+
+def _wrote_another(state: State, promise: Promise, leader_epoch: int, offset: int) -> bool:
+    """Whether a copy shows what that epoch wrote there, and it is not the promised record."""
+    return promise.span.content is not None and any(
+        span.leader_epoch == leader_epoch and span.content not in (None, promise.span.content)
+        for span in all_known(state, offset, offset + 1)
+    )
 
 
 def _named(promise: Promise, first: int, end: int, leader_epoch: int) -> Promise:

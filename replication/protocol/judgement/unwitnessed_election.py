@@ -8,16 +8,16 @@ from replication.protocol.ground.topic_partition import (
     State,
     StorageLoss,
     Term,
-    Truncation,
 )
 from replication.protocol.judgement.absence import Absence
-from replication.protocol.judgement.earlier_logs import held_then, stands_all
-from replication.protocol.judgement.reference import Reference, log_is_covered
+from replication.protocol.judgement.reference import Reference
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import (
     UNSURE_KINDS,
+    kept_since_in_sync,
     never_began,
+    stands_still,
     truncates_to_high_watermark,
 )
 
@@ -35,55 +35,20 @@ def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | No
     any_may_lack = truncates_to_high_watermark(state)
     committed_is_known = _known_by_the_end(state, starts)
     held: float = 0
-    for place, (before, term) in enumerate(pairwise(starts.terms)):
+    began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
+    for place, after in pairwise(began):
+        before, term = starts.terms[place], starts.terms[after]
         held = max(held, _held_by_the_end(state, before, starts.starts[place], shown))
         if term.leader == before.leader:
             continue
         if term.election_kind not in UNSURE_KINDS and (
-            not any_may_lack or kept_since_in_sync(state, term) or _stands_still(state, ref, before)
+            not any_may_lack or kept_since_in_sync(state, term) or stands_still(state, ref, before)
         ):
             continue
-        start = starts.starts[place + 1]
+        start = starts.starts[after]
         if not (start is not None and held <= start) and not committed_is_known[place]:
             return before, term
     return None
-
-
-def kept_since_in_sync(state: State, term: Term) -> bool:
-    """Whether a leader that was elected from the ISR had cut nothing since it came into it.
-
-    A member of the ISR has what was committed, and to join it takes that anew. So what it had cut
-    before it led last, or before an ISR that it was not in, it has fetched again.
-    """
-    if not term.start_event_id or not log_is_covered(state, term.leader):
-        return False
-    led = [
-        t.started_at
-        for t in state.history.terms
-        if t.leader == term.leader and t.start_event_id and t.order < term.order
-    ]
-    return not any(
-        cut.replica == term.leader
-        and max(led, default=-1) < cut.at < term.started_at
-        and not _fetched_again(cut, term)
-        for cut in state.history.truncations
-    )
-
-
-def _fetched_again(cut: Truncation, term: Term) -> bool:
-    """Whether the replica joined the ISR only after the cut, which a controller's word made."""
-    told, outside = cut.partition_epoch, term.outside_at
-    return told is not None and outside is not None and told <= outside
-
-
-def _stands_still(state: State, ref: Reference, term: Term) -> bool:
-    """Whether all that a leader held when its term had ended stands in the log that counts."""
-    end = term.end_log_end_offset
-    if end is None or ref.replica is None:
-        return False
-    first = ref.replica.log.log_start_offset
-    held = held_then(state, term.leader, term.started_at, first, end)
-    return stands_all(held, first, end, ref.spans)
 
 
 def _held_by_the_end(
@@ -109,6 +74,9 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     before = True
     for term, start in zip(starts.terms, starts.starts, strict=True):
         mark = term.end_high_watermark
+        if mark is None and term.ended == "led_on":
+            known.append(before)  # It goes on in its next term.
+            continue
         traced = state.coverage.get(("replica_trace", term.leader), (False, None))[0]
         if not traced and not never_began(state, term):
             sure = term.election_kind not in UNSURE_KINDS and term.leader not in lossy

@@ -145,3 +145,21 @@ def test_an_election_beside_the_isr_stays_in_doubt() -> None:
     ]
 
     assert verdict([*before_epochs(*facts), elected(2, 1, "unclean"), *EQUAL]) == "UNKNOWN"
+
+
+def test_the_making_of_a_leaders_log_is_not_the_end_of_its_term() -> None:
+    """0.10 prints that a log was made after the request by which its broker leads."""
+    made = ev.ReplicaStarted(1, 0, 0, None, None)
+    led = ev.BecameLeader(1, 0, partition_epoch=0)
+    back = [ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 5, None, False)]
+
+    assert told([*given(1), led, made]).history.terms[0].end_log_end_offset is None
+    assert told([*given(1), led, made, *back]).history.terms[0].end_log_end_offset == 5
+
+
+def test_a_copy_of_a_leader_that_goes_on_is_not_the_end_of_its_term() -> None:
+    led = [ev.BecameLeader(1, 0, 0, 0), copy(1, (0, 3, 0, 0), stopped=False)]
+    back = [ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 5, None, False)]
+
+    assert told([*given(1), *led]).history.terms[0].end_log_end_offset == 3
+    assert told([*given(1), *led, *back]).history.terms[0].end_log_end_offset == 5
