@@ -300,10 +300,13 @@ def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:
 
 
 def _sequence_at(batch: RecordBatch, offset: int) -> str | None:
-    """The sequence key of one record; None where the batch tells none or has lost records."""
+    """The sequence key of one record; None where the batch tells none.
+
+    The cleaner keeps a batch's first offset and sequence, be it empty: what stood there it may take.
+    """
     if batch.producer_id is None or batch.producer_epoch is None or batch.base_sequence is None:
         return None
-    if batch.is_control or batch.record_count != batch.end_offset - batch.base_offset:
+    if batch.is_control:
         return None
     sequence = (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
     return sequence_key(batch.producer_id, batch.producer_epoch, sequence)

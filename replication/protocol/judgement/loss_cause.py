@@ -106,7 +106,8 @@ def _cause(state: State, lost: Lost, term: Term | None) -> Cause:
     if unclean:
         return Cause("unclean_election", (), election, lossy)
     if lost.tier == "acknowledged_by_leader":
-        return Cause("acks_one_failover", (), None, lossy)
+        name = "unknown" if _may_have_lost(state, lost, leader, term) else "acks_one_failover"
+        return Cause(name, (), None, lossy)
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
 
 
@@ -336,6 +337,18 @@ def _lossy(state: State, lost: Lost, term: Term | None) -> frozenset[int]:
                 continue
         found.add(loss.replica)
     return frozenset(found)
+
+
+def _may_have_lost(state: State, lost: Lost, leader: int, term: Term | None) -> bool:
+    """Whether the leader's disk came back shorter, from an end that nobody saw: it may have fetched
+    the record before."""
+    return any(
+        loss.replica == leader
+        and loss.had_end_offset <= lost.offset
+        and (term is None or not _is_after(loss, term))
+        and _is_of(loss, lost)
+        for loss in state.history.storage_losses
+    )
 
 
 def _restarted_short(state: State, lost: Lost, term: Term | None) -> bool:
