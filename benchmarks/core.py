@@ -26,6 +26,7 @@ from replication.machine.machine_state import Impossible
 from replication.machine.partition_machine import Given, PartitionMachine
 from replication.protocol.folding import fold
 from replication.protocol.folding.codec import encode
+from replication.protocol.folding.steady import fold_event
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
 from replication.protocol.ground.versions import behaviour
@@ -168,7 +169,7 @@ def from_events(partitions: list[list[ev.Event]]) -> int:
         state = fold.new_state(e.cluster_id, e.topic, e.topic_id, e.partition)
         for event in events:
             try:
-                fold.apply(state, event)
+                fold_event(state, event)
             except fold.Rejected:
                 refused += 1
     return refused
@@ -243,7 +244,7 @@ def judged_elections() -> Iterator[str]:
     for number in ELECTIONS:
         events = events_of(elections(number), 0)
         state = fold.new_state("cluster", "t", "", 0)
-        folding = _seconds(lambda: [fold.apply(state, event) for event in events])  # noqa: B023
+        folding = _seconds(lambda: [fold_event(state, event) for event in events])  # noqa: B023
         judging = best(lambda: answer(state), 3)  # noqa: B023
         yield (
             f"{number:6,} elections: folded in {folding:6.2f} s, judged in "

@@ -47,7 +47,11 @@ SELECT topic, partition, at, seconds, missing_replicas, below_min_isr, still
 FROM under_replicated ORDER BY seconds DESC, topic_partition_id, from_sequence;
 
 -- ? What would the next failure cost?
-SELECT topic, partition, risk, first_offset, end_offset, replicas, destroyed_when FROM at_risk ORDER BY risk, topic, partition, first_offset;
+SELECT topic, partition, risk, first_offset, end_offset, replicas, destroyed_when, since FROM next_failure ORDER BY risk, topic, partition, first_offset;
+
+-- ? Which records were in danger, from when to when, and is it over?
+SELECT topic, partition, leader_epoch, first_offset, end_offset, records, tier, failures, cause, since, until, over, ends_when
+FROM at_risk ORDER BY over, topic_partition_id, since, first_offset;
 
 -- ? Which replicas differ, and at which offsets?
 SELECT topic, partition, replicas, first_offset, end_offset, status FROM divergences ORDER BY topic, partition, first_offset;

@@ -2,7 +2,7 @@
 
 import sys
 
-from replication.cli import main
+from replication.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -30,6 +30,7 @@ from replication.reports.evidence_lines import read_lines
 from replication.reports.inventory_words import counted
 from replication.reports.loss_words import name_clients
 from replication.reports.page import write_page
+from replication.reports.safe_text import plain, plain_output
 
 UNUSABLE = 2
 DEFECT = 4
@@ -56,7 +57,11 @@ class Diagnosis:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; the exit status is that of the outward contract."""
-    arguments = command_line.parse(_parser(), argv)
+    with plain_output():
+        return _run(command_line.parse(_parser(), argv))
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         status: int = arguments.run(arguments)
         return status
@@ -115,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
 def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
     imported = _imported(arguments)
     for note in imported.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {plain(note)}", file=sys.stderr)
     if imported.collection.event_dumps:
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
         dumped, misfits = _dumped(imported, arguments.topic)
@@ -145,7 +150,7 @@ def _print_late_notes(imported: Import) -> None:
     """What only came to light while the events of the partitions were made."""
     for _, notes in sorted(imported.late_notes.items()):
         for note in notes:
-            print(f"note: {note}", file=sys.stderr)
+            print(f"note: {plain(note)}", file=sys.stderr)
 
 
 def _imported(arguments: argparse.Namespace) -> Import:
@@ -331,10 +336,11 @@ def _import(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise Unusable(f"{arguments.out}: {error.strerror}") from None
     for note in imported.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {plain(note)}", file=sys.stderr)
     _print_late_notes(imported)
     for place in imported.unreadable:
-        print(f"unreadable: {place.path} ({place.where}): {place.reason}", file=sys.stderr)
+        told = plain(f"{place.path} ({place.where}): {place.reason}")
+        print(f"unreadable: {told}", file=sys.stderr)
     told = counted(len(imported.partitions), "partition")
     print(f"{counted(count, 'event')} of {told} in {arguments.out}")
     return 0

@@ -5,9 +5,12 @@ packed. What unpacks to far more than logs can is refused in the middle of readi
 """
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -126,6 +129,21 @@ _BYTE_ORDER_MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+
+
+def regular(path: Path) -> Path:
+    """The path, where a file of its own lies there: one of a log directory's, to be opened next.
+
+    Raises OSError for a link, which may lead out of what was handed over, and for a device or a
+    pipe, from which reading may never end.
+    """
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        told = f"a link to {os.readlink(path)}; in a log directory links are not followed"
+        raise OSError(errno.ELOOP, told)
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise OSError(errno.EINVAL, "no file (a device, a pipe or a socket)")
+    return path
 
 
 def open_unpacked(path: Path, most: int | None = None) -> BinaryIO:

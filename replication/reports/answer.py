@@ -6,6 +6,7 @@ from typing import Any
 
 from replication.protocol.judgement.judge import PartitionAnswer
 from replication.reports.headline import headline
+from replication.reports.safe_text import plain_json
 
 FORMAT_VERSION = 1
 DECIDING = ("committed_records_survive", "log_matching")
@@ -33,6 +34,7 @@ def assemble(
         "divergences": [d for a in ordered for d in a.divergences],
         "findings": [f for a in ordered for f in a.findings],
         "at_risk": [d for a in ordered for d in a.at_risk],
+        "past_risks": [d for a in ordered for d in a.past_risks],
         "loss_details": [d for a in ordered for d in a.loss_details],
     }
     made["headline"] = headline(made)
@@ -40,8 +42,8 @@ def assemble(
 
 
 def to_json(answer: dict[str, Any]) -> str:
-    """Keys sorted, the same bytes for the same evidence."""
-    return json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)
+    """Keys sorted, the same bytes for the same evidence; nothing in it steers a terminal."""
+    return plain_json(json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False))
 
 
 def exit_status(answer: dict[str, Any], strict: bool) -> int:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.topic_partition import Registration, Settings, State
-from replication.protocol.ground.versions import behaviour
+from replication.protocol.ground.topic_partition import Registration, State
 
 ELECTION_WORDS = {
     "initial": "the first leader",
@@ -46,6 +45,7 @@ SUBJECT_WORDS = {
 }
 COPY_WORDS = {
     "current": "its log directory",
+    "live": "its log directory, read beside it",
     "part": "a dump of its log",
     "stray": "a stray directory",
     "future": "a directory that was being moved",
@@ -97,7 +97,7 @@ def rule(event: ev.Event, before: State) -> str | None:
     """The name of the rule that governs this step in the Kafka version at hand, if one does."""
     fact = event.fact
     if isinstance(fact, ev.Truncated):
-        return CUT_RULES.get(fact.reason) or _truncation_rule(before.settings)
+        return CUT_RULES.get(fact.reason) or _truncation_rule(before, fact.replica)
     if isinstance(fact, ev.LeadershipRecorded):
         return _registration_rule(fact, before)
     if isinstance(fact, ev.HighWatermarkAdvanced):
@@ -107,13 +107,9 @@ def rule(event: ev.Event, before: State) -> str | None:
     return RULES.get(fact.kind)
 
 
-def _truncation_rule(settings: Settings) -> str | None:
-    if settings.kafka_version is None:
-        return None
-    try:
-        return behaviour(settings.kafka_version, settings.inter_broker_version).truncation
-    except ValueError:
-        return None
+def _truncation_rule(before: State, replica: int) -> str | None:
+    flags = before.behaviour(replica)
+    return None if flags is None else flags.truncation
 
 
 def _registration_rule(fact: ev.LeadershipRecorded, before: State) -> str | None:
@@ -148,6 +144,7 @@ def _described(fact: ev.PartitionDescribed, before: State) -> str:
     parts += _known("cleanup.policy", fact.cleanup_policy)
     parts += _known("Kafka", fact.kafka_version)
     parts += _known("inter-broker protocol", fact.inter_broker_version)
+    parts += [] if fact.leader is None else [f"kafka-topics named broker {fact.leader} as leader"]
     return "settings as found: " + ", ".join(parts) if parts else "settings: nothing is known"
 
 

@@ -21,6 +21,8 @@ def line_text(answer: dict[str, Any]) -> list[str]:
         if v["verdict"] == "UNKNOWN"
         and v["invariant"] in ("committed_records_survive", "log_matching")
     }
+    if not undecided:
+        return []
     rows = [
         row
         for row in answer.get("observations", ())
@@ -36,7 +38,7 @@ def line_text(answer: dict[str, Any]) -> list[str]:
     for _, _, row in told[:MOST_SHOWN]:
         when = "" if row["at"] is None else f", {moment(row['at'])}"
         more = f" (and {counted(row['repeats'], 'line')} like it)" if row["repeats"] else ""
-        lines.append(f"  {_place(row)}: {sentence(row)}{more}")
+        lines.append(f"  {_place(row)}{sentence(row)}{more}")
         lines.append(f"    {row['path']}, line {row['line']}{when}")
     if len(told) > MOST_SHOWN:
         left = counted(len(told) - MOST_SHOWN, "line")
@@ -45,9 +47,7 @@ def line_text(answer: dict[str, Any]) -> list[str]:
 
 
 def _place(row: dict[str, Any]) -> str:
-    if row["topic"] is None:
-        return "the whole broker" if row["broker"] is None else f"broker {row['broker']}"
-    return f"{row['topic']}-{row['partition']}"
+    return "" if row["topic"] is None else f"{row['topic']}-{row['partition']}: "
 
 
 def sentence(row: dict[str, Any]) -> str:
@@ -125,6 +125,10 @@ def _unclean(who: str, f: Fields) -> str:
     )
 
 
+def _unclean_by_id(who: str, f: Fields) -> str:
+    return f"{_unclean(who, f)} (topic id {f['topic_id']})"
+
+
 def _high_watermark_fell(who: str, f: Fields) -> str:
     return (
         f"{who}'s high watermark fell from {f['from_high_watermark']} to {f['to_high_watermark']}: "
@@ -176,6 +180,14 @@ def _shrunk(who: str, f: Fields) -> str:
     )
 
 
+def _differ(who: str, f: Fields) -> str:
+    a, b = f["replicas"]
+    return (
+        f"replicas {a} and {b} held different records at offset {f['offset']}, below the high "
+        "watermark, when kafka-replica-verification compared them"
+    )
+
+
 def _nobody(who: str, f: Fields) -> str:
     if f.get("to_state") != "OnlinePartition":
         return ""
@@ -183,6 +195,15 @@ def _nobody(who: str, f: Fields) -> str:
         "nobody could be made leader: the partition waits for a member of its ISR; nothing is lost "
         "by that"
     )
+
+
+def _removed(who: str, f: Fields) -> str:
+    why = {
+        "retention_time": "retention by time",
+        "retention_size": "retention by size",
+        "log_start_offset": "the log start had passed them",
+    }.get(str(f.get("reason")), "its settings say so")
+    return f"{who} removed old segments of its log ({why}): lawful, and no loss"
 
 
 _SIMPLE = {
@@ -209,6 +230,21 @@ _SIMPLE = {
     "is lost unless they still have it",
     "isr_update_refused": "{who} could not change the ISR: it may lead on without being the leader "
     "any more, and what it acknowledges then is not kept",
+    "offline_directories_partitions": "the controller was told that log directories of broker "
+    "{broker} failed: what is only there is not to be had",
+    "broker_unclean_shutdown": "the controller learned that a broker had not stopped cleanly: what "
+    "that one had not flushed may be gone from it",
+    "epoch_entry_added": "{who} noted leader epoch {leader_epoch} from offset {start_offset} on "
+    "and forgot entries that did not fit: the histories it was given differ from there on",
+    "epoch_entries_cleared": "{who} forgot the leader epochs that began at offset {offset} or "
+    "later: it cut its log there",
+    "become_follower_failed": "{who} could not follow broker {leader}, which was not there: it "
+    "waits for the next leader",
+    "process_failed": "{who}'s process failed ({reason}): whether its log was flushed is not told",
+    "replica_removed_from_isr": "the controller took broker {replica} out of the ISR: from then on "
+    "a record is committed without it",
+    "corrupt_index_found": "{who} found a damaged index and builds it anew from the log: no record "
+    "is lost by that",
     "truncation_without_effect": "{who} had nothing to cut: its log ends before the place",
 }
 
@@ -220,8 +256,10 @@ def _simple(template: str) -> Callable[[str, Fields], str]:
 _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "truncation_refused": _refused,
     "truncated_below_high_watermark": _below,
+    "replicas_differ": _differ,
     "unclean_leader_elected": _unclean,
     "unclean_election_triggered": _simple(_SIMPLE["unclean_election_triggered"]),
+    "leader_elected": _unclean_by_id,
     "truncated": _truncated,
     "fetch_offset_reset": _reset,
     "truncated_fully": _simple(_SIMPLE["truncated_fully"]),
@@ -237,5 +275,7 @@ _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "isr_shrink_proposed": _shrunk,
     **{kind: _simple(text) for kind, text in _SIMPLE.items() if "unclean_e" not in kind
        and kind != "truncated_fully"},
+    "segments_deleted": _removed,
 }  # fmt: skip
 _ORDER = {kind: rank for rank, kind in enumerate(_WORDS)}
+KINDS = frozenset(_WORDS)

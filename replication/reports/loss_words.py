@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from replication.reports.headline import counted
+from replication.reports.natural import names, natural, of_partition
 from replication.reports.vocabulary import (
     CAUSE_WORDS,
     CONTRACT_WORDS,
@@ -22,14 +23,14 @@ NO_DETAIL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def badness(loss: dict[str, Any]) -> tuple[int, int, str, int, int]:
+def badness(loss: dict[str, Any]) -> tuple[Any, ...]:
     """Sort key of the loss ledger's rows: the strongest promise first, then the worst status."""
     status = ("lost", "undetermined", "recoverable", "at_risk", "recovered")
     tier = ("consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader")
     return (
         tier.index(loss["tier"]) if loss["tier"] in tier else 9,
         status.index(loss["status"]),
-        loss["topic"],
+        natural(loss["topic"]),
         loss["partition"],
         loss["first_offset"],
     )
@@ -42,19 +43,22 @@ def name_clients(answer: dict[str, Any], acknowledgements: Iterable[Any]) -> Non
     several name one offset, the one from before the election is meant; else none is named.
     """
     rows = {x["finding_id"]: x for x in answer["losses"]}
-    wanted: dict[tuple[str, int, int], dict[str, Any]] = {}
+    wanted: dict[tuple[str, int], list[tuple[int, int, dict[str, Any]]]] = {}
     for detail in answer["loss_details"]:
         row = rows[detail["finding_id"]]
         if row["tier"] in ("acknowledged_by_isr", "acknowledged_by_leader", "consumed"):
-            for offset in range(row["first_offset"], row["end_offset"]):
-                wanted[(row["topic"], row["partition"], offset)] = detail
-    named: dict[tuple[str, int, int], list[Any]] = {}
+            place = wanted.setdefault((row["topic"], row["partition"]), [])
+            place.append((row["first_offset"], row["end_offset"], detail))
+    named: dict[tuple[str, int, int], tuple[dict[str, Any], list[Any]]] = {}
     for one in acknowledgements if wanted else ():
-        place = (one.topic, one.partition, one.offset)
-        if one.status == "acked" and place in wanted:
-            named.setdefault(place, []).append(one)
-    for place, found in sorted(named.items()):
-        detail = wanted[place]
+        ranges = wanted.get((one.topic, one.partition), ())
+        if one.status != "acked" or one.offset is None:
+            continue
+        detail = next((d for first, end, d in ranges if first <= one.offset < end), None)
+        if detail is not None:
+            key = (one.topic, one.partition, one.offset)
+            named.setdefault(key, (detail, []))[1].append(one)
+    for _, (detail, found) in sorted(named.items(), key=lambda kv: kv[0]):
         at = (detail["election"] or {}).get("at")
         if len(found) > 1 and at is not None:
             found = [a for a in found if a.ts is not None and a.ts < at]
@@ -67,15 +71,48 @@ def name_clients(answer: dict[str, Any], acknowledgements: Iterable[Any]) -> Non
 
 def loss_text(answer: dict[str, Any]) -> list[str]:
     """All losses, those of one event together, the worst event first."""
-    details = {d["finding_id"]: d for d in answer.get("loss_details", [])}
+    details = details_of(answer)
     lines: list[str] = []
-    for rows in _events(answer["losses"], details):
+    for rows in events_of(answer["losses"], details):
         lines += [*_paragraph(rows, [details.get(r["finding_id"], NO_DETAIL) for r in rows]), ""]
     return lines
 
 
-def _events(
-    losses: list[dict[str, Any]], details: dict[str, dict[str, Any]]
+def details_of(answer: dict[str, Any]) -> dict[str | None, dict[str, Any]]:
+    """The answer's loss_details by finding_id."""
+    return {d["finding_id"]: d for d in answer.get("loss_details", [])}
+
+
+def keep_safe_text(answer: dict[str, Any]) -> list[str]:
+    """What must not be done now: whatever would destroy the copies that survive."""
+    items = keep_safe(answer["losses"])
+    if not items:
+        return []
+    lines = ["Before you start or restart anything:", *(f"  {i}" for i in items[:MOST_NAMED])]
+    left = len(items) - MOST_NAMED
+    return [*lines, *([f"  ... and {left} more (--format json has all)"] if left > 0 else []), ""]
+
+
+def keep_safe(losses: list[dict[str, Any]]) -> list[str]:
+    """One sentence for each broker and what would destroy what it has; the worst loss first."""
+    held: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for loss in sorted(losses, key=badness):
+        for copy in loss["surviving_copies"] if loss["status"] != "recovered" else ():
+            if copy["destroyed_when"]:
+                held.setdefault((copy["replica"], copy["destroyed_when"]), []).append(loss)
+    sentences = []
+    for (broker, when), rows in held.items():
+        first = rows[0]
+        what = f"{name(first)} {offsets(first['first_offset'], first['end_offset'])}"
+        if len(rows) > 1:
+            number = sum(r["records"] or 0 for r in rows)
+            what = f"{counted(number, 'record')} of {names(rows)}"
+        sentences.append(f"broker {broker}'s copy of {what} is destroyed when {when}.")
+    return sentences
+
+
+def events_of(
+    losses: list[dict[str, Any]], details: dict[str | None, dict[str, Any]]
 ) -> list[list[dict[str, Any]]]:
     """Rows of one event: one cause, contract and status, and elections that belong together."""
     groups: list[tuple[Any, int | None, list[dict[str, Any]]]] = []
@@ -102,6 +139,18 @@ def _events(
     return [rows for _, _, rows in groups]
 
 
+def divergences_by_replicas(
+    divergences: list[dict[str, Any]],
+) -> dict[tuple[str, int, int], list[dict[str, Any]]]:
+    """Settled differences by cluster and the two replicas that hold them."""
+    groups: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+    settled = [d for d in divergences if d["status"] == "settled"]
+    for row in sorted(settled, key=lambda d: (of_partition(d), d["first_offset"])):
+        a, b = row["replicas"]
+        groups.setdefault((row["cluster_id"] or "", a, b), []).append(row)
+    return groups
+
+
 def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> list[str]:
     first = rows[0]
     number = sum(r["records"] or 0 for r in rows)
@@ -117,15 +166,12 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
         if len(places) > MOST_RANGES:
             lines.append(f"    and {counted(len(places) - MOST_RANGES, 'range')} more")
     lines.append(f"  {STATUS_WORDS[first['status']]}.")
-    lines.append(f"  Why: {CAUSE_WORDS[first['cause']]}{_when(details[0])}.")
+    lines.append(f"  Why: {CAUSE_WORDS[first['cause']]}{when_elected(details[0])}.")
     lines += [f"  Also: {CAUSE_WORDS[extra]}." for extra in first["contributing"]]
     lines.append(f"  {CONTRACT_WORDS[first['contract']]}")
-    allowed = dict.fromkeys(
-        f"{a['setting']}={a['value']}" for d in details for a in d["allowed_by"]
-    )
-    if allowed:
-        lines.append(f"  What allowed it: {', '.join(allowed)}.")
-    lines += _concerned(details)
+    if settings := allowed(details):
+        lines.append(f"  What allowed it: {', '.join(settings)}.")
+    lines += [f"  Whose: {whose}." for whose in concerned(details)]
     lines += _copies(rows, details)
     ids = list(dict.fromkeys(r["finding_id"] for r in rows))
     lines.append(f"  proof: replication-analyzer explain {ids[0]} PATH")
@@ -136,7 +182,8 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     return lines
 
 
-def _when(detail: dict[str, Any]) -> str:
+def when_elected(detail: dict[str, Any]) -> str:
+    """Who took leadership without the records, and when, in brackets."""
     election = detail["election"]
     if election is None:
         return ""
@@ -144,15 +191,24 @@ def _when(detail: dict[str, Any]) -> str:
     return f" (broker {election['leader']} took leader epoch {election['leader_epoch']}{when})"
 
 
-def _concerned(details: list[dict[str, Any]]) -> list[str]:
+def concerned(details: list[dict[str, Any]]) -> list[str]:
+    """Whose records they were and the first keys, where acknowledgements name them."""
     clients = list(dict.fromkeys(c for d in details for c in d["clients"]))
     keys = list(dict.fromkeys(k for d in details for k in d["first_keys"]))
     if not clients:
         return []
     shown = ", ".join(clients[:MOST_NAMED])
     more = f" and {len(clients) - MOST_NAMED} more" if len(clients) > MOST_NAMED else ""
-    first = f"; the first keys: {', '.join(keys[:MOST_NAMED])}" if keys else ""
-    return [f"  Whose: {counted(len(clients), 'client')} ({shown}{more}){first}."]
+    some = keys[:MOST_NAMED]
+    first = f"; the first key{'' if len(some) == 1 else 's'}: {', '.join(some)}" if keys else ""
+    return [f"{counted(len(clients), 'client')} ({shown}{more}){first}"]
+
+
+def allowed(details: list[dict[str, Any]]) -> list[str]:
+    """The settings that let it happen, `name=value`."""
+    return list(
+        dict.fromkeys(f"{a['setting']}={a['value']}" for d in details for a in d["allowed_by"])
+    )
 
 
 def _copies(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> list[str]:

@@ -185,7 +185,10 @@ def _note_exactness(event: ev.Event, state: State, picture: _Picture) -> None:
         case ev.ReplicaStarted() | ev.BecameLeader() | ev.BecameFollower() as fact:
             if fact.log_end_offset is not None:
                 picture.exact[fact.replica] = True
-        case ev.Truncated(replica=replica) | ev.ReplicaLogObserved(replica=replica, copy="current"):
+        case (
+            ev.Truncated(replica=replica)
+            | ev.ReplicaLogObserved(replica=replica, copy="current" | "live")
+        ):
             picture.exact[replica] = True
         case _:
             pass

@@ -58,8 +58,11 @@ def page(
             "<main>",
             page_words.header(answer, _title_html(title, data)),
             page_words.figures(answer),
+            page_words.one_failure_away(data.ranked),
             page_words.keep_safe(data.ranked),
-            page_words.what_happened(data.ranked, page_words.Seen(data.places, data.moments)),
+            page_words.what_happened(
+                data.ranked, answer, page_words.Seen(data.places, data.moments)
+            ),
             _overview(data),
             _part("panel.html"),
             page_words.not_known(answer),

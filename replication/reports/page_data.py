@@ -14,6 +14,7 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import moments
 from replication.reports.loss_words import badness
+from replication.reports.natural import natural
 from replication.reports.safe_text import plain
 
 Place = tuple[str, int]
@@ -57,6 +58,7 @@ class Partition:
     losses: list[dict[str, Any]] = field(default_factory=list)
     divergences: list[dict[str, Any]] = field(default_factory=list)
     findings: list[dict[str, Any]] = field(default_factory=list)
+    at_risk: list[dict[str, Any]] = field(default_factory=list)
     label: str = ""
 
     @property
@@ -74,6 +76,8 @@ class Partition:
         found = {STATUS_CLASS[x["status"]] for x in self.losses}
         if any(d["status"] == "settled" for d in self.divergences):
             found.add("diverged")
+        if self.at_risk:
+            found.add("at_risk")
         for verdict in self.verdicts:
             if verdict["verdict"] == "VIOLATED":
                 found.add("broken")
@@ -102,6 +106,15 @@ class PageData:
     span: tuple[int, int] | None
 
 
+def records_at_risk(dangers: Iterable[Mapping[str, Any]]) -> int:
+    """How many records the dangers of one partition name, each once."""
+    count = reached = 0
+    for first, end in sorted((d["first_offset"], d["end_offset"]) for d in dangers):
+        count += max(0, end - max(first, reached))
+        reached = max(reached, end)
+    return count
+
+
 def identity_of(row: Mapping[str, Any]) -> Identity:
     """(cluster id, topic, topic id, partition) of any row of the answer, absent ids empty."""
     return (row["cluster_id"] or "", row["topic"], row["topic_id"] or "", row["partition"])
@@ -110,8 +123,8 @@ def identity_of(row: Mapping[str, Any]) -> Identity:
 def partitions(answer: dict[str, Any]) -> list[Partition]:
     """The answer by topic partition, the most damaged first."""
     found = {identity_of(p): Partition(i, p) for i, p in enumerate(answer["partitions"])}
-    for name in ("verdicts", "losses", "divergences", "findings"):
-        for row in answer[name]:
+    for name in ("verdicts", "losses", "divergences", "findings", "at_risk"):
+        for row in answer.get(name, ()):
             partition = found.get(identity_of(row))
             if partition is not None:
                 getattr(partition, name).append(row)
@@ -141,9 +154,9 @@ def _rank(partition: Partition) -> tuple[Any, ...]:
         CLASSES.index(partition.damage),
         -partition.records("lost", "undetermined"),
         -partition.records("recoverable"),
-        -partition.records("at_risk"),
+        -records_at_risk(partition.at_risk),
         -len(partition.divergences),
-        partition.state["topic"],
+        natural(partition.state["topic"]),
         partition.state["partition"],
         partition.index,
     )
@@ -155,12 +168,13 @@ def damage_words(partition: Partition) -> str:
     for statuses, words in (
         (("lost", "undetermined"), "lost"),
         (("recoverable",), "recoverable"),
-        (("at_risk",), "at risk"),
         (("recovered",), "missing for a while, back now"),
     ):
         count = partition.records(*statuses)
         if count:
             parts.append(f"{count:,} {words}")
+    if partition.at_risk:
+        parts.append(f"{records_at_risk(partition.at_risk):,} at risk")
     settled = sum(d["status"] == "settled" for d in partition.divergences)
     if settled:
         parts.append(f"replicas diverged in {settled} place{'' if settled == 1 else 's'}")

@@ -3,21 +3,34 @@
 All of it can be read, quoted and printed without running the page's script.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from replication.protocol.judgement.judge import moment
+from replication.protocol.ground.model import moment
 from replication.reports.event_words import brokers, offset_range
 from replication.reports.headline import undecided as open_questions
-from replication.reports.loss_words import badness
-from replication.reports.page_data import DECIDING, Partition
+from replication.reports.loss_words import (
+    NO_DETAIL,
+    allowed,
+    concerned,
+    details_of,
+    divergences_by_replicas,
+    events_of,
+    when_elected,
+)
+from replication.reports.loss_words import keep_safe as destroying
+from replication.reports.natural import names
+from replication.reports.page_data import DECIDING, Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS
 
 # So many articles are open at once; some more can be opened, the rest is in the partitions.
 OPEN_ARTICLES = 3
 MOST_ARTICLES = 25
+# Ranges of one event that its article tells one by one.
+MOST_FOLDED = 100
 MOST_UNREADABLE = 50
 
 STATUS_TITLES = {
@@ -163,7 +176,7 @@ def figures(answer: dict[str, Any]) -> str:
             "warn",
             least("recoverable"),
         ),
-        ("at-risk", total("at_risk"), "records at risk", "warn", ""),
+        ("at-risk", in_danger(answer), "records at risk", "warn", ""),
         ("diverged", settled, "place diverged" if settled == 1 else "places diverged", "bad", ""),
         (
             "undecided",
@@ -181,48 +194,85 @@ def figures(answer: dict[str, Any]) -> str:
     return f'<ul class=figures aria-label="The numbers">{items}</ul>'
 
 
-def keep_safe(ranked: list[Partition]) -> str:
-    """What must not be done now: whatever would destroy the copies that survive."""
-    items = []
-    for partition in ranked:
-        for loss in partition.losses:
-            if loss["status"] == "recovered":
-                continue
-            for copy in loss["surviving_copies"]:
-                if copy["destroyed_when"]:
-                    what = offset_range(loss["first_offset"], loss["end_offset"])
-                    items.append(
-                        f"The copy of {partition.label}, {what}, on broker {copy['replica']} is "
-                        f"destroyed when {copy['destroyed_when']}."
-                    )
+def in_danger(answer: dict[str, Any]) -> int:
+    """How many records one failure would cost, each counted once."""
+    by_partition: dict[Any, list[dict[str, Any]]] = {}
+    for danger in answer.get("at_risk", ()):
+        by_partition.setdefault(identity_of(danger), []).append(danger)
+    return sum(map(records_at_risk, by_partition.values()))
+
+
+def one_failure_away(ranked: list[Partition]) -> str:
+    """What one more failure would cost, and what ends the danger: before anything else is told."""
+    items = [
+        f"{partition.label}, {offset_range(d['first_offset'], d['end_offset'])}: "
+        f"{_what_fails(d)} and {_records(d['records'])} "
+        f"{'is' if d['records'] == 1 else 'are'} lost "
+        f"({CAUSE_WORDS.get(d['cause'], d['cause'])})"
+        f"{', since ' + d['since'] if d['since'] else ''}. It ends when {d['ends_when']}. "
+        f"After it: {d['one_more_failure']}."
+        for partition in ranked
+        for d in partition.at_risk
+    ]
     if not items:
         return ""
-    unique = list(dict.fromkeys(items))
-    rows = "".join(f"<li>{escaped(i)}</li>" for i in unique[:MOST_ARTICLES])
-    if len(unique) > MOST_ARTICLES:
-        rows += f"<li>and {len(unique) - MOST_ARTICLES:,} more, in their partitions.</li>"
+    rows = "".join(f"<li>{escaped(i)}</li>" for i in items[:MOST_ARTICLES])
+    if len(items) > MOST_ARTICLES:
+        rows += f"<li>and {len(items) - MOST_ARTICLES:,} more, in their partitions.</li>"
+    return f'<aside class=safe id="danger"><h2>One failure away</h2><ul>{rows}</ul></aside>'
+
+
+def _what_fails(danger: dict[str, Any]) -> str:
+    failures = " and ".join(danger["failures"])
+    return failures or f"broker {danger['next_leader']} is elected"
+
+
+def keep_safe(ranked: list[Partition]) -> str:
+    """What must not be done now: whatever would destroy the copies that survive."""
+    sentences = destroying([loss for p in ranked for loss in p.losses])
+    if not sentences:
+        return ""
+    rows = "".join(f"<li>{escaped(_capital(s))}</li>" for s in sentences[:MOST_ARTICLES])
+    if len(sentences) > MOST_ARTICLES:
+        rows += f"<li>and {len(sentences) - MOST_ARTICLES:,} more, in their partitions.</li>"
     return f"<aside class=safe><h2>Before you restart anything</h2><ul>{rows}</ul></aside>"
 
 
-def what_happened(ranked: list[Partition], seen: Seen) -> str:
-    """An article per loss, divergence and other broken promise, worst partition first."""
-    articles: list[_Article] = []
-    left = 0
-    for partition in ranked:
-        if partition.damage in ("undecided", "fine"):
-            break
-        own = _articles(partition, seen, MOST_ARTICLES - len(articles))
-        articles += own
-        left += _article_count(partition) - len(own)
+def what_happened(ranked: list[Partition], answer: dict[str, Any], seen: Seen) -> str:
+    """An article per event that lost records, per two replicas that diverged and per other broken
+    promise, the worst partition's first."""
+    by_identity = {p.identity: p for p in ranked}
+    rank = {p.identity: place for place, p in enumerate(ranked)}
+    details = details_of(answer)
+    articles: list[tuple[int, int, Callable[[], _Article]]] = []
+    known = [row for row in answer["losses"] if identity_of(row) in by_identity]
+    for rows in events_of(known, details):
+        of = [by_identity[identity_of(row)] for row in rows]
+        own = [details.get(row["finding_id"], NO_DETAIL) for row in rows]
+        place = min(rank[p.identity] for p in of)
+        articles.append((place, 0, partial(_event, of, rows, own, seen)))
+    known = [row for row in answer["divergences"] if identity_of(row) in by_identity]
+    for found in divergences_by_replicas(known).values():
+        of = [by_identity[identity_of(row)] for row in found]
+        place = min(rank[p.identity] for p in of)
+        articles.append((place, 1, partial(_divergence, of, found, seen)))
+    for place, partition in enumerate(ranked):
+        articles += [
+            (place, 2, partial(_violation, partition, v, seen)) for v in _others(partition)
+        ]
     if not articles:
         return ""
+    articles.sort(key=lambda each: each[:2])
+    left = len(articles) - MOST_ARTICLES
     more = ""
-    if left:
+    if left > 0:
+        finding = "1 more finding is" if left == 1 else f"{left:,} more findings are"
         more = (
-            f"<p class=more>{left:,} more findings are told in their partitions below, none "
+            f"<p class=more>{finding} told in their partitions below, none "
             "in a partition with more damage than these.</p>"
         )
-    told = "".join(a.html(i < OPEN_ARTICLES) for i, a in enumerate(articles))
+    shown = [make() for _, _, make in articles[:MOST_ARTICLES]]
+    told = "".join(a.html(i < OPEN_ARTICLES) for i, a in enumerate(shown))
     return f"<section id=happened><h2>What happened</h2>{told}{more}</section>"
 
 
@@ -234,64 +284,96 @@ def _others(partition: Partition) -> list[dict[str, Any]]:
     ]
 
 
-def _settled(partition: Partition) -> list[dict[str, Any]]:
-    return [d for d in partition.divergences if d["status"] == "settled"]
-
-
-def _article_count(partition: Partition) -> int:
-    return len(partition.losses) + len(_settled(partition)) + len(_others(partition))
-
-
-def _articles(partition: Partition, seen: Seen, most: int) -> list[_Article]:
-    rows = [
-        *(_loss(partition, x, seen) for x in sorted(partition.losses, key=badness)[:most]),
-        *(_divergence(partition, d, seen) for d in _settled(partition)[:most]),
-        *(_violation(partition, v, seen) for v in _others(partition)[:most]),
-    ]
-    return rows[:most]
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _loss(partition: Partition, loss: dict[str, Any], seen: Seen) -> _Article:
-    count, bound = loss["records"], loss["end_offset_bound"]
+def _event(
+    partitions: list[Partition],
+    rows: list[dict[str, Any]],
+    details: list[dict[str, Any]],
+    seen: Seen,
+) -> _Article:
+    """One event that lost records, its partitions folded where it concerns several ranges."""
+    first, several = rows[0], len(rows) > 1
+    count = sum(row["records"] for row in rows)
+    bound = "at_least" if any(r["end_offset_bound"] == "at_least" for r in rows) else "exact"
     forms = _agreement(count)
-    where = offset_range(loss["first_offset"], loss["end_offset"])
-    onward = " and possibly more above" if bound == "at_least" else ""
-    tier = TIER_SENTENCES[loss["tier"]].format(**forms)
-    status = STATUS_SENTENCES[loss["status"]].format(**forms)
-    facts = [
-        f"<p>{escaped(_capital(where))} of <b>{escaped(partition.label)}</b> "
-        f"({_records(count, bound)}{onward}) {escaped(tier)}. {escaped(status)}</p>",
-        f"<p>Why: {escaped(CAUSE_WORDS[loss['cause']])}.",
-    ]
-    for extra in loss["contributing"]:
+    facts = [_what(partitions, rows, count, bound)]
+    why = CAUSE_WORDS[first["cause"]] + when_elected(details[0])
+    facts.append(f"<p>Why: {escaped(why)}.")
+    for extra in first["contributing"]:
         facts.append(f" It contributed that {escaped(CAUSE_WORDS[extra])}.")
-    facts.append(f" {escaped(CONTRACT_WORDS[loss['contract']])}</p>")
-    facts.append(_copies(loss, seen, forms))
-    facts.append(_proof(partition, loss["finding_id"], seen))
+    facts.append(f" {escaped(CONTRACT_WORDS[first['contract']])}")
+    if settings := allowed(details):
+        facts.append(f" What allowed it: {escaped(', '.join(settings))}.")
+    facts.append("</p>")
+    facts += [f"<p>Whose: {escaped(whose)}.</p>" for whose in concerned(details)]
+    if several:
+        each = "".join(
+            f"<li><p>{_what([p], [row], row['records'], row['end_offset_bound'], bare=True)}</p>"
+            f"{_copies(row, detail, _agreement(row['records']))}"
+            f"{_proof(p, row['finding_id'], seen)}</li>"
+            for p, row, detail in zip(partitions[:MOST_FOLDED], rows, details, strict=False)
+        )
+        left = len(rows) - MOST_FOLDED
+        each += f"<li>and {left:,} more, in their partitions below</li>" if left > 0 else ""
+        label = f"{_in_partitions(partitions)}, {len(rows):,} ranges, each with its proof"
+        facts.append(
+            f"<details class=each><summary>{escaped(label)}</summary><ul>{each}</ul></details>"
+        )
+    else:
+        facts.append(_copies(first, details[0], forms))
+        facts.append(_proof(partitions[0], first["finding_id"], seen))
+    where = "" if several else f", {offset_range(first['first_offset'], first['end_offset'])}"
     title = (
-        f"{name_of(partition.label)}, {where}: {_records(count, bound)} "
-        f"{STATUS_TITLES[loss['status']]}"
+        f"{name_of(_in_partitions(partitions))}{where}: {_records(count, bound)} "
+        f"{STATUS_TITLES[first['status']]}"
     )
     tags = [
-        STATUS_TITLES[loss["status"]],
-        TIER_WORDS[loss["tier"]],
-        "cause: " + loss["cause"].replace("_", " "),
+        STATUS_TITLES[first["status"]],
+        *dict.fromkeys(TIER_WORDS[row["tier"]] for row in rows),
+        "cause: " + first["cause"].replace("_", " "),
     ]
-    return _Article(TONES[loss["status"]], title, tags, "".join(facts))
+    return _Article(TONES[first["status"]], title, tags, "".join(facts))
 
 
-def _copies(loss: dict[str, Any], seen: Seen, forms: dict[str, str]) -> str:
+def _in_partitions(partitions: list[Partition]) -> str:
+    """How many partitions, or which."""
+    different = list(dict.fromkeys(p.label for p in partitions))
+    return different[0] if len(different) == 1 else f"{len(different):,} partitions"
+
+
+def _what(
+    partitions: list[Partition], rows: list[dict[str, Any]], count: int, bound: str, *,
+    bare: bool = False,
+) -> str:  # fmt: skip
+    """Which records, what they had been promised, and where they are now."""
+    forms = _agreement(count)
+    onward = " and possibly more above" if bound == "at_least" else ""
+    tiers = [TIER_SENTENCES[t].format(**forms) for t in dict.fromkeys(r["tier"] for r in rows)]
+    status = STATUS_SENTENCES[rows[0]["status"]].format(**forms)
+    first = rows[0]
+    label = partitions[0].label
+    where = f"{_capital(offset_range(first['first_offset'], first['end_offset']))} of "
+    if len(rows) == 1:
+        text = f"{escaped(where)}<b>{escaped(label)}</b> ({_records(count, bound)}{onward}) "
+    else:
+        told = names([p.state for p in partitions])
+        text = f"{_capital(_records(count, bound))}{onward} of <b>{escaped(told)}</b> "
+    text += f"{escaped('; or '.join(tiers))}."
+    return text if bare else f"<p>{text} {escaped(status)}</p>"
+
+
+def _copies(loss: dict[str, Any], detail: dict[str, Any], forms: dict[str, str]) -> str:
     if not loss["surviving_copies"]:
         if loss["status"] in ("lost", "undetermined"):
             return "<p>No copy is among the evidence.</p>"
         return ""
     items = []
+    paths = {(c["replica"], c["kind"], c["as_of"]): c["path"] for c in detail["copies"]}
     for copy in loss["surviving_copies"]:
-        place = seen.places.get(copy["as_of"] or "")
+        place = paths.get((copy["replica"], copy["kind"], copy["as_of"]))
         if copy["kind"] == "replica":
             text = f"Broker {copy['replica']}: in its log"
         else:
@@ -339,20 +421,37 @@ def _proof(partition: Partition, finding_id: str | None, seen: Seen) -> str:
     return f"<p class=lead>Proof</p><ol class=proof>{''.join(steps)}</ol>{button}"
 
 
-def _divergence(partition: Partition, row: dict[str, Any], seen: Seen) -> _Article:
-    a, b = row["replicas"]
-    where = offset_range(row["first_offset"], row["end_offset"])
-    count = row["end_offset"] - row["first_offset"]
+def _divergence(partitions: list[Partition], rows: list[dict[str, Any]], seen: Seen) -> _Article:
+    """Two replicas that keep different records, in one partition or in many."""
+    a, b = rows[0]["replicas"]
+    count = sum(row["end_offset"] - row["first_offset"] for row in rows)
+    where = offset_range(rows[0]["first_offset"], rows[0]["end_offset"])
+    alone = len(rows) == 1
+    label = partitions[0].label if alone else names([p.state for p in partitions])
+    at = f"at {where} " if alone else f"in {len(rows):,} places "
     body = (
-        f"<p>Replicas {a} and {b} of <b>{escaped(partition.label)}</b> hold different records at "
-        f"{where} ({_records(count)}). Both keep their own: no truncation that Kafka will make "
+        f"<p>Replicas {a} and {b} of <b>{escaped(label)}</b> hold different records "
+        f"{at}({_records(count)}). Both keep their own: no truncation that Kafka will make "
         "by itself mends it, and which records a consumer sees depends on who leads. Compare the "
         "two copies before either is deleted.</p>"
     )
-    title = f"{name_of(partition.label)}, {where}: replicas {a} and {b} diverged"
-    return _Article(
-        "bad", title, ["diverged", "settled"], body + _proof(partition, row["finding_id"], seen)
-    )
+    if alone:
+        body += _proof(partitions[0], rows[0]["finding_id"], seen)
+    else:
+        each = "".join(
+            f"<li><p>{escaped(p.label)}, "
+            f"{offset_range(row['first_offset'], row['end_offset'])}</p>"
+            f"{_proof(p, row['finding_id'], seen)}</li>"
+            for p, row in zip(partitions[:MOST_FOLDED], rows, strict=False)
+        )
+        left = len(rows) - MOST_FOLDED
+        each += f"<li>and {left:,} more, in their partitions below</li>" if left > 0 else ""
+        body += (
+            f"<details class=each><summary>{len(rows):,} places, each with its proof</summary>"
+            f"<ul>{each}</ul></details>"
+        )
+    head = name_of(_in_partitions(partitions)) + (f", {where}" if alone else "")
+    return _Article("bad", f"{head}: replicas {a} and {b} diverged", ["diverged", "settled"], body)
 
 
 def _violation(partition: Partition, verdict: dict[str, Any], seen: Seen) -> _Article:

@@ -7,33 +7,56 @@ from replication.protocol.ground.topic_partition import State
 from replication.reports.headline import headline, undecided, what_settles
 from replication.reports.inventory_words import counted, inventory_text, moment
 from replication.reports.line_words import line_text
-from replication.reports.loss_words import loss_text
+from replication.reports.loss_words import (
+    MOST_RANGES,
+    divergences_by_replicas,
+    keep_safe_text,
+    loss_text,
+)
+from replication.reports.natural import names, of_partition
+from replication.reports.safe_text import plain, plain_values
+from replication.reports.undecided_words import seen_of
 from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
 
 MOST_REASONS = 5
+# Rows of the table of verdicts; beyond as many partitions those that are alike share a row.
+MOST_ROWS = 12
 
 
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
+    answer = plain_values(answer)
     lines = [f"{headline(answer)}.", *_looked_at(answer), ""]
-    lines += _open_questions(answer)
     lines += loss_text(answer)
-    for d in answer["divergences"]:
-        if d["status"] == "settled":
-            lines += [
-                f"DIVERGED  {name(d)}  {offsets(d['first_offset'], d['end_offset'])}: replicas "
-                f"{d['replicas'][0]} and {d['replicas'][1]} hold different records",
-                "  No truncation will mend it. Compare the two copies before you delete either.",
-                f"  proof: replication-analyzer explain {d['finding_id']} PATH",
-                "",
-            ]
+    lines += _diverged(answer)
     lines += _other_violations(answer)
+    lines += keep_safe_text(answer)
     lines += _warnings(answer)
+    lines += _open_questions(answer)
     lines += line_text(answer)
     lines += _table(answer)
     lines += inventory_text(answer.get("inventory", {}))
     lines += _input(answer)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _diverged(answer: dict[str, Any]) -> list[str]:
+    """Replicas that keep different records, a paragraph for each two of them."""
+    lines: list[str] = []
+    for (_, a, b), rows in divergences_by_replicas(answer["divergences"]).items():
+        places = [f"{name(d)} {offsets(d['first_offset'], d['end_offset'])}" for d in rows]
+        head = f"DIVERGED  replicas {a} and {b} hold different records"
+        lines += [f"{head}: {places[0]}"] if len(rows) == 1 else [f"{head}:"]
+        if len(rows) > 1:
+            lines += [f"    {p}" for p in places[:MOST_RANGES]]
+            more = len(places) - MOST_RANGES
+            lines += [f"    and {counted(more, 'range')} more"] if more > 0 else []
+        lines += [
+            "  No truncation will mend it. Compare the two copies before you delete either.",
+            f"  proof: replication-analyzer explain {rows[0]['finding_id']} PATH",
+            "",
+        ]
+    return lines
 
 
 def _other_violations(answer: dict[str, Any]) -> list[str]:
@@ -68,24 +91,29 @@ def _warnings(answer: dict[str, Any]) -> list[str]:
 
 
 def _table(answer: dict[str, Any]) -> list[str]:
+    """The verdicts that matter most, the worst partitions first; of many, alike ones in one row."""
     shown = list(INVARIANT_WORDS)
-    rows = [("partition", *(INVARIANT_WORDS[i] for i in shown))]
     seen: dict[tuple[Any, ...], dict[str, str]] = {}
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for v in answer["verdicts"]:
         key = (v["cluster_id"], v["topic"], v["topic_id"], v["partition"])
         seen.setdefault(key, {})[v["invariant"]] = v["verdict"]
-    for key, verdicts in seen.items():
-        rows.append((f"{key[1]}-{key[3]}", *(verdicts.get(i, "") for i in shown)))
+        rows[key] = v
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for key in sorted(seen, key=lambda k: of_partition(rows[k])):
+        verdicts = tuple(seen[key].get(i, "") for i in shown)
+        apart = key if len(seen) <= MOST_ROWS else key[:3]
+        alike.setdefault((verdicts, apart), []).append(rows[key])
     order = {"VIOLATED": 0, "UNKNOWN": 1, "HOLDS": 2}
-    body = sorted(rows[1:], key=lambda r: min(order.get(c, 3) for c in r[1:]))
-    limit = 40
-    widths = [max(len(r[i]) for r in [rows[0], *body[:limit]]) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip()
-        for r in [rows[0], *body[:limit]]
-    ]
-    if len(body) > limit:
-        lines.append(f"... and {len(body) - limit} more partitions, none of them worse")
+    worst = sorted(alike.items(), key=lambda kv: min(order.get(c, 3) for c in kv[0][0]))
+    body = [(names(same), *verdicts) for (verdicts, _), same in worst]
+    head = ("partition", *(INVARIANT_WORDS[i] for i in shown))
+    told = [head, *body[:MOST_ROWS]]
+    widths = [max(len(r[i]) for r in told) for i in range(len(head))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in told]
+    if len(body) > MOST_ROWS:
+        left = sum(len(same) for _, same in worst[MOST_ROWS:])
+        lines.append(f"... and {counted(left, 'more partition')}, none of them worse")
     return [*lines, ""]
 
 
@@ -113,15 +141,28 @@ def _looked_at(answer: dict[str, Any]) -> list[str]:
 
 
 def _open_questions(answer: dict[str, Any]) -> list[str]:
-    """What would settle what cannot be told, and how to get it: before all else."""
+    """What cannot be told and why, the worst first; what would settle it, and how to get it."""
     wanted = what_settles(answer)
     if not wanted:
         return []
-    reasons = list(dict.fromkeys(f"{name(v)}: {v['reason']}" for v in undecided(answer)))
-    lines = ["Not decided:", *(f"  {r}" for r in reasons[:MOST_REASONS])]
-    if len(reasons) > MOST_REASONS:
-        lines.append(f"  ... and {len(reasons) - MOST_REASONS} more (--format json has all)")
+    reasons: dict[str, list[dict[str, Any]]] = {}
+    for verdict in sorted(undecided(answer), key=lambda v: (_weight(v), of_partition(v))):
+        reasons.setdefault(verdict["reason"], []).append(verdict)
+    told = [f"{names(rows, 3)}: {reason}" for reason, rows in reasons.items()]
+    lines = ["Not decided:", *(f"  {r}" for r in told[:MOST_REASONS])]
+    if len(told) > MOST_REASONS:
+        lines.append(f"  ... and {counted(len(told) - MOST_REASONS, 'reason')} more "
+                     "(--format json has all)")  # fmt: skip
+    lines += seen_of(answer)
     return [*lines, "What would decide it:", *(f"  {w}" for w in wanted), ""]
+
+
+def _weight(verdict: dict[str, Any]) -> int:
+    """How bad it may be, by what the reason already names: 0 is worst."""
+    reason = verdict["reason"]
+    if reason.startswith("nothing names the leader: if"):
+        return 0
+    return 1 if reason.startswith("offsets ") else 2
 
 
 def _input(answer: dict[str, Any]) -> list[str]:
@@ -147,6 +188,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
     """
+    finding = plain_values(finding)
     warns = finding.get("kind")
     lines = [
         f"{warns} in {name(finding)}"
@@ -160,7 +202,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
         event = events.get(step["event_id"])
         source = getattr(event, "source", None)
         if source is not None:
-            place = source.path
+            place = plain(source.path)
             if source.line is not None:
                 place += f", line {source.line}"
             elif source.byte_offset is not None:
@@ -185,8 +227,8 @@ def draw(state: State, at: int | None) -> str:
     when = "at the end" if at is None else f"after event {at}"
     isr = ",".join(str(r) for r in registration.isr or ())
     head = (
-        f"{state.topic}-{state.partition} {when}: leader {registration.leader}, leader epoch "
-        f"{registration.leader_epoch}, ISR {isr}"
+        f"{plain(state.topic)}-{state.partition} {when}: leader {registration.leader}, "
+        f"leader epoch {registration.leader_epoch}, ISR {isr}"
     )
     rows = [
         picture.Row(

@@ -20,6 +20,7 @@ ORDER = (
     "findings",
     "divergences",
     "loss_ledger",
+    "at_risk",
     "verdicts",
     "quarantine",
 )

@@ -17,7 +17,7 @@ WRITTEN_BY = {
     "ingest": ("replica_events", "quarantine"),
     "fold": (
         "isr_and_leadership", "replica_states", "findings", "divergences", "loss_ledger",
-        "verdicts", "quarantine", "_refolds",
+        "at_risk", "verdicts", "quarantine", "_refolds",
     ),
 }  # fmt: skip
 

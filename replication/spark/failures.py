@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from replication.reports.safe_text import plain_output
+
 EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
 # Failures of what the job stands on: they pass, or somebody mends them, and then it goes on.
 OUTSIDE = (
@@ -41,6 +43,11 @@ def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int
 
     Python itself would end with 1, which says that something is violated. command: as sys.argv.
     """
+    with plain_output():
+        return _status(main, command)
+
+
+def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
     job = Path(command[0]).name
     try:
         return main(list(command[1:]))

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from replication.spark import answer_tables, contracts
+from replication.spark.alerting import Alerting
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.answer_tables import LATE, Outcome
 from replication.spark.fold_batch import fold_events
@@ -51,6 +52,7 @@ class Fold:
     settings: Settings
     progress: Progress
     refolds: int = 0
+    alerting: Alerting | None = None
 
     def start(self) -> StreamingQuery:
         """Starts the query."""
@@ -116,6 +118,8 @@ class Fold:
             threads = self.settings.write_threads
             afresh = micro_batch_id == 0 and self.run.number > 0
             answer_tables.write(self.store, outcome, writer, micro_batch_id, threads, afresh)
+            if self.alerting is not None:
+                self.alerting.take(outcome, micro_batch_id)
         finally:
             frame.unpersist()
         figures = outcome.figures

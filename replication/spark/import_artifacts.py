@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
-from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground.events import Event

@@ -87,6 +87,7 @@ def answer_of(found: Opened, topic: str | None = None) -> dict[str, Any]:
     if not verdicts:
         raise TablesError(f"no topic {topic} in {found.store.folder}")
     verdicts.sort(key=lambda v: (*page_data.identity_of(v), ORDER.get(v["invariant"], len(ORDER))))
+    risks = _rows(found, "at_risk", topic)
     partitions = _partitions(verdicts, _rows(found, "replica_states", topic))
     return {
         "format_version": FORMAT_VERSION,
@@ -97,6 +98,8 @@ def answer_of(found: Opened, topic: str | None = None) -> dict[str, Any]:
         "losses": _rows(found, "loss_ledger", topic),
         "divergences": _rows(found, "divergences", topic),
         "findings": _rows(found, "findings", topic),
+        "at_risk": [r for r in risks if not r["over"]],
+        "past_risks": [r for r in risks if r["over"]],
     }
 
 

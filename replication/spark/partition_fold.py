@@ -16,12 +16,15 @@ from replication.protocol.folding.sequencing import HELD_LIMIT, Sequencer, gap_r
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
 
-STATE_MAGIC = b"RPF2"
+STATE_MAGIC = b"RPF3"
 HEAD = struct.Struct(">4sI")
 NOTHING = hashlib.blake2b(b"[]", digest_size=8).hexdigest()
-ANSWER_TABLES = ("replica_states", "verdicts", "loss_ledger", "divergences", "findings")
+ANSWER_TABLES = (
+    "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
+)  # fmt: skip
 APPENDED_TABLES = ("isr_and_leadership", "quarantine")
 TABLES = ANSWER_TABLES + APPENDED_TABLES
 LEADERSHIP_KINDS = ("leadership_recorded", "became_leader", "became_follower")
@@ -118,8 +121,11 @@ class PartitionFold:
 
     def fold_one(self, event: Event) -> bool:
         """Folds an event that is next in the trace; False where the fold refuses it, or fails."""
+        state = self.present_state()
         try:
-            fold.apply(self.present_state(), event)
+            risk_watch.before(state, event)
+            fold.apply(state, event)
+            risk_watch.after(state, event)
         except fold.Rejected as error:
             self.refuse(event.event_id, event.sequence, "rejected_by_fold", str(error))
             return False
@@ -156,6 +162,7 @@ class PartitionFold:
             "loss_ledger": answer.losses,
             "divergences": answer.divergences,
             "findings": answer.findings,
+            "at_risk": [*answer.at_risk, *answer.past_risks],
         }
         for table in ANSWER_TABLES:
             rows = found[table]

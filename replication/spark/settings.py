@@ -34,6 +34,7 @@ class Settings:
     write_threads: int
     starting_offsets: str
     fail_on_data_loss: bool
+    silence_bound: float
 
     @property
     def interval_seconds(self) -> float | None:

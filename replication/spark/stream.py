@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from replication.evidence.shipping.envelopes import FieldNames
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
+from replication.spark.alerting import Alerting, channels_of
 from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
 from replication.spark.event_files import Admission, SourceError, event_files
 from replication.spark.failures import failed
@@ -30,9 +31,10 @@ FLAGS = (
     "trigger", "max_files_per_trigger", "max_offsets_per_trigger", "fold_max_files_per_trigger",
     "fold_max_bytes_per_trigger",
     "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
-    "starting_offsets", "fail_on_data_loss",
+    "starting_offsets", "fail_on_data_loss", "silence_bound",
 )  # fmt: skip
 EXIT_OK, EXIT_UNUSABLE = 0, 2
+LAST_TRIES = 3
 
 
 def parser() -> argparse.ArgumentParser:
@@ -69,6 +71,11 @@ def parser() -> argparse.ArgumentParser:
         "--new-run", metavar="NAME",
         help="start anew over tables that another run has written, under this name",
     )  # fmt: skip
+    made.add_argument(
+        "--alert", action="append", default=[], metavar="prometheus=PORT|webhook=URL",
+        help="tell people on change: metrics at a port, alerts in the format of Alertmanager's "
+        "webhook; ${NAME} is taken from the environment; may be given for both",
+    )  # fmt: skip
     settings.add_flags(made, FLAGS)
     return made
 
@@ -100,6 +107,7 @@ def main(argv: list[str]) -> int:
     try:
         chosen = settings.load(vars(flags))
         source = _source(flags)
+        channels = channels_of(flags.alert)
         spark = session.start("replication-analyzer stream")
     except (SettingsError, SourceError, session.SessionError) as error:
         progress.say(f"stream.py: {error}")
@@ -107,8 +115,14 @@ def main(argv: list[str]) -> int:
     stop = Stop()
     stop.listen(spark)
     try:
+        checkpoint_dir = flags.checkpoint_dir.absolute()
+        alerting = None
+        if flags.alert:
+            ids = source.cluster_ids if isinstance(source, ShippedSource) else {}
+            names = {cluster_id: name for name, cluster_id in ids.items()}
+            alerting = Alerting(channels, checkpoint_dir, progress, names)
         job = StreamJob(
-            spark, flags.tables.absolute(), flags.checkpoint_dir.absolute(), chosen, progress, stop
+            spark, flags.tables.absolute(), checkpoint_dir, chosen, progress, stop, alerting
         )
         job.run(source, flags.new_run)
         return EXIT_OK
@@ -199,6 +213,7 @@ class StreamJob:
     settings: Settings
     progress: Progress
     stop: Stop
+    alerting: Alerting | None = None
 
     def run(self, source: KafkaSource | Path | ShippedSource, new_run: str | None) -> None:
         """Until all that is there has been folded, or until asked to stop.
@@ -216,10 +231,14 @@ class StreamJob:
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
+        if self.alerting is not None:
+            self.alerting.begin(store)
         live = shipped = None
         if isinstance(source, ShippedSource):
             live_run = runs.enter(store, self.checkpoint_dir, "live", new_run)
-            live = Live(self.spark, store, live_run, self.settings, self.progress, source)
+            live = Live(
+                self.spark, store, live_run, self.settings, self.progress, source, self.alerting
+            )
             if isinstance(source.where, Path):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
@@ -243,11 +262,14 @@ class StreamJob:
             notes = source
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
         folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
+        folding.alerting = self.alerting
         folding.judge_anew()
         if self.settings.interval_seconds is None:
             self._all_there_is(reading, folding, notes)
         else:
             self._follow(reading, folding, notes, [a for a in (shipped, admission) if a], live)
+        if self.alerting is not None and not self.alerting.deliver(LAST_TRIES):
+            self.progress.say("alerts that nobody could be told of are told at the next start")
         self._finish(store, shipped or admission, ingest_run, fold_run)
         if live is not None:
             check_counts(store, {"live": live.run.name})
@@ -294,6 +316,8 @@ class StreamJob:
             time.sleep(self.settings.poll_seconds)
             for admission in admissions:
                 admission.admit()
+            if self.alerting is not None:
+                self.alerting.deliver()
         for query in queries:
             _end(query)
 

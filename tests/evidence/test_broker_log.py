@@ -390,7 +390,6 @@ COUNTED = {
     "log_created": r"Created log for partition",
     "partition_changed": r"\] (?:UNCLEAN )?partition change for ",
     "partition_state_changed": r"[Cc]hanged partition ",
-    "broker_fenced": r"Fencing broker ",
     "settings": r"KafkaConfig values: $",
     "process_signalled": r"Terminating process due to signal",
     "high_watermark_set": r"Setting high watermark ",
@@ -398,11 +397,7 @@ COUNTED = {
     "follower_log_end_recorded": r"Recorded replica ",
     "fetch_response_received": r" and leader hw ",
     "follower_appended": r" after appending \d+ bytes ",
-    "high_watermark_not_updated": r"Skipping update high watermark ",
     "leader_high_watermark_updated": r"High watermark .*updated ",
-    "acks_awaited": r"Progress awaiting ISR acks",
-    "request_logged": r"request:RequestHeader\(apiKey=(?:PRODUCE|FETCH|LIST_OFFSETS|"
-    r"OFFSET_FOR_LEADER_EPOCH),|request:\{api_key=(?:0|1|2|23),|\"requestApiKey\":(?:0|1|2|23|56),",
 }
 
 

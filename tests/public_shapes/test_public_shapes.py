@@ -138,7 +138,7 @@ def test_the_answer_is_right(
         main(["diagnose", str(tmp_path), *shape.args, "--format", "json"])
         answer = json.loads(capsys.readouterr().out)
     failed = [e for e in shape.expected if not _holds(e, status, said.out + said.err, answer)]
-    assert failed == [], f"{shape.why}\n{said.out}{said.err}"
+    assert failed == [], f"{shape.why}: {failed}\n{said.out}{said.err}"
 
 
 def _holds(expected: str, status: int, text: str, answer: dict[str, object]) -> bool:
@@ -149,6 +149,8 @@ def _holds(expected: str, status: int, text: str, answer: dict[str, object]) -> 
     if word in ("says", "not"):
         flat = " ".join(text.split())
         return (rest in flat) == (word == "says")
+    if not answer:
+        return False
     rows: dict[str, list[dict[str, object]]] = answer  # type: ignore[assignment]
     if word == "brokers":
         brokers = {b["broker"] for b in answer["inventory"]["brokers"]}  # type: ignore[index]

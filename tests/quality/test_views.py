@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from jobs import check_quality
 from replication.paths import project_root
 from replication.protocol.folding import fold
+from replication.protocol.judgement.bounded import fold_all
 from replication.quality import suites
 from replication.spark import contracts, views
 from replication.spark.views import Opened
@@ -129,10 +130,10 @@ def test_the_timeline_holds_every_step_of_every_proof(
     assert all(" cuts its log" in row["what"] for row in kip)
 
 
-def test_at_risk_names_what_would_destroy_the_last_copy(
+def test_the_next_failure_names_what_would_destroy_the_last_copy(
     session: SparkSession, registered: Opened
 ) -> None:
-    rows = session.table("at_risk").filter("risk = 'records_recoverable'").collect()
+    rows = session.table("next_failure").filter("risk = 'records_recoverable'").collect()
     found = {incident_of(r["cluster_id"]): (r["replicas"], r["destroyed_when"]) for r in rows}
     recoverable = {
         incident
@@ -143,6 +144,29 @@ def test_at_risk_names_what_would_destroy_the_last_copy(
     assert set(found) == recoverable
     # The difference is settled: no truncation of 1.1 would end it.
     assert found["same_epoch_power_loss__1.1.1"] == ([2], "broker 2 loses this directory")
+
+
+def test_the_table_of_dangers_is_that_of_the_answer(
+    session: SparkSession, registered: Opened
+) -> None:
+    """Each danger once, those that have passed too, with the moments that the answer names."""
+    columns = ("first_offset", "end_offset", "failure", "broker", "since", "until", "over")
+
+    def said(rows: list[dict[str, Any]]) -> list[Any]:
+        identity = ("cluster_id", "topic", "partition")
+        return sorted((tuple(map(str, (r[c] for c in identity + columns)))) for r in rows)
+
+    told = [
+        danger
+        for part in fold_all(e for incident in EXPECTED for e in events_of(incident))
+        for danger in (*part.answer.at_risk, *part.answer.past_risks)
+    ]
+    found = [r.asDict(recursive=True) for r in registered.frame("at_risk").collect()]
+    assert said(found) == said(told)
+    assert any(r["over"] for r in found)
+    assert session.table("next_failure").filter("risk = 'one_failure_away'").count() == len(
+        [d for d in told if not d["over"]]
+    )
 
 
 def plain(name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from replication.protocol.judgement.bounded import Identity, fold_partition
 from replication.reports.answer import assemble
 
 CLUSTER = "cluster-1"
-PARTITION_ROWS = ("verdicts", "losses", "divergences", "findings")
+PARTITION_ROWS = ("verdicts", "losses", "loss_details", "divergences", "findings")
 
 
 class _Trace:

@@ -71,7 +71,15 @@ def test_numbers_are_those_of_the_answer(
 
     assert figure(text, "lost") == total("lost", "undetermined")
     assert figure(text, "recoverable") == total("recoverable")
-    assert figure(text, "at-risk") == total("at_risk")
+    in_danger = {
+        (d["cluster_id"], d["topic"], d["partition"], offset)
+        for d in answer["at_risk"]
+        for offset in range(d["first_offset"], d["end_offset"])
+    }
+    assert figure(text, "at-risk") == len(in_danger)
+    for danger in answer["at_risk"]:
+        assert "One failure away" in text
+        assert f"It ends when {danger['ends_when']}" in text
     settled = [d for d in answer["divergences"] if d["status"] == "settled"]
     assert figure(text, "diverged") == len(settled)
     for loss in answer["losses"]:
@@ -185,6 +193,17 @@ def test_a_large_cluster_gives_a_page_within_its_size_that_says_what_it_lacks() 
 
 
 @pytest.mark.slow
+def test_one_election_that_cost_many_partitions_is_one_article() -> None:
+    answer, events = large(128, 100, 64)
+    assert len({(x["topic"], x["partition"]) for x in answer["losses"]}) == 64
+    text = page.page(answer, events)
+    assert text.count("<article ") == 1
+    article = text.partition("<article ")[2].partition("</article>")[0]
+    assert "<h3><span class=name>64 partitions</span>: " in article
+    assert article.count("<p class=lead>Proof</p>") == len(answer["losses"])
+    assert "What allowed it: unclean.leader.election.enable=true." in article
+
+
 def test_one_partition_with_very_many_events_keeps_its_proofs() -> None:
     made = trace("t", 0, 30_000, True)
     folded = fold_all(made.events)

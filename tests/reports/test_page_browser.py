@@ -14,9 +14,9 @@ from replication.protocol.judgement.bounded import fold_all, identity_of
 from replication.reports import page
 from replication.reports.answer import assemble
 from replication.reports.safe_text import plain
+from tests.reports.chromium import Browser, missing
 from tests.reports.many_partitions import large
 from tests.reports.test_page import HOSTILE, INCIDENTS, figure, hostile_events
-from tests.reports.webdriver import Browser, missing
 
 pytestmark = pytest.mark.browser
 TELLING = "kip101_scenario_1__0.10.2.2__silent_divergence__trace"

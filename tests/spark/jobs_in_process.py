@@ -22,7 +22,9 @@ from replication.spark.tables import Store
 
 # What differs between two runs of the same input: who wrote a row, in which micro-batch.
 RUN_COLUMNS = ("run", "micro_batch_id")
-ANSWERS = ("verdicts", "loss_ledger", "divergences", "findings", "replica_states")
+ANSWERS = (
+    "verdicts", "loss_ledger", "divergences", "findings", "replica_states", "at_risk",
+)  # fmt: skip
 
 
 # Short runs: the first compiler of the JVM is enough, and a small heap.

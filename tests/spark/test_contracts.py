@@ -10,6 +10,7 @@ from replication.protocol.judgement import judge
 from replication.spark import contracts, transport
 from replication.spark.partition_fold import PartitionFold
 from replication.spark.tables import first_commit
+from tests.protocol.judgement.test_risk_rows import row
 from tests.spark.event_rows import made_trace
 
 TYPES = {
@@ -57,6 +58,7 @@ def test_the_tables_of_the_outward_contract_are_there() -> None:
     outward = {
         "replica_events", "quarantine", "replica_states", "replica_log_spans",
         "isr_and_leadership", "findings", "verdicts", "loss_ledger", "divergences", "_batches",
+        "at_risk",
     }  # fmt: skip
     assert outward <= set(contracts.tables())
     for name in (project_root() / "schemas").glob("*.json"):
@@ -72,9 +74,15 @@ def test_an_answer_has_a_column_for_each_of_its_words(table: str) -> None:
     assert part.state is not None
     rows = getattr(judge.answer(part.state), ANSWERED[table])
     columns = {c.name for c in contracts.tables()[table].columns}
-    for row in rows:
-        assert set(row) - columns == set()
+    for found in rows:
+        assert set(found) - columns == set()
     assert rows or table == "divergences"
+
+
+def test_a_danger_has_a_column_for_each_of_its_words() -> None:
+    columns = {c.name for c in contracts.tables()["at_risk"].answer_columns}
+    identity = {"cluster_id", "topic", "topic_id", "partition"}
+    assert set(row()) | identity | {"topic_partition_id"} == columns
 
 
 def test_numeric_kinds_fit_their_columns_and_hold_nothing_else() -> None:

@@ -58,6 +58,7 @@ def bounded_answer(events: list[Event]) -> dict[tuple[str, str], Any]:
         rows[("loss_ledger", name)] = part.answer.losses
         rows[("divergences", name)] = part.answer.divergences
         rows[("findings", name)] = part.answer.findings
+        rows[("at_risk", name)] = [*part.answer.at_risk, *part.answer.past_risks]
     return rows
 
 

@@ -4,13 +4,18 @@ Every line is tried for what it says by itself. What is no line of a broker is p
 a whole issue thread can be handed over as one file.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.line_families import INDEX
-from replication.evidence.broker_logs.line_families.family import topic_partition
+from replication.evidence.broker_logs.line_families.family import (
+    Found,
+    is_beyond_kafka,
+    topic_partition,
+)
 from replication.evidence.broker_logs.log_layouts import split_line
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
@@ -19,6 +24,12 @@ from replication.evidence.unreadable import Unreadable
 LARGEST = 2 << 20
 # What mail, issue trackers and terminals put in front of a line.
 _QUOTED = re.compile(r"^(?:[>|`*•\s]|-\s|\d{1,5}[:.)]\s|\S+@\S+[:$#]\s)+")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# Kafka's own header, wherever in a line it stands, and its logger, whatever is pasted behind it.
+_HEADER = re.compile(
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
+)
+_LOGGER = re.compile(r" \((?:kafka|org\.apache\.kafka|state\.change)\.[\w.$]+\)")
 _TP = r"(?P<tp>[^\s\[\],:]+-\d+|\[[^\],\s]+,\d+\])"
 # Messages of exceptions stand in traces, without a logger. Kind, pattern; groups but `tp` are
 # offsets. Kafka: ReplicaFetcherThread.processPartitionData, UnifiedLog.append and
@@ -60,7 +71,23 @@ _EXCEPTIONS = tuple(
 _TRIGGERS = re.compile(
     r"mismatch for|in append to|Cannot increment|UNKNOWN_LEADER|newer epoch|processing data for"
 )
-_WRITER = re.compile(r"\breplicaId=(\d+)|\[Broker id=(\d+)\]|\bbroker=(\d+)\]|on broker (\d+): ")
+# LeaderElectionCommand.electLeaders and ReplicaVerificationTool.verifyCheckSum.
+_ELECTED = re.compile(
+    r"^Successfully completed leader election \(UNCLEAN\) for partitions "
+    r"(?P<partitions>[\w.-]+-\d+(?:, ?[\w.-]+-\d+)*)"
+)
+_DIFFER = re.compile(
+    rf": partition {_TP}(?: has unmatched checksum at offset (?P<at>\d+); replica (?P<a>\d+)'s "
+    r"checksum \d+; replica (?P<b>\d+)'s|: replica (?P<a_2>\d+)'s offset (?P<at_2>\d+) doesn't "
+    r"match replica (?P<b_2>\d+)'s offset)"
+)
+# Kind, fields, writer, topic, partition.
+_Said = tuple[str, dict[str, object], int | None, str | None, int | None]
+_WRITER = re.compile(
+    r"\breplicaId=(\d{1,9})\b|\[Broker id=(\d{1,9})\]|\bbroker=(\d{1,9})\]|on broker (\d{1,9}): "
+)
+# More digits than any number of Kafka's has, but for the names of its files.
+_TOO_LONG = re.compile(r"\d{20}(?![.\d])|\d{21}")
 
 
 def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
@@ -69,34 +96,65 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
     lines = [(n, t.rstrip("\r\n")) for n, t in text_lines(path) if not isinstance(t, Unreadable)]
     writer: int | None = None
     for index, (number, text) in enumerate(lines):
-        bare = _QUOTED.sub("", text)
+        bare, behind = _bare(text)
         at, message, logger, has_head = split_line(bare)
-        quoted = bare is not text and bare != text
         if has_head:
-            named = _WRITER.search(message)
-            writer = int(next(filter(None, named.groups()))) if named else None
-        if headed or not has_head or quoted:
-            wrapped = [t for _, t in lines[index + 1 : index + 3]]
+            writer = _writer(message)
+        found: list[_Said] = []
+        if headed or not has_head or bare != text:
+            wrapped = [] if behind else [t for _, t in lines[index + 1 : index + 3]]
             found = list(_facts(message, logger, wrapped))
-            for kind, fields, node, topic, partition in found:
+        # An exception may stand behind its line, without the line end that was between them.
+        owner = _writer(message)
+        found += _thrown(behind if found else bare + behind, owner if owner is not None else writer)
+        for kind, fields, node, topic, partition in [*found, *_by_tools(text)]:
+            if not is_beyond_kafka(Found(fields, node, topic, partition)):
                 yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
-            if found:
-                continue
-        for kind, pattern in _EXCEPTIONS if _TRIGGERS.search(text) else ():
-            match = pattern.search(text)
-            if match:
-                named = _WRITER.search(message)
-                owner = int(next(filter(None, named.groups()))) if named else writer
-                groups = {k: v for k, v in match.groupdict().items() if v is not None}
-                place = topic_partition(groups.pop("tp", None) or groups.pop("tp_2"))
-                fields = {name: int(value) for name, value in groups.items()}
-                yield LogLineFact(kind, at, number, str(path), owner, *place, fields)
-                break
 
 
-def _facts(
-    message: str, logger: str | None, following: list[str]
-) -> Iterator[tuple[str, dict[str, object], int | None, str | None, int | None]]:
+def _bare(text: str) -> tuple[str, str]:
+    """The line without what mail, trackers, pages and terminals put around it; and what stands
+    behind its logger."""
+    text = html.unescape(_COLOURS.sub("", text))
+    head = _HEADER.search(text)
+    bare = text[head.start() :] if head else _QUOTED.sub("", text)
+    logger = _LOGGER.search(bare)
+    return (bare[: logger.end()], bare[logger.end() :] or " ") if logger else (bare, "")
+
+
+def _writer(message: str) -> int | None:
+    named = _WRITER.search(message)
+    return int(next(filter(None, named.groups()))) if named else None
+
+
+def _thrown(text: str, owner: int | None) -> list[_Said]:
+    """What the message of an exception says, wherever in the text it stands."""
+    if _TOO_LONG.search(text):
+        return []
+    for kind, pattern in _EXCEPTIONS if _TRIGGERS.search(text) else ():
+        match = pattern.search(text)
+        if match:
+            groups = {k: v for k, v in match.groupdict().items() if v is not None}
+            place = topic_partition(groups.pop("tp", None) or groups.pop("tp_2"))
+            return [(kind, {k: int(v) for k, v in groups.items()}, owner, *place)]
+    return []
+
+
+def _by_tools(text: str) -> Iterator[_Said]:
+    """What kafka-leader-election and kafka-replica-verification printed."""
+    if _TOO_LONG.search(text):
+        return
+    elected = _ELECTED.search(text)
+    for each in elected["partitions"].split(",") if elected else ():
+        yield "unclean_election_triggered", {}, None, *topic_partition(each.strip())
+    differ = _DIFFER.search(text)
+    if differ:
+        a, b = differ["a"] or differ["a_2"], differ["b"] or differ["b_2"]
+        fields = {"replicas": (int(a), int(b)), "offset": int(differ["at"] or differ["at_2"])}
+        yield "replicas_differ", fields, None, *topic_partition(differ["tp"])
+
+
+def _facts(message: str, logger: str | None, following: list[str]) -> Iterator[_Said]:
     """A message's facts; where it is none, with the lines that it may have been wrapped into."""
     text = message
     for more in ("", *following):

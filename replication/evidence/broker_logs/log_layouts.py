@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -51,14 +52,18 @@ _KNOWN = re.compile(
 )
 _KNOWN_MESSAGE = re.compile(START)
 # `[thread] logger:line - message` and `logger: message` behind the level.
+# In front of them Spring Boot puts the process and, from 3.2, the application.
 _LOGGER_FIRST = re.compile(
-    rb"(?:\[[^\]\n]*\] +)?(?P<logger>[\w.$]+)(?::\d+)?(?: *\([^)\n]*\))? *(?:-|:) +"
+    rb"(?:\d+ --- )?(?:\[[^\]\n]*\] +){0,2}(?P<logger>[\w.$]+)(?::\d+)?(?: *\([^)\n]*\))?"
+    rb" *(?:-|:) +"
 )
-_TRAILING_LOGGER = re.compile(rb" \((?P<logger>[\w.$]+)\)(?: \[[^\]\n]*\])?\s*$")
+# Exports put the line into quotes, which then end it.
+_TRAILING_LOGGER = re.compile(rb" \((?P<logger>[\w.$]+)\)(?: \[[^\]\n]*\])?[\"',;]*\s*$")
 
 _IN_BRACKETS = re.compile(LOGGER_IN_BRACKETS.encode())
 _JSON_MESSAGE = re.compile(
-    rb'"(?:message|msg|@message|log)" ?: ?"(?:\[?\d[^\]\n"]{7,40}?\]? +'
+    rb'"(?:message|msg|@message|log|MESSAGE|short_message|textPayload|_raw)" ?: ?"'
+    + rb'(?:\[?\d[^\]\n"]{7,40}?\]? +'
     + _LEVEL
     + rb" +)?"
     + START.encode()
@@ -185,8 +190,16 @@ _WRAPPERS = tuple(
         rb"(?:<\d+>)?(?P<syslog>" + _SYSLOG_TIME + rb")" + _SENDER,
         # docker logs -t, kubectl logs --timestamps
         rb"(?P<iso>" + _ISO + rb") ",
+        # kubectl logs --prefix, with and without --timestamps
+        rb"\[pod/[^\]\s]+\] (?:" + _ISO + rb" )?",
+        # stern: pod and container
+        rb"[\w.-]+ [\w.-]+ ",
     )
 )
+# Kafka's own header, of a second and a level at least; and whatever stands before it in a line.
+_KAFKAS_HEADER = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] " + _LEVEL + rb" "
+_ANYTHING_BEFORE = re.compile(rb"(?m)^[^\n]{1,400}?(?=" + _KAFKAS_HEADER + rb")")
+_COLOURS = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _STARTS_WITH_LEVEL = re.compile(_LEVEL + rb"[ :]")
 
@@ -216,6 +229,45 @@ class _DockerJson:
             return text.rstrip(b"\r\n").replace(b"\n", b" ") + b"\n"
         self._pending = text
         return b"\n"
+
+
+class _OneObjectALine:
+    """JSON objects that are spread over lines (log4j2's JSON layout), or stand in an array: each in
+    one line, with the line ends that it had behind it."""
+
+    _MARKS = re.compile(rb'\\.|["{}\n]')
+
+    def __init__(self) -> None:
+        self._pending = b""
+        self._depth = 0
+        self._quoted = False
+
+    def __call__(self, block: bytes) -> bytes:
+        done: list[bytes] = []
+        start, lines = 0, 0
+        text = self._pending + block
+        for mark in self._MARKS.finditer(text, len(self._pending)):
+            sign = mark[0]
+            if sign == b'"':
+                self._quoted = not self._quoted
+            elif sign == b"\n" and not self._depth:
+                done.append(b"\n")
+                start = mark.end()
+            elif not self._quoted and sign == b"{":
+                start = start if self._depth else mark.start()
+                self._depth += 1
+            elif not self._quoted and sign == b"}" and self._depth:
+                self._depth -= 1
+                if not self._depth:
+                    whole = text[start : mark.end()]
+                    lines = whole.count(b"\n")
+                    done.append(whole.replace(b"\n", b" ") + b"\n" * lines)
+                    start = mark.end()
+        self._pending = text[start:] if self._depth else b""
+        if len(self._pending) > LONGEST_LINE:
+            self._pending, self._depth, self._quoted = b"", 0, False
+        result = b"".join(done)
+        return result if result.endswith(b"\n") or not result else result + b"\n"
 
 
 def _unwrapping(wrapper: re.Pattern[bytes]) -> Transform:
@@ -253,24 +305,32 @@ class Layout:
         for name in self.transforms:
             if name == "docker":
                 chain.append(_DockerJson())
+            elif name == "objects":
+                chain.append(_OneObjectALine())
+            elif name == "colours":
+                chain.append(lambda block: _COLOURS.sub(b"", block))
             elif self.wrapper is not None:
                 dating = name == "dating"
                 chain.append(_dating(self.wrapper, year) if dating else _unwrapping(self.wrapper))
         if not chain:
             return None
-        if len(chain) == 1:
-            return chain[0]
-        return lambda block: chain[1](chain[0](block))
+        return lambda block: reduce(lambda text, change: change(text), chain, block)
 
 
 def detect_layout(sample: bytes) -> Layout | None:
     """The layout of a file that begins with `sample`; None where no line looks like a log line."""
-    lines = [line for line in sample.splitlines() if line.strip()][:_SAMPLE_LINES]
     transforms: tuple[str, ...] = ()
-    if lines and lines[0].startswith(b"{"):
+    if _COLOURS.search(sample):
+        sample, transforms = _COLOURS.sub(b"", sample), ("colours",)
+    lines = [line for line in sample.splitlines() if line.strip()][:_SAMPLE_LINES]
+    if (lines and lines[0].lstrip().startswith((b"{", b"[{"))) or lines[:1] == [b"["]:
         if not _is_docker_json(lines[0]):
-            return Layout("json", ()) if any(map(_json_line_fields, lines[:50])) else None
-        transforms = ("docker",)
+            if any(map(_json_line_fields, lines[:50])):
+                return Layout("json", transforms)
+            whole = _OneObjectALine()(sample).splitlines()
+            spread = any(map(_json_line_fields, [line for line in whole if line][:50]))
+            return Layout("json", (*transforms, "objects")) if spread else None
+        transforms = (*transforms, "docker")
         lines = _DockerJson()(b"\n".join(lines) + b"\n").splitlines()
     wrapper, taken_off = _wrapper_of(lines)
     if wrapper is not None:
@@ -291,7 +351,9 @@ def _is_docker_json(line: bytes) -> bool:
 
 def _wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
     """The wrapper behind which most lines begin as log lines do; none where lines begin bare."""
-    if any(_HEADER.match(line) for line in lines[:100]):
+    behind = [match.end() for line in lines if (match := _ANYTHING_BEFORE.match(line))]
+    bare = sum(_HEADER.match(line) is not None for line in lines)
+    if bare > len(behind) or (bare and not behind):
         return None, ""
     best: tuple[int, re.Pattern[bytes] | None, str] = (0, None, "")
     for wrapper in _WRAPPERS:
@@ -306,6 +368,8 @@ def _wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
             best = (inside, wrapper, "unwrapping")
         if dateless > best[0]:
             best = (dateless, wrapper, "dating")
+    if len(behind) > best[0] or bare:
+        return _ANYTHING_BEFORE, "unwrapping"
     return best[1], best[2]
 
 
@@ -371,7 +435,11 @@ def _is_broker_line(line: bytes, form: str) -> bool:
     return match is not None and _BROKER_LOGGER.match(match["logger"].decode()) is not None
 
 
-_MESSAGE_KEYS = ("message", "msg", "@message", "log")
+_MESSAGE_KEYS = (
+    "message", "msg", "@message", "log", "MESSAGE", "short_message", "textPayload", "_raw",
+)  # fmt: skip
+# Where exports and agents put the fields: one object within another.
+_WITHIN = ("_source", "attributes", "fields", "jsonPayload", "result", "record", "event")
 _LOGGER_KEYS = ("loggerName", "logger", "logger_name", "log.logger", "class", "category", "name")
 _TIME_KEYS = ("timestamp", "@timestamp", "timeMillis", "time", "ts", "instant", "date")
 
@@ -384,6 +452,9 @@ def _json_line_fields(line: bytes) -> tuple[str, str | None, Any] | None:
         return None
     if not isinstance(fields, dict):
         return None
+    inner = next((fields[key] for key in _WITHIN if isinstance(fields.get(key), dict)), None)
+    if inner is not None and not any(isinstance(fields.get(k), str) for k in _MESSAGE_KEYS):
+        fields = inner
     message = next((fields[key] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str)), None)
     if message is None:
         return None

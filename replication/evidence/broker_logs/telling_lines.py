@@ -6,6 +6,8 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 
 TELLING_KINDS = frozenset(
     ("truncated", "truncated_below_high_watermark", "truncated_fully", "truncation_reason",
+     "leader_elected", "epoch_entry_added", "epoch_entries_cleared", "segments_deleted",
+     "corrupt_index_found", "broker_unclean_shutdown", "offline_directories_partitions",
      "high_watermark_regressed", "fetch_out_of_range", "fetch_offset_reset", "truncation_refused",
      "fenced", "fetching_failed", "unexpected_append_offset", "unclean_leader_elected",
      "unclean_election_triggered", "corruption_found", "invalid_records_found",
@@ -15,7 +17,7 @@ TELLING_KINDS = frozenset(
      "offsets_out_of_order", "log_start_above_high_watermark", "unknown_leader_epoch",
      "leader_recovered", "replica_removed_from_isr", "partition_state_change_failed",
      "isr_update_refused", "process_failed", "unclean_recovery", "become_follower_failed",
-     "truncation_without_effect", "isr_shrink_proposed")
+     "truncation_without_effect", "isr_shrink_proposed", "replicas_differ")
 )  # fmt: skip
 # So many lines of one kind about one partition are kept; they say the same again and again.
 _KEPT = 3
@@ -33,19 +35,21 @@ class Telling:
     def take(self, fact: LogLineFact) -> None:
         """A file's next fact."""
         place = (fact.broker, fact.topic, fact.partition)
-        if fact.kind in TELLING_KINDS:
+        if _tells(fact):
             self._keep(fact, place)
         end = fact.fields.get("log_end_offset")
         if fact.kind == "truncation_without_effect" and "last_offset" in fact.fields:
             end = int(fact.fields["last_offset"]) + 1
         if fact.kind == "truncated":
             end = fact.fields.get("to_offset")
+        if fact.kind == "fetch_failed":
+            end = fact.fields.get("fetch_offset")
         if isinstance(end, int) and fact.partition is not None:
             # A log's own lines often name no broker, where its partition's do.
             self._ends[place] = self._ends[None, *place[1:]] = end
 
     def _keep(self, fact: LogLineFact, place: tuple[object, ...]) -> None:
-        kept = self._seen.setdefault((fact.kind, *place), [])
+        kept = self._seen.setdefault((fact.kind, fact.fields.get("topic_id"), *place), [])
         if len(kept) >= _KEPT:
             last = self.lines[kept[-1]].fields
             last["repeats"] = last.get("repeats", 0) + 1
@@ -57,3 +61,17 @@ class Telling:
                 fields["log_end_offset"] = known
         kept.append(len(self.lines))
         self.lines.append(fact._replace(fields=fields))
+
+
+def _tells(fact: LogLineFact) -> bool:
+    """Some kinds tell only by what they say: most elections are clean, most entries follow on."""
+    match fact.kind:
+        case "leader_elected":
+            return fact.fields.get("how") == "unclean" and fact.fields.get("leader") is not None
+        case "epoch_entry_added":
+            return bool(fact.fields.get("conflicting"))
+        case "epoch_entries_cleared":
+            return fact.fields.get("end") == "latest"
+        case "segments_deleted":
+            return fact.fields.get("reason") != "truncation"
+    return fact.kind in TELLING_KINDS

@@ -7,6 +7,7 @@ behind the other), or the fetcher's own line just before it that announces what 
 nobody's.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -16,6 +17,7 @@ from replication.evidence.unreadable import Unreadable
 
 # A fetcher cuts the log in the moment in which it says so.
 _AT_ONCE_MILLISECONDS = 100
+_BROKER = re.compile(r"[0-9]{1,9}")
 _Place = tuple[str | None, int | None, object]
 
 
@@ -40,7 +42,7 @@ class Writers:
             values = fact.fields["values"]
             broker = values.get("broker.id") or values.get("node.id") or ""
             places = values.get("log.dirs") or values.get("log.dir") or ""
-            if broker.isdecimal():
+            if _BROKER.fullmatch(broker):
                 for place in filter(None, (p.strip() for p in places.strip("[]").split(","))):
                     self.homes.setdefault(place, set()).add(int(broker))
         announcer = self._announcer(fact)
@@ -68,7 +70,7 @@ class Writers:
             if fact.kind == "settings":
                 values = fact.fields["values"]
                 told = values.get("broker.id") or values.get("node.id") or ""
-                writer = int(told) if told.isdecimal() else None
+                writer = int(told) if _BROKER.fullmatch(told) else None
             yield fact._replace(broker=writer)
 
     def _announcer(self, fact: LogLineFact) -> int | None:

@@ -5,11 +5,14 @@ is named by its place in the archive, as if that were a folder. No member can le
 link is followed, and an archive that would unpack to more than LIMITS say is refused.
 """
 
+import os
 import shutil
+import struct
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -25,16 +28,29 @@ _FOREIGN = {
     b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
     b"Rar!\x1a\x07": "a RAR archive",
 }
+# A partition's folder is named after its topic, 249 bytes, and more.
+_LONGEST_NAME, _LONGEST_PATH = 255, 3_000
+_EXTENSIONS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
+_LARGEST_HEADER = 1 << 20
+# What the libraries raise at damage, names that are no text among it.
+_DAMAGED = (
+    *READ_ERRORS, tarfile.TarError, zipfile.BadZipFile, NotImplementedError, ValueError, IndexError,
+    struct.error, OverflowError,
+)  # fmt: skip
 _PROGRAMS = (".jar", ".war", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".whl", ".apk")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of all archives of one run together: bytes written, files, and how deep one may lie within
-    another. spare_bytes: what must stay free on the disk."""
+    """Of all archives of one run together: bytes written, files, members of any kind, and how deep
+    one may lie within another. spare_bytes: what must stay free on the disk."""
 
     total_bytes: int = 200 << 30
     files: int = 500_000
+    members: int = 5_000_000
     depth: int = 4
     spare_bytes: int = 1 << 30
 
@@ -58,6 +74,7 @@ class Unpacked:
     left_out: list[Unreadable] = field(default_factory=list)
     written: int = 0
     files: int = 0
+    members: int = 0
 
     def shown(self, text: str) -> str:
         """The text with places in archives named as a user knows them."""
@@ -92,20 +109,19 @@ class Unpacked:
         members = _tar_members if kind == "tar" else _zip_members
         before = self.written
         try:
-            for name, why, stream in members(archive):
-                target = _inside(folder, name)
-                if why or stream is None or target is None:
-                    told = why or "its name leads nowhere"
-                    self.left_out.append(Unreadable(f"{archive}/{name}", "file", told))
-                elif not target.name.endswith(_LEFT_OUT):
-                    self._write(stream, target)
+            for member in members(archive):
+                self.members += 1
+                if self.members > self.limits.members:
+                    raise _Refused(f"more than {self.limits.members} members in archives")
+                if member is not None:
+                    self._take_member(archive, folder, member)
         except _Refused as error:
             self.written = before
             shutil.rmtree(folder)
             folder.mkdir()
             self.unreadable.append(Unreadable(str(archive), "file", f"refused: {error}"))
             return
-        except (*READ_ERRORS, tarfile.TarError, zipfile.BadZipFile, NotImplementedError) as error:
+        except _DAMAGED as error:
             told = f"the archive breaks off or is damaged: {error}"
             self.unreadable.append(Unreadable(str(archive), "file", told))
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
@@ -121,6 +137,21 @@ class Unpacked:
             self._unpack(packed, inner, path, depth + 1)
             self._rename(str(packed), str(path))
             packed.unlink()
+
+    def _take_member(self, archive: Path, folder: Path, member: "_Member") -> None:
+        target = None if member.left_out else _inside(folder, member.name)
+        if target is None:
+            told = member.left_out or "its name leads nowhere, or is too long"
+            self.left_out.append(Unreadable(f"{archive}/{member.name}", "file", told))
+        elif not target.name.endswith(_LEFT_OUT):
+            try:
+                with member.open() as stream:
+                    self._write(stream, target)
+            except _DAMAGED as error:
+                if not member.stands_alone:
+                    raise
+                told = f"this member of the archive is damaged: {error}"
+                self.unreadable.append(Unreadable(f"{archive}/{member.name}", "file", told))
 
     def _rename(self, old: str, new: str) -> None:
         """An archive within one takes its own name back, as a folder."""
@@ -164,36 +195,74 @@ def _beside(target: Path) -> Path:
 def _inside(folder: Path, name: str) -> Path | None:
     """The place of a member below the folder, whatever its name says."""
     parts = [p for p in PurePosixPath(name.replace("\\", "/")).parts if p not in ("/", "..", ".")]
-    parts = [p.replace("\0", "").replace(":", "_")[:200] for p in parts]
-    return folder.joinpath(*parts) if parts and all(parts) else None
+    parts = [p.replace("\0", "").replace(":", "_") for p in parts]
+    if not parts or not all(parts):
+        return None
+    sizes = [len(os.fsencode(part)) for part in parts]
+    # As much as a file system takes, with room for the folder of this run.
+    long = max(sizes) > _LONGEST_NAME or sum(sizes) + len(sizes) > _LONGEST_PATH
+    return None if long else folder.joinpath(*parts)
 
 
-def _tar_members(archive: Path) -> Iterator[tuple[str, str | None, IO[bytes] | None]]:
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A member that is no folder. left_out: why it is not read. stands_alone: damage of it leaves
+    the members behind it readable."""
+
+    name: str
+    open: Callable[[], IO[bytes]]
+    left_out: str | None = None
+    stands_alone: bool = False
+
+
+class _BoundedHeader(tarfile.TarInfo):
+    """A tar header that is not read into memory where its own data would be gigabytes."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_BoundedHeader":
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENSIONS and found.size > _LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {found.size} bytes")
+        return found
+
+
+def _tar_members(archive: Path) -> Iterator[_Member | None]:
+    """The members; None for a folder."""
     with (
         open_unpacked(archive, _PASSED_OVER) as packed,
-        tarfile.open(fileobj=packed, mode="r|") as tar,
+        tarfile.open(fileobj=packed, mode="r|", tarinfo=_BoundedHeader) as tar,
     ):
         for member in tar:
+            # The library keeps them all, and an archive may hold millions.
+            tar.members = []  # type: ignore[attr-defined]
             if member.isdir():
+                yield None
                 continue
+            why = None
             if member.issym() or member.islnk():
-                yield member.name, f"a link to {member.linkname}; links are not followed", None
+                why = f"a link to {member.linkname}; links are not followed"
             elif not member.isfile():
-                yield member.name, "no file (a device or a pipe)", None
-            else:
-                yield member.name, None, tar.extractfile(member)
+                why = "no file (a device or a pipe)"
+            yield _Member(member.name, partial(_extracted, tar, member), why)
 
 
-def _zip_members(archive: Path) -> Iterator[tuple[str, str | None, IO[bytes] | None]]:
+def _extracted(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    stream = tar.extractfile(member)
+    if stream is None:
+        raise tarfile.ReadError("no file")
+    return stream
+
+
+def _zip_members(archive: Path) -> Iterator[_Member | None]:
+    """The members; None for a folder."""
     with zipfile.ZipFile(archive) as zipped:
         for member in zipped.infolist():
-            if member.is_dir():
+            if not member.filename or member.is_dir():
+                yield None
                 continue
-            if member.flag_bits & 1:
-                yield member.filename, "it is encrypted: unpack it with its password first", None
-                continue
-            with zipped.open(member) as stream:
-                yield member.filename, None, stream
+            locked = member.flag_bits & 1
+            why = "it is encrypted: unpack it with its password first" if locked else None
+            yield _Member(member.filename, partial(zipped.open, member), why, stands_alone=True)
 
 
 def archive_kind(path: Path) -> str | None:

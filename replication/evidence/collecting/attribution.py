@@ -24,12 +24,9 @@ from replication.evidence.collecting.owners import Owner, Surroundings, broker_b
 from replication.evidence.log_directories.digest_reader import restore_cluster_metadata
 from replication.evidence.log_directories.log_directory import LogDirectory
 from replication.evidence.log_directories.small_files import MetaProperties
-from replication.evidence.metadata_log.cluster_metadata import (
-    MetadataHistory,
-    are_of_two_lives,
-    longest_history,
-    read_cluster_metadata,
-)
+from replication.evidence.metadata_log.cluster_metadata import read_cluster_metadata
+from replication.evidence.metadata_log.history import MetadataHistory
+from replication.evidence.metadata_log.several_copies import are_of_two_lives, longest_history
 from replication.evidence.tools.dumped_logs import SegmentDump
 from replication.evidence.unreadable import Unreadable
 from replication.evidence.zookeeper.files import ZnodeChange
@@ -318,7 +315,8 @@ def _metadata(directory_and_log: tuple[Path, Path | None]) -> MetadataHistory | 
     if where is None or not directory.is_file():
         return None if where is None else read_cluster_metadata(where)
     with TemporaryDirectory() as into:
-        restored = restore_cluster_metadata(directory, Path(into))
+        # Lines of a digest have been put together already.
+        restored = where if where.is_dir() else restore_cluster_metadata(directory, Path(into))
         if restored is None:
             return None
         history = read_cluster_metadata(restored)

@@ -28,6 +28,11 @@ from replication.evidence.clients.client_logs import (
 from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.collecting.finding import cannot_be_opened, find, is_binary, why_ignored
 from replication.evidence.event_dumps import is_event_dump
+from replication.evidence.log_directories.digest_lines import (
+    directories_of,
+    is_digest_lines,
+    read_digest_lines,
+)
 from replication.evidence.log_directories.digest_reader import (
     is_digest,
     read_digest,
@@ -36,9 +41,7 @@ from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     read_log_directory,
 )
-from replication.evidence.metadata_log.cluster_metadata import (
-    MetadataHistory,
-)
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.metadata_dump import read_metadata_dump
@@ -79,11 +82,12 @@ _TOOLS = {
     LOG_DIRS: "kafka-log-dirs",
     METADATA_QUORUM: "kafka-metadata-quorum",
 }
-# Facts about no topic that joining looks at.
+# Facts about no topic partition that joining looks at.
 PROCESS_KINDS = frozenset(
     ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
      "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
-     "settings")
+     "settings", "cluster_settings_changed", "topic_settings_changed", "topic_created",
+     "topic_removed")
 )  # fmt: skip
 
 
@@ -111,11 +115,12 @@ class BrokerDump:
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
-    processes: facts about the process itself, as far as joining needs them. lines: those about
-    topic partitions, packed. writers: the brokers that lines name, None for lines that name none,
-    by their first line. topic_ids: (writer, topic, topic id) -> when it was first printed; in_lines
-    those of them that stand in lines about partitions. homes: (writer, log directory on its
-    machine) where it created logs. first_at, last_at: ms since 1970, as lines print them.
+    processes: facts about the process itself or a whole topic, as far as joining needs them.
+    lines: those about topic partitions, packed. writers: the brokers that lines name, None for
+    lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
+    first printed; in_lines those of them that stand in lines about partitions. homes: (writer,
+    log directory on its machine) where it created logs. first_at, last_at: ms since 1970, as lines
+    print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. several: several brokers wrote it;
     nobodys: how many of its lines may be of any of them. births: signs of topics that were created
@@ -154,11 +159,11 @@ class Collection:
 
     found_directories, found_logs and found_dumps: before it is known whose they are. log_dirs,
     quorum: what those tools printed. recognised: path -> what kind of file, of those that are
-    neither broker logs nor log directories. zookeeper_steps, zookeeper: what ZooKeeper's files
-    hold, and by cluster id what that comes to. ignored: what was left aside, and why. unpacked:
-    where
-    archives were unpacked to; workplace keeps that as long as it is needed. time_zone: of the
-    brokers' machines, where the user said it; all_producers: as the user said.
+    neither broker logs nor log directories. digest_lines: until all are read. zookeeper_steps,
+    zookeeper: what ZooKeeper's files hold, and by cluster id what that comes to. ignored: what was
+    left aside, and why. unpacked: where archives were unpacked to; workplace keeps that as long as
+    it is needed. time_zone: of the brokers' machines, where the user said it; all_producers: as the
+    user said.
     """
 
     files: int = 0
@@ -170,6 +175,7 @@ class Collection:
     consumption_logs: int = 0
     descriptions: list[TopicDescription | PartitionDescription] = field(default_factory=list)
     histories: dict[str, MetadataHistory] = field(default_factory=dict)
+    digest_lines: list[dict[str, Any]] = field(default_factory=list)
     event_dumps: list[Path] = field(default_factory=list)
     metadata_dumps: list[MetadataHistory] = field(default_factory=list)
     dumps: list[BrokerDump] = field(default_factory=list)
@@ -250,6 +256,10 @@ def read_all(
     reader = partial(read_file, facts_folder=facts_folder, told=told)
     for reading in spread(reader, found.files):
         result.take(reading)
+    seen = directories_of(result.digest_lines, result.unpacked.into)
+    result.found_directories += seen
+    result.unreadable += [u for directory in seen for u in directory.unreadable]
+    result.digest_lines = []
     if result.near_misses:
         raise NoEvidence("; ".join(result.unpacked.shown(text) for text in result.near_misses))
     return result
@@ -273,7 +283,7 @@ def _is_small(directory: Path) -> bool:
     """Whether every byte of the log directory can be checked without anybody waiting for it."""
     total = 0
     for path in directory.rglob("*.log"):
-        total += path.stat().st_size
+        total += path.lstat().st_size
         if total > VERIFIED_BYTES:
             return False
     return True
@@ -294,6 +304,9 @@ def read_file(
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
+    elif is_digest_lines(path):
+        _sort(read_digest_lines(path), result.digest_lines, result)
+        result.recognised[str(path)] = "lines of a digest"
     elif is_zookeeper_file(path):
         _sort(read_zookeeper_file(path), result.zookeeper_steps, result)
         result.recognised[str(path)] = "ZooKeeper snapshot or transaction log"
@@ -323,8 +336,12 @@ def read_file(
 
 def _with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
     """A broker log's facts, and those of lines without a header in a file that may be pasted."""
-    yield from read_broker_log(path, time_zone=zone)
-    yield from _excerpt(path, headed=False)
+    told: set[int] = set()
+    for fact in read_broker_log(path, time_zone=zone):
+        if isinstance(fact, LogLineFact):
+            told.add(fact.line)
+        yield fact
+    yield from (fact for fact in _excerpt(path, headed=False) if fact.line not in told)
 
 
 def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
@@ -408,8 +425,9 @@ def _read_log(
         log.nobodys += fact.broker is None
         if fact.broker is not None:
             votes[fact.broker] += 1
-        if fact.topic is None:
+        if fact.partition is None:
             _take_process_fact(log, fact)
+        if fact.topic is None:
             continue
         printed = fact.fields.get("topic_id")
         if printed:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication.evidence.collecting.archives import Unpacked, foreign_archive
+from replication.evidence.digest import DIRECTORY_NAME
 from replication.evidence.log_directories.log_directory import find_log_directories
 from replication.evidence.opening import READ_ERRORS, open_unpacked
 from replication.evidence.unreadable import Unreadable
 
-PARTITION_FOLDER = re.compile(r"^(.+)-(\d+)(\.[0-9a-f]{32}-(delete|future|stray))?$")
 SEGMENT_PARTS = re.compile(
     r"\.(log|index|timeindex|txnindex|snapshot|checkpoint|deleted|swap|cleaned|lock|tmp)$"
 )
@@ -99,7 +99,7 @@ def _is_regular(path: Path, roots: list[Path], result: Found) -> bool:
     if stat.S_ISREG(mode):
         return True
     if stat.S_ISLNK(mode):
-        target = path.resolve()
+        target = Path(os.path.realpath(path))
         if not any(root.resolve() in (target, *target.parents) for root in roots):
             told = f"a link to {os.readlink(path)}, which was not handed over"
             result.ignored.append(Unreadable(str(path), "file", told))
@@ -115,7 +115,7 @@ def _is_machinery(parent: Path, name: str, own: set[Path]) -> bool:
         return name in DIRECTORY_FILES
     return (
         parent.parent in own
-        and PARTITION_FOLDER.match(parent.name) is not None
+        and DIRECTORY_NAME.fullmatch(parent.name) is not None
         and (SEGMENT_PARTS.search(name) is not None or name in DIRECTORY_FILES)
     )
 

@@ -13,6 +13,7 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
     (None: the whole broker), `kind` and `fields` as the line prints them, time, place; `repeats`:
     how many more lines of the file say the like. By topic, partition, time."""
     rows = []
+    names = _topic_names(collection)
     for log in collection.logs:
         alone = log.broker if log.speaks_for_one else None
         cuts = {(f.topic, f.partition, f.fields.get("to_offset")) for f in log.telling
@@ -29,7 +30,7 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
                 {
                     "cluster_id": log.cluster_id or None,
                     "broker": fact.broker if fact.broker is not None else alone,
-                    "topic": fact.topic,
+                    "topic": fact.topic or names.get(str(fields.get("topic_id"))),
                     "partition": fact.partition,
                     "kind": fact.kind,
                     "fields": {
@@ -42,6 +43,19 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
                 }
             )
     return sorted(rows, key=_order)
+
+
+def _topic_names(collection: Collection) -> dict[str, str]:
+    """By topic id: some lines print no name."""
+    names = {i: topic.name for h in collection.histories.values() for i, topic in h.topics.items()}
+    for directory in collection.directories:
+        for partition in directory.directory.partitions:
+            if partition.topic_id:
+                names.setdefault(partition.topic_id, partition.topic)
+    for log in collection.logs:
+        for _, topic, topic_id in log.topic_ids:
+            names.setdefault(topic_id, topic)
+    return names
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:

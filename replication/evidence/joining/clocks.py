@@ -13,7 +13,7 @@ from replication.evidence.broker_logs.packed_facts import PackedLines
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.collecting.collection import BrokerDirectory, BrokerLog
 from replication.evidence.log_directories.log_directory import PartitionDirectory
-from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.zookeeper.history import ZooKeeperHistory
 
 _MINUTE = 60_000

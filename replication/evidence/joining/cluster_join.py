@@ -37,9 +37,14 @@ from replication.evidence.joining.one_cluster import (
     evidence_of,
     with_logs_in_utc,
 )
-from replication.evidence.joining.partition_events import PartitionEvidence
-from replication.evidence.joining.partition_settings import by_kafka_topics, settings_of
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.partition_settings import (
+    by_kafka_topics,
+    described_partitions,
+    settings_of,
+)
 from replication.evidence.joining.placement import lives_of, place
+from replication.evidence.joining.printed_settings import printed_settings
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 
@@ -150,7 +155,8 @@ def _place(
 ) -> None:
     """Gives each copied directory its slot among the lives of its broker's process."""
     by_broker: dict[int, list[Copy]] = {}
-    for copy in (c for found in copies.values() for c in found if not c.is_dump):
+    copied = (c for found in copies.values() for c in found if not c.is_dump)
+    for copy in (c for c in copied if c.read_at is None):
         by_broker.setdefault(copy.broker, []).append(copy)
     for broker, mine in by_broker.items():
         if broker in brokers:
@@ -163,7 +169,10 @@ def _place(
 
 def _keys(known: _Known) -> set[Key]:
     promised = {*known.acknowledged.by_incarnation, *known.consumed.by_incarnation}
-    return {*known.copies, *promised}
+    # A description alone is evidence too; beside other evidence it adds no partitions.
+    return {*known.copies, *promised} or described_partitions(
+        known.cluster.descriptions, known.incarnations
+    )
 
 
 def _partition(
@@ -192,13 +201,22 @@ def _partition(
         by_zookeeper=history.by_zookeeper,
         packed={n: mine[key] for n, mine in known.lines.items() if key in mine},
         processes={
-            n: _process_lines(known.brokers[n]) for n, mine in known.lines.items() if key in mine
+            n: _process_lines(known.brokers[n], facts)
+            for n, mine in known.lines.items()
+            if key in mine
         },
         copies=list(known.copies.get(key, ())),
-        settings=settings_of(topic, of_brokers, cluster.history, cluster.zookeeper),
+        settings=settings_of(
+            topic,
+            of_brokers,
+            cluster.history,
+            cluster.zookeeper,
+            printed_settings(cluster.logs, topic, topic_id, known.incarnations),
+        ),
         kafka_topics_settings=printed.settings,
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,
+        kafka_topics_leader=printed.leader,
         listed_replicas=known.listed.get(key, set()),
         acknowledgements=known.acknowledged.by_incarnation.get(key, []),
         consumptions=known.consumed.by_incarnation.get(key, []),
@@ -216,8 +234,10 @@ def _partition(
     )
 
 
-def _process_lines(lines: BrokerLines) -> list[LogLineFact]:
-    return [f for _, f in lines.processes if f.topic is None and f.kind in LIFE_KINDS]
+def _process_lines(lines: BrokerLines, facts: ClusterFacts) -> list[LogLineFact]:
+    """What a broker's lines tell of its process; of its release where there are several."""
+    kinds = LIFE_KINDS if len(facts.kafka_versions) < 2 else LIFE_KINDS | {"kafka_version"}
+    return [f for _, f in lines.processes if f.topic is None and f.kind in kinds]
 
 
 def _has_log(known: _Known, key: Key, log: Sequence[object]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import INTERNAL, Key
 from replication.evidence.joining.registrations import Recorded, from_metadata, from_zookeeper
-from replication.evidence.metadata_log.cluster_metadata import MetadataHistory, PartitionChange
+from replication.evidence.metadata_log.history import MetadataHistory, PartitionChange
 from replication.evidence.zookeeper.history import TopicLife, ZooKeeperHistory
 
 

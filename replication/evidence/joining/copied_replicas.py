@@ -8,7 +8,7 @@ from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence, Key
 from replication.evidence.joining.topic_lives import life_of_directory
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
-from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.dumped_logs import NotOneLog, SegmentDump, dumped_directory
 from replication.evidence.tools.tool_output import LogDirectorySize
 from replication.evidence.unreadable import Unreadable

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.log_directories.record_payloads import (
     RecordIdentity,
@@ -55,6 +56,16 @@ class Copy:
     def is_dump(self) -> bool:
         """Whether it is what kafka-dump-log printed: stretches of the log, of an unknown moment."""
         return isinstance(self.directory, DumpedDirectory)
+
+    @property
+    def read_at(self) -> int | None:
+        """When lines of a digest saw it so the last time, by its broker's clock; else None."""
+        return self.directory.read_at if isinstance(self.directory, SeenDirectory) else None
+
+    @property
+    def shown_at(self) -> int | None:
+        """When it was so: when it was seen, else the time of its newest record."""
+        return self.latest_timestamp if self.read_at is None else self.read_at
 
     @property
     def is_part(self) -> bool:
@@ -116,7 +127,9 @@ def identify_contents(
     idempotent producers too.
     """
     result = Contents(sequences_read=with_sequences and bool(copies))
-    result.damaged.update(c.path for c in copies if c.directory.unreadable or c.is_part)
+    result.damaged.update(
+        c.path for c in copies if c.directory.unreadable or c.is_part or c.read_at is not None
+    )
     for copy in copies if names is not None else []:
         if isinstance(copy.directory, DumpedDirectory):
             result.printed[copy.path] = {r.offset: r for r in copy.directory.record_keys()}
@@ -134,6 +147,9 @@ def identify_contents(
         else:
             _number_by_record(cell, copies, spans, result, names)
     for copy, found in zip(copies, spans, strict=True):
+        if copy.read_at is not None:
+            # Their batches nobody printed: leader epoch and offset stand for the record.
+            found = [Span(first, end, e, None) for e, first, end in copy.directory.spans]
         copy.spans = normalized(found)
     return result
 
@@ -302,7 +318,8 @@ def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:
 def _sequence_at(batch: RecordBatch, offset: int) -> str | None:
     """The sequence key of one record; None where the batch tells none.
 
-    The cleaner keeps a batch's first offset and sequence, be it empty: what stood there it may take.
+    The cleaner keeps a batch's first offset and sequence, be it empty: what stood there it may
+    take.
     """
     if batch.producer_id is None or batch.producer_epoch is None or batch.base_sequence is None:
         return None
@@ -320,10 +337,15 @@ def _index(result: Contents, key: str | None, place: Place) -> None:
         places.append(place)
 
 
+def in_time(copy: Copy) -> tuple[bool, float]:
+    """The order of one broker's copies: what was seen beside it comes after what was copied."""
+    return (copy.read_at is not None, copy.slot)
+
+
 def latest(copies: Iterable[Copy]) -> dict[int, Copy]:
     """The last copy of each replica that is the replica itself, by slot."""
     result: dict[int, Copy] = {}
-    for copy in sorted(copies, key=lambda c: c.slot):
+    for copy in sorted(copies, key=in_time):
         if copy.directory.kind == "replica":
             result[copy.broker] = copy
     return result

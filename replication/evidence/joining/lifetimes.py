@@ -108,7 +108,7 @@ def _created_anew(
 
 
 def _recorded(cluster: ClusterEvidence) -> dict[str, _Times]:
-    """By name what the controllers' records say."""
+    """By name what the controllers' records say, or else their lines."""
     found: dict[str, _Times] = {}
     if cluster.history is not None:
         for topic_id, life in cluster.history.topics.items():
@@ -117,6 +117,25 @@ def _recorded(cluster: ClusterEvidence) -> dict[str, _Times]:
         if kept.topic_id:
             times = (kept.created_at, kept.deleted_at)
             found.setdefault(kept.topic, {})[kept.topic_id] = times
+    for topic, printed in _printed(cluster.logs).items():
+        for topic_id, times in printed.items():
+            found.setdefault(topic, {}).setdefault(topic_id, times)
+    return found
+
+
+def _printed(logs: Iterable[BrokerLog]) -> dict[str, _Times]:
+    """By name what controllers print of topics that they create and remove (KRaft)."""
+    found: dict[str, _Times] = {}
+    for fact in (fact for log in logs for fact in log.processes):
+        if fact.kind not in ("topic_created", "topic_removed") or fact.topic is None:
+            continue
+        times = found.setdefault(fact.topic, {})
+        created, removed = times.get(str(fact.fields["topic_id"]), (None, None))
+        if fact.kind == "topic_created":
+            created = fact.at if created is None else created
+        else:
+            removed = fact.at if removed is None else removed
+        times[str(fact.fields["topic_id"])] = (created, removed)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.tool_output import QuorumReplica, QuorumStatus
 
 

@@ -11,7 +11,7 @@ from replication.evidence.collecting.collection import (
     Collection,
 )
 from replication.evidence.joining.clocks import Clocks
-from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.tool_output import (
     LogDirectoryError,
     LogDirectorySize,

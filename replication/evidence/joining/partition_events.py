@@ -5,141 +5,37 @@ written, copies between the lives of the process they fit, acknowledgements at t
 only interleave what nothing else orders.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from replication.evidence.broker_logs.broker_log import LogLineFact
-from replication.evidence.broker_logs.packed_facts import PackedLines
-from replication.evidence.clients.client_logs import Acknowledgement, Consumption
-from replication.evidence.collecting.archives import Unpacked
-from replication.evidence.joining.copies import (
-    UNSEEN_CONTENT,
-    Contents,
-    Copy,
-    Place,
-    latest,
-    sequence_key,
-)
-from replication.evidence.joining.payload_ids import Naming, Promise
-from replication.evidence.joining.registrations import Recorded
-from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
-from replication.evidence.log_directories.log_directory import PartitionDirectory
+from replication.evidence.joining.copies import Copy, in_time
+from replication.evidence.joining.declared_coverage import declared_coverage, is_traced
+from replication.evidence.joining.dumps_moment import earliest_place
+from replication.evidence.joining.event_order import LAST, RANKS, Entry
+from replication.evidence.joining.line_steps import TRACE_KINDS, Step, steps_of_lines
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.promised_records import promised
+from replication.evidence.joining.shown_by_copies import shown_by
 from replication.evidence.tools.dumped_logs import DumpedDirectory
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import (
-    LAST_MOMENT,
-    EpochEntry,
-    Span,
-    clipped,
-    normalized,
-    uncovered,
-)
+from replication.protocol.ground.model import LAST_MOMENT
 
-# Within one millisecond of one broker's clock: what must come before what.
-RANKS = {
-    "replica_stopped": 0,
-    "replica_log_observed": 1,
-    "replica_started": 2,
-    "checkpoint_observed": 3,
-    "leadership_recorded": 4,
-    "became_leader": 5,
-    "became_follower": 5,
-    "truncated": 6,
-    "leader_appended": 7,
-    "follower_appended": 7,
-}
-LAST = 9
-NO_NAMES = "the payload ids are not these records' keys"
-STOP_KINDS = frozenset(("process_signalled", "stopping", "stopped_cleanly"))
-TRACE_KINDS = frozenset(
-    ("log_appended", "leader_high_watermark_updated", "high_watermark_set",
-     "fetch_response_received", "follower_log_end_recorded")
-)  # fmt: skip
-
-
-_Step = tuple[str, ev.Fact | None, int | None, ev.Source | None]
-
-
-@dataclass(slots=True)
-class PartitionEvidence:
-    """Everything known of one incarnation of one topic partition.
-
-    packed, processes: each broker's lines about the partition and about its own process, from
-    which `partition_join.finished` makes `lines`. settings: what the cluster says of the
-    partition's; kafka_topics_settings, kafka_topics_replicas: what kafka-topics printed of them, at
-    kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that names
-    one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what of the
-    controllers' log is known to follow the copy at hand. payload_id_in: where payload ids stand, if
-    the user said so; naming: where they were found to. unpacked: how places in archives are named.
-    unsure_lines: brokers of which lines may be missing, being anybody's in a file of several.
-    damaged_lines: brokers of which some lines could not be read: no trace of theirs is whole.
-    by_zookeeper: the history is ZooKeeper's.
-    """
-
-    cluster_id: str
-    topic: str
-    topic_id: str
-    partition: int
-    described: ev.PartitionDescribed = field(default_factory=ev.PartitionDescribed)
-    recorded: list[Recorded] = field(default_factory=list)
-    history_complete: bool = False
-    packed: dict[int, list[PackedLines]] = field(default_factory=dict)
-    processes: dict[int, list[LogLineFact]] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
-    kafka_topics_settings: dict[str, str] = field(default_factory=dict)
-    kafka_topics_replicas: tuple[int, ...] | None = None
-    kafka_topics_at: int | None = None
-    reassigned: tuple[int, ...] | None = None
-    listed_replicas: set[int] = field(default_factory=set)
-    later_history: str | None = None
-    lines: dict[int, list[LogLineFact]] = field(default_factory=dict)
-    copies: list[Copy] = field(default_factory=list)
-    contents: Contents = field(default_factory=Contents)
-    acknowledgements: list[Acknowledgement] = field(default_factory=list)
-    consumptions: list[Consumption] = field(default_factory=list)
-    truncates_by: str = "unknown"
-    bytes_verified: bool = False
-    payload_id_in: str | None = None
-    naming: Naming = field(default_factory=Naming)
-    has_acknowledgement_log: bool = False
-    has_all_producers: bool = False
-    has_consumption_log: bool = False
-    notes: list[str] = field(default_factory=list)
-    unpacked: Unpacked | None = None
-    unsure_lines: set[int | None] = field(default_factory=set)
-    damaged_lines: set[int | None] = field(default_factory=set)
-    by_zookeeper: bool = False
-
-    def shown(self, text: str) -> str:
-        """The text with places in archives as the user knows them."""
-        return text if self.unpacked is None else self.unpacked.shown(text)
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A fact on its way to an event: when, by whose order, and where it was read."""
-
-    at: float
-    rank: int
-    stream: int
-    index: int
-    fact: ev.Fact
-    source: ev.Source | None
-    grade: str
-    shown_at: int | None
+_AT_LAST = float("inf")
+# Of a slot between two lives of a process (placement.py): nearer to the first one.
+_EARLY_IN_A_LIFE = 0.4
 
 
 def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> Iterator[ev.Event]:
     """The partition's events with gap-free sequence numbers from 0; ids are left to the wire."""
     entries = list(_entries(evidence))
     entries.sort(key=lambda e: (e.at, e.rank, e.stream, e.index))
-    facts: list[_Entry] = [
-        _Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
-        *[_Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _coverage(evidence)],
+    facts: list[Entry] = [
+        Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
+        *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in declared_coverage(evidence)],
+        *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _silent(evidence)],
         *entries,
-        *[_Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _last_described(evidence)],
-        _Entry(0, 0, 0, 0, ev.InputEnded(), None, "forensic", None),
+        *[Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _last_described(evidence)],
+        Entry(0, 0, 0, 0, ev.InputEnded(), None, "forensic", None),
     ]
     for sequence, entry in enumerate(facts):
         yield ev.Event(
@@ -163,16 +59,22 @@ def _date(at: int | None) -> int | None:
     return at if at is not None and 0 <= at <= LAST_MOMENT else None
 
 
+def _silent(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
+    """Coverage ends where a broker's lines end: what it did since is missing."""
+    for broker in sorted(set(evidence.silent) & _hosts(evidence)):
+        yield ev.CoverageDeclared("replica_trace", broker, False, evidence.silent[broker])
+
+
 def _last_described(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
     if evidence.reassigned is not None:
         yield ev.PartitionDescribed(assigned_replicas=evidence.reassigned)
 
 
-def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
+def _entries(evidence: PartitionEvidence) -> Iterator[Entry]:
     clock = 0.0
     for index, recorded in enumerate(evidence.recorded):
         clock = max(clock, float(recorded.at or 0))
-        yield _Entry(
+        yield Entry(
             clock,
             RANKS["leadership_recorded"],
             -1,
@@ -184,7 +86,7 @@ def _entries(evidence: PartitionEvidence) -> Iterator[_Entry]:
         )
     for broker in sorted(_hosts(evidence)):
         yield from _broker_entries(evidence, broker)
-    yield from _promises(evidence)
+    yield from promised(evidence)
 
 
 def _hosts(evidence: PartitionEvidence) -> set[int]:
@@ -201,31 +103,72 @@ def _hosts(evidence: PartitionEvidence) -> set[int]:
     return copied | (assigned & set(evidence.lines))
 
 
-def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[_Entry]:
+def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
     """One broker's lines and copies in its own order; its clock is made to never run backwards."""
-    steps = list(_line_facts(evidence, broker))
+    steps = list(steps_of_lines(evidence, broker))
     traced = is_traced(evidence, broker)
-    copies = sorted((c for c in evidence.copies if c.broker == broker), key=lambda c: c.slot)
-    keeps = evidence.described.cleanup_policy in ("delete", "[delete]")
-    starts = [i for i, (kind, *_) in enumerate(steps) if kind == "life"]
+    copies = sorted((c for c in evidence.copies if c.broker == broker), key=in_time)
+    placed = _placed(copies, steps)
+    story = _Story(broker)
+    for position, step in enumerate(steps):
+        for copy in placed.get(position, ()):
+            at = step.at if copy.read_at is None else copy.read_at
+            story.add(_shown(evidence, copy), max(story.clock, float(at or 0)), copy)
+        story.clock = max(story.clock, float(step.at or 0))
+        if step.fact is None:
+            continue
+        if step.kind not in TRACE_KINDS:
+            story.add(step.fact, story.clock, step)
+        elif traced:
+            # A trace with a hole would give records to the wrong leader epoch.
+            story.add(step.fact, story.clock, step, "traced")
+    # After the last line nothing else tells the time: a copy closes the broker's story.
+    for copy in placed.get(len(steps), ()):
+        seen = copy.read_at
+        at_last = _AT_LAST if seen is None else max(story.clock, float(seen))
+        story.add(_shown(evidence, copy), at_last, copy)
+    if copies and not copies[-1].order_known:
+        # Another copy may be later: what the last one lacks may have come after it.
+        lived_on = Step("life", None, None, ev.Source(copies[-1].path))
+        story.add(ev.ReplicaStarted(broker), _AT_LAST, lived_on)
+    return story.entries
+
+
+def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
+    """The copies by the step that they stand before; len(steps): behind them all."""
+    starts = [i for i, step in enumerate(steps) if step.kind == "life"]
     placed: dict[int, list[Copy]] = {}
     for copy in copies:
         if isinstance(copy.directory, DumpedDirectory):
-            position = _earliest(steps, copy.directory)
-            placed.setdefault(position, []).append(copy)
-            continue
-        life = int(copy.slot)
-        before = life if copy.slot - life < 0.4 else life + 1
-        position = starts[before] if before < len(starts) else len(steps)
+            position = earliest_place(steps, copy.directory)
+        elif (read_at := copy.read_at) is not None:
+            later = (n for n, step in enumerate(steps) if step.at is not None and step.at > read_at)
+            position = next(later, len(steps))
+        else:
+            life = int(copy.slot)
+            before = life if copy.slot - life < _EARLY_IN_A_LIFE else life + 1
+            position = starts[before] if before < len(starts) else len(steps)
         placed.setdefault(position, []).append(copy)
-    result: list[_Entry] = []
-    clock = 0.0
-    end = float("inf")
+    return placed
 
-    def add(
-        fact: ev.Fact, at: int | None, source: ev.Source | None, grade: str, moment: float
-    ) -> None:
+
+def _shown(evidence: PartitionEvidence, copy: Copy) -> ev.Fact:
+    keeps = evidence.described.cleanup_policy in ("delete", "[delete]")
+    return shown_by(copy, keeps, evidence.described)
+
+
+@dataclass(slots=True)
+class _Story:
+    """A broker's entries so far, and its clock, ms, which never runs backwards."""
+
+    broker: int
+    clock: float = 0.0
+    entries: list[Entry] = field(default_factory=list)
+
+    def add(self, fact: ev.Fact, at: float, told: Step | Copy, grade: str = "forensic") -> None:
+        """Of one moment's entries none comes before one that is there already."""
         rank = RANKS.get(fact.kind, LAST)
+<<<<<<< HEAD
         if result and result[-1].at == moment:
             rank = max(rank, result[-1].rank)
         result.append(_Entry(moment, rank, broker, len(result), fact, source, grade, at))
@@ -807,3 +750,11 @@ def _runs(rows: list[_Row]) -> list[_Run]:
         open_runs[key] = len(result)
         result.append((offset, offset + 1, acks, leader_epoch, content, at, source))
     return result
+=======
+        if self.entries and self.entries[-1].at == at:
+            rank = max(rank, self.entries[-1].rank)
+        source = ev.Source(told.path) if isinstance(told, Copy) else told.source
+        shown_at = told.shown_at if isinstance(told, Copy) else told.at
+        number = len(self.entries)
+        self.entries.append(Entry(at, rank, self.broker, number, fact, source, grade, shown_at))
+>>>>>>> main

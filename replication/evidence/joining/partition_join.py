@@ -4,18 +4,21 @@ Needs nothing but what it is handed, so that partitions can be finished one afte
 little memory, or on many machines.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import identify_contents
-from replication.evidence.joining.partition_events import PartitionEvidence, events_of, is_traced
+from replication.evidence.joining.declared_coverage import is_traced
+from replication.evidence.joining.partition_events import events_of
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise, naming_of
 from replication.evidence.joining.registrations import filled, from_lines, joined
 from replication.evidence.joining.repeated_lines import each_once
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
-from replication.protocol.ground.versions import behaviour
+from replication.protocol.ground.versions import known_behaviour
 
 SETTING_NAMES = {
     "min.insync.replicas": "min_insync_replicas",
@@ -132,9 +135,10 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
     return replace(
         evidence.described,
         assigned_replicas=assigned if assigned is not None else evidence.kafka_topics_replicas,
-        min_insync_replicas=int(minimum) if minimum.isdigit() else None,
+        min_insync_replicas=int(minimum) if re.fullmatch(r"[0-9]{1,9}", minimum) else None,
         unclean_leader_election=None if unclean is None else unclean.lower() == "true",
         cleanup_policy=values.get("cleanup.policy"),
+        leader=evidence.kafka_topics_leader,
     )
 
 
@@ -162,10 +166,7 @@ def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
 
 def _truncates_by(described: ev.PartitionDescribed) -> str:
     """What an unexplained cut of a follower's log follows, by the version's rule."""
-    if described.kafka_version is None:
-        return "unknown"
-    try:
-        flags = behaviour(described.kafka_version, described.inter_broker_version)
-    except ValueError:
+    flags = known_behaviour(described.kafka_version, described.inter_broker_version)
+    if flags is None:
         return "unknown"
     return "high_watermark" if flags.truncation == "truncate_to_high_watermark" else "leader_epoch"

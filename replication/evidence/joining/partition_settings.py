@@ -6,18 +6,22 @@ from dataclasses import dataclass, field
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import Key
 from replication.evidence.joining.partition_join import SETTING_NAMES
-from replication.evidence.metadata_log.cluster_metadata import MetadataHistory
+from replication.evidence.joining.printed_settings import PrintedSettings
+from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
 from replication.evidence.zookeeper.history import ZooKeeperHistory
+
+NOTHING_PRINTED = PrintedSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class ByKafkaTopics:
-    """What kafka-topics printed of a partition: settings, assigned replicas and when (ms)."""
+    """What kafka-topics printed of a partition: settings, assigned replicas, leader, when (ms)."""
 
     settings: dict[str, str] = field(default_factory=dict)
     replicas: tuple[int, ...] | None = None
     at: int | None = None
+    leader: int | None = None
 
 
 def settings_of(
@@ -25,14 +29,22 @@ def settings_of(
     of_brokers: dict[str, str],
     history: MetadataHistory | None,
     zookeeper: ZooKeeperHistory | None,
+    printed: PrintedSettings = NOTHING_PRINTED,
 ) -> dict[str, str]:
     """The topic's settings, by Kafka's names: the brokers' defaults (of_brokers), over them what
-    the controllers recorded for all brokers, over that what they recorded for the topic."""
+    the controllers recorded for all brokers, over that what they recorded for the topic. Without
+    the controllers' records, what brokers printed of changes stands for them."""
     values: dict[str, str] = {}
     for name in SETTING_NAMES:
         broker_name = "log.cleanup.policy" if name == "cleanup.policy" else name
         if broker_name in of_brokers:
             values[name] = of_brokers[broker_name]
+    if history is None and zookeeper is None:
+        for said in (printed.of_cluster, printed.of_topic):
+            for name in SETTING_NAMES.keys() & said.keys():
+                values.pop(name, None)
+                if said[name] is not None:
+                    values[name] = str(said[name])
     if history is not None:
         for configs in (
             history.cluster_configs.get("", ()),
@@ -46,6 +58,21 @@ def settings_of(
             kept = zookeeper.settings.get(scope, {})
             values.update({k: v for k, v in kept.items() if k in SETTING_NAMES})
     return values
+
+
+def described_partitions(
+    descriptions: Iterable[TopicDescription | PartitionDescription], incarnations: Incarnations
+) -> set[Key]:
+    """The partitions that kafka-topics printed."""
+    ids: dict[tuple[str, str], str] = {}
+    keys: set[Key] = set()
+    for item in descriptions:
+        if isinstance(item, PartitionDescription):
+            known = ids.get((item.path, item.topic)) or incarnations.at(item.topic, item.at)
+            keys.add((item.topic, known, item.partition))
+        elif item.topic_id:
+            ids[item.path, item.topic] = item.topic_id
+    return keys
 
 
 def by_kafka_topics(
@@ -76,5 +103,5 @@ def by_kafka_topics(
         place = (-1 if item.at is None else item.at, item.path, item.line)
         if item.partition == partition and (newest is None or place > newest):
             newest = place
-            result = ByKafkaTopics(settings, item.replicas, item.at)
+            result = ByKafkaTopics(settings, item.replicas, item.at, item.leader)
     return result

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
-from replication.evidence.metadata_log.cluster_metadata import PartitionChange
 from replication.evidence.metadata_log.election_kind import Before, election_kind
+from replication.evidence.metadata_log.history import PartitionChange
 from replication.evidence.zookeeper.history import PartitionStateChange
 from replication.protocol.ground.events import LeadershipRecorded, Source
 
@@ -49,7 +49,8 @@ class Recorded:
 
 COMPLETE_KINDS = frozenset(
     ("leader_and_isr_received", "leadership_cached", "leadership_kept", "partition_state_changed",
-     "replica_removed_from_isr", "became_leader", "leader_selected")
+     "replica_removed_from_isr", "became_leader", "leader_selected", "partition_created",
+     "leader_and_isr_sent")
 )  # fmt: skip
 ISR_KINDS = frozenset(("isr_updated", "isr_changed_by_leader"))
 PROPOSED_KINDS = frozenset(("isr_shrink_proposed", "isr_expanded"))

@@ -186,8 +186,9 @@ def restore_cluster_metadata(digest: Path, into: Path) -> Path | None:
             if folder != CLUSTER_METADATA or not name or "/" in name or name.startswith("."):
                 continue
             target.mkdir(exist_ok=True)
-            with (target / name).open("r+b" if line["at"] else "wb") as stream:
-                stream.seek(line["at"])
+            with (target / name).open("ab" if line["at"] else "wb") as stream:
+                if stream.tell() != line["at"]:
+                    raise ValueError("a piece that does not follow the one before it")
                 stream.write(base64.b64decode(line["base64"], validate=True))
     except DAMAGE:
         # read_digest tells the user of the damage; what stands before it is still worth having.

@@ -245,7 +245,7 @@ def read_log_directory(
 def _read_partition(
     path: Path, checkpoints: DirectoryCheckpoints, verify_crc: bool
 ) -> PartitionDirectory:
-    names, unreadable = _list(path)
+    names, unreadable = _list_own(path)
     epochs = read_leader_epoch_checkpoint(path / LEADER_EPOCHS) if LEADER_EPOCHS in names else None
     topic_id = (
         read_partition_metadata(path / PARTITION_METADATA) if PARTITION_METADATA in names else None
@@ -444,6 +444,14 @@ def _offset_checkpoint(
     if name not in names:
         return {}
     return readable_or_none(read_offset_checkpoint(path / name), unreadable) or {}
+
+
+def _list_own(path: Path) -> tuple[list[str], list[Unreadable]]:
+    """As _list, of a partition's folder: one that is a link may lead anywhere."""
+    if not path.is_symlink():
+        return _list(path)
+    told = f"a link to {os.readlink(path)}; in a log directory links are not followed"
+    return [], [Unreadable(str(path), "file", told)]
 
 
 def _list(path: Path) -> tuple[list[str], list[Unreadable]]:

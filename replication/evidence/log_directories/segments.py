@@ -9,6 +9,7 @@ import crc32c
 
 from replication.evidence.digest import RawBatch, RawUnreadable, reader_of, scan_segment
 from replication.evidence.log_directories.compression import decompress
+from replication.evidence.opening import regular
 from replication.evidence.unreadable import Unreadable
 
 CODEC_MASK = 0x07
@@ -70,7 +71,7 @@ def scan_file(path: Path, *, verify_crc: bool) -> Iterator[RawBatch | RawUnreada
     """What `read_batches` answers, in the plain tuples of `scan_segment`: for whoever needs few of
     the fields of many batches."""
     try:
-        with path.open("rb", buffering=0) as stream:
+        with regular(path).open("rb", buffering=0) as stream:
             items = scan_segment(reader_of(stream), stream.seek(0, 2), decompress)
             if not verify_crc:
                 yield from items

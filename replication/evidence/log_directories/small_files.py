@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.opening import regular
 from replication.evidence.unreadable import Unreadable
+from replication.protocol.ground.wire import MAX_OFFSET
 
 # A checkpoint of a hundred thousand partitions takes some five megabytes.
 LARGEST_FILE = 16 << 20
@@ -221,7 +223,7 @@ def _checkpoint_rows(text: str, path: str, fields: int) -> list[tuple[int, list[
 
 def _read_text(path: Path) -> str | Unreadable:
     try:
-        with path.open("rb") as stream:
+        with regular(path).open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
     except OSError as error:
         return Unreadable(str(path), "file", error.strerror or str(error))
@@ -256,7 +258,8 @@ def _number(text: str) -> int:
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 19):
         return -1
-    return int(stripped)
+    number = int(stripped)
+    return number if number <= MAX_OFFSET else -1
 
 
 def _cut(path: str, number: int) -> Unreadable:

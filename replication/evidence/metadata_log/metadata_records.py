@@ -11,13 +11,13 @@ only when that uses up every byte: then the new version did no more than append 
 
 import base64
 import struct
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import crc32c
 
+from replication.evidence.digest import gunzip
 from replication.evidence.unreadable import Unreadable
 
 FRAME_VERSION = 1
@@ -476,8 +476,8 @@ def _batch(header: bytes, payload: bytes, position: int, path: str) -> MetadataB
     codec = attributes & 7
     if codec == 1:
         try:
-            payload = zlib.decompress(payload, wbits=31)
-        except zlib.error as error:
+            payload = gunzip(payload)
+        except ValueError as error:
             return Unreadable(path, where, f"the batch at offset {base} is no gzip: {error}")
     elif codec:
         return Unreadable(path, where, f"the batch at offset {base} is compressed (codec {codec})")

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from replication.evidence.metadata_log import metadata_records as records
-from replication.evidence.metadata_log.cluster_metadata import (
-    MetadataHistory,
-    PlacedRecord,
-    replay_records,
-)
+from replication.evidence.metadata_log.cluster_metadata import replay_records
+from replication.evidence.metadata_log.history import MetadataHistory
+from replication.evidence.metadata_log.log_parts import PlacedRecord
 from replication.evidence.metadata_log.metadata_records import Field, Layout, MetadataRecord
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
@@ -26,12 +24,15 @@ _LINES_TO_KNOW_A_FILE_BY = 40
 _LONGEST_LINE = 16 << 20
 _DUMPING = re.compile(r"^Dumping (.+)$")
 _BATCH = re.compile(
-    r"^baseOffset: (\d+) lastOffset: (\d+) .*\bpartitionLeaderEpoch: (\d+) .*\bCreateTime: (\d+) .*"
+    r"^baseOffset: (\d{1,18}) lastOffset: (\d{1,18}) .*\bpartitionLeaderEpoch: (\d{1,9}) .*"
+    r"\bCreateTime: (\d{1,15}) .*"
     r"\bisvalid: (true|false)$"
 )
-_RECORD = re.compile(r"^\| offset: (\d+) CreateTime: (\d+) .*?headerKeys: \[[^\]]*\] ?(.*)$")
+_RECORD = re.compile(
+    r"^\| offset: (\d{1,18}) CreateTime: (\d{1,15}) .*?headerKeys: \[[^\]]*\] ?(.*)$"
+)
 _PAYLOAD = re.compile(r"payload: (\{.*\})$")
-_ERROR = re.compile(r"payload: Error at \d+, skipping\. .*?(?:record with type (\d+))?$")
+_ERROR = re.compile(r"payload: Error at \d+, skipping\. .*?(?:record with type (\d{1,9}))?$")
 _LEADER_CHANGE = re.compile(r"LeaderChange: (\{.*\})$")
 
 

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from replication.evidence.digest import DIRECTORY_NAME
 from replication.evidence.log_directories.segments import RecordBatch
 from replication.evidence.text_lines import text_lines
 from replication.evidence.tools.metadata_dump import is_metadata_dump
 from replication.evidence.unreadable import Unreadable
+from replication.protocol.ground.wire import MAX_OFFSET
 
 DUMP_LOG, METADATA_DUMP = "dump_log", "metadata_dump"
 LOG_DIRS, METADATA_QUORUM = "log_dirs", "metadata_quorum"
@@ -32,7 +34,6 @@ _BATCH_LINE = re.compile(r"^baseOffset: \d+ lastOffset: \d+ ")
 _OLD_LINE = re.compile(r"^offset: \d+ position: \d+ ")
 _RECORD_LINE = re.compile(r"^\| offset: \d+ ")
 _PAIR = re.compile(r"([A-Za-z]+): (-?\w[\w.]*)")
-_DIRECTORY = re.compile(r"^(.+)-(\d+)$")
 _FORMAT_0_OVERHEAD, _FORMAT_1_OVERHEAD = 26, 34  # bytes around key and value of one message
 _CODECS = ("no", "gzip", "snappy", "lz4", "zstd")
 
@@ -213,13 +214,21 @@ def read_dump_log(
             yield Unreadable(str(path), f"line {number}", str(error))
 
 
+def _replica(name: str) -> tuple[str, int] | tuple[None, None]:
+    """Whose directory a name is, if it is no directory set aside: those are no replica's log."""
+    named = DIRECTORY_NAME.fullmatch(name)
+    if named is None or named["kind"]:
+        return None, None
+    return named["topic"], int(named["partition"])
+
+
 def _segment(name: str) -> _Segment:
     file = PurePosixPath(name.replace("\\", "/"))
-    directory = _DIRECTORY.match(file.parent.name)
+    topic, partition = _replica(file.parent.name)
     return _Segment(
         name=name,
-        topic=directory[1] if directory else None,
-        partition=int(directory[2]) if directory else None,
+        topic=topic,
+        partition=partition,
         base_offset=int(file.stem) if re.fullmatch(r"\d{20}", file.stem) else None,
         is_log=file.suffix in (".log", ".checkpoint"),
     )
@@ -343,7 +352,10 @@ def _whole(pairs: dict[str, str], name: str) -> int:
     value = pairs.get(name, "missing")
     if not (value.isascii() and value.isdigit() and len(value) < 20):
         raise _BadLine(f"has {name} {value[:40]}, which is no number")
-    return int(value)
+    number = int(value)
+    if number > MAX_OFFSET:
+        raise _BadLine(f"has {name} {value}, which is out of range")
+    return number
 
 
 def _known(pairs: dict[str, str], *names: str) -> int | None:
@@ -414,14 +426,14 @@ def _log_dirs(
 
 
 def _log_dir_replica(broker: int, name: str, replica: Any, path: str) -> LogDirectorySize:
-    directory = _DIRECTORY.match(str(replica["partition"]))
-    if directory is None:
+    topic, partition = _replica(str(replica["partition"]))
+    if topic is None or partition is None:
         raise _BadLine(f"{replica['partition']} is no topic partition")
     return LogDirectorySize(
         broker=broker,
         directory=name,
-        topic=directory[1],
-        partition=int(directory[2]),
+        topic=topic,
+        partition=partition,
         size=_json_number(replica["size"]),
         is_future=replica.get("isFuture") is True,
         path=path,

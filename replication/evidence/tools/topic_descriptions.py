@@ -13,6 +13,7 @@ from pathlib import Path
 
 from replication.evidence.text_lines import iso_milliseconds, text_lines
 from replication.evidence.unreadable import Unreadable
+from replication.protocol.ground.wire import MAX_INT32
 
 # As the tool prints them; longer names first where one ends with another.
 _LABELS = (
@@ -181,9 +182,14 @@ def _description(
 
 def _number(fields: dict[str, str], name: str) -> int:
     value = fields.get(name, "")
-    if not (value.isascii() and value.isdigit() and len(value) < 11):
+    if not _is_number(value):
         raise _BadLine(f"has {name} {value[:60] or 'missing'}, which is no number")
     return int(value)
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is the number of a broker or a partition."""
+    return re.fullmatch("[0-9]{1,10}", text) is not None and int(text) <= MAX_INT32
 
 
 def _leader(fields: dict[str, str]) -> int | None:
@@ -198,7 +204,7 @@ def _replicas(fields: dict[str, str], name: str) -> tuple[int, ...]:
     if not text:
         return ()
     numbers = [number.strip() for number in text.split(",")]
-    if not all(number.isascii() and number.isdigit() and len(number) < 11 for number in numbers):
+    if not all(map(_is_number, numbers)):
         raise _BadLine(f"has {name} {text[:60]}, which is no list of broker ids")
     return tuple(int(number) for number in numbers)
 

@@ -30,6 +30,7 @@ from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     Copy,
     Promise,
+    Removal,
     Replica,
     State,
     StorageLoss,
@@ -61,6 +62,7 @@ def apply(state: State, event: ev.Event) -> None:
     """
     fact = event.fact
     _check(state, fact)
+    state.calm = None
     if event.grade == "traced":
         state.grade = "traced"
     conformance.hold(state, event, fact)
@@ -258,6 +260,7 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         _end_term(state, replica, "stopped", None)
         replica.role = None
     replica.just_started = True
+    replica.kafka_version = fact.kafka_version or replica.kafka_version
     _lives_on(state, replica)
     replica.clean_start = fact.clean
     if not fact.clean and _has_led(state, fact.replica):
@@ -290,7 +293,17 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
     between was committed, under an epoch that the replica's own cache still names."""
     known = replica.checkpointed
     replica.checkpointed = None
-    if known is None or known[1] <= end or known[0] is None:
+    if known is None or known[1] <= end:
+        return
+    if not any(s.event_id == event.event_id for s in state.history.storage_losses[-1:]):
+        # A copy alone that ends below its checkpoint may be torn, or of a running broker.
+        members = state.registration.last_members
+        loss = StorageLoss(
+            replica.replica, known[1], end, state.witness(event), members, known[0],
+            at=state.applied,
+        )  # fmt: skip
+        state.history.storage_losses.append(loss)
+    if known[0] is None:
         return
     _add_promise(
         state.history.commitments,
@@ -343,7 +356,7 @@ def _observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) 
         replica.log.truncate_to(end)
     replica.log.log_end_offset = end
     replica.known_log_end_offset = end
-    replica.epoch_entries = list(truncate_from_end(tuple(replica.epoch_entries), end))
+    replica.epoch_entries = truncate_from_end(replica.epoch_entries, end)
 
 
 def _set_aside(state: State, replica: Replica, spans: list[Span]) -> None:
@@ -366,7 +379,7 @@ def _replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> 
             replica.promised_below = None
             replica.log.truncate_to(fact.log_end_offset)
     if fact.reason == "disk_loss":
-        replica.epoch_entries = []
+        replica.epoch_entries = ()
 
 
 def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
@@ -424,12 +437,12 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
     if term.observed_at is None:
         term.observed_at = event.observed_at
     replica.leader_epoch_start_offset = known
-    flags = state.behaviour()
+    flags = state.behaviour(fact.replica)
     if known is not None and (flags is None or flags.has("leader_epoch_in_record_batches")):
         taken = become_leader(
-            fact.leader_epoch, known, tuple(replica.epoch_entries), leads, _epoch_rules(state)
+            fact.leader_epoch, known, replica.epoch_entries, leads, _epoch_rules(state, replica)
         )
-        replica.epoch_entries = list(taken.epoch_entries)
+        replica.epoch_entries = taken.epoch_entries
 
 
 def _isr_in(state: State, leader_epoch: int) -> tuple[int, ...] | None:
@@ -457,9 +470,9 @@ def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) 
             return
 
 
-def _epoch_rules(state: State) -> Behaviour:
-    """The rules by which epoch caches are kept: the declared version's, if it keeps one."""
-    flags = state.behaviour()
+def _epoch_rules(state: State, replica: Replica) -> Behaviour:
+    """The rules by which an epoch cache is kept: its broker's version's, if it keeps one."""
+    flags = state.behaviour(replica.replica)
     return flags if flags is not None and flags.has("leader_epoch_in_record_batches") else NEWEST
 
 
@@ -469,10 +482,10 @@ def _cut_epochs(state: State, replica: Replica, *, unclean: bool = False) -> Non
     disk = OnDisk(
         log.log_end_offset,
         log_start_offset=log.log_start_offset,
-        epoch_entries=tuple(replica.epoch_entries),
-        batch_epochs=tuple(log.epoch_entries()) if unclean else (),
+        epoch_entries=replica.epoch_entries,
+        batch_epochs=log.epoch_entries() if unclean else (),
     )
-    replica.epoch_entries = list(start_up_recovery(disk, _epoch_rules(state)).epoch_entries)
+    replica.epoch_entries = start_up_recovery(disk, _epoch_rules(state, replica)).epoch_entries
 
 
 def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
@@ -525,7 +538,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         replica.promised_below = None
         replica.log.truncate_fully_and_start_at(target)
         replica.known_log_end_offset = target
-        replica.epoch_entries = []
+        replica.epoch_entries = ()
         return
     if end is not None and target >= end:
         if fact.reason == "high_watermark" or fact.from_offset is not None:
@@ -535,14 +548,14 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     if fact.reason == "full":
         replica.promised_below = None
         dropped = replica.log.truncate_fully_and_start_at(target)
-        replica.epoch_entries = []
+        replica.epoch_entries = ()
     else:
         replica.promised_below = None
         dropped = replica.log.truncate_to(target)
         replica.log.log_end_offset = target
     _set_aside(state, replica, dropped)
     replica.known_log_end_offset = target
-    replica.epoch_entries = list(truncate_from_end(tuple(replica.epoch_entries), target))
+    replica.epoch_entries = truncate_from_end(replica.epoch_entries, target)
     state.history.truncations.append(
         Truncation(
             fact.replica,
@@ -606,8 +619,9 @@ def _append(
     if leader_epoch is not None:
         entries = replica.epoch_entries
         if not entries or entries[-1].leader_epoch != leader_epoch:
-            cache = assign(tuple(entries), leader_epoch, first, _epoch_rules(state))
-            replica.epoch_entries = list(cache)
+            replica.epoch_entries = assign(
+                entries, leader_epoch, first, _epoch_rules(state, replica)
+            )
 
 
 def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
@@ -627,7 +641,7 @@ def _follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended)
 
 
 def _fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
-    moves = conformance.leaders.counts(state, fact)
+    moves = conformance.leaders.fetch_requested(state, event, fact)
     leader = _replica(state, fact.leader)
     if moves:
         leader.remote_log_end_offsets[fact.replica] = fact.fetch_offset
@@ -646,7 +660,7 @@ def _fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> No
 def _advance_log_start(replica: Replica, offset: int) -> None:
     if offset > replica.log.log_start_offset:
         replica.log.advance_log_start(offset)
-        replica.epoch_entries = list(truncate_from_start(tuple(replica.epoch_entries), offset))
+        replica.epoch_entries = truncate_from_start(replica.epoch_entries, offset)
 
 
 def _high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced) -> None:
@@ -711,8 +725,12 @@ def _promise_committed(
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
+<<<<<<< HEAD
     ended = by_term is not None and by_term[1] < ANY_OCCURRENCE
     bounded = by_term is not None and (led or ended or _fences(state))
+=======
+    bounded = by_term is not None and (led or _fences(state, replica))
+>>>>>>> main
     if nameless:
         if not bounded:
             return
@@ -755,9 +773,9 @@ def _is_superseded(state: State, leader_epoch: int | None) -> bool:
     return leader_epoch is not None and leader_epoch < state.registration.leader_epoch
 
 
-def _fences(state: State) -> bool:
-    """Whether fetches carry the leader epoch, so that a follower's epoch is its leader's."""
-    flags = state.behaviour()
+def _fences(state: State, replica: Replica) -> bool:
+    """Whether its fetches carry the leader epoch, so that its epoch is its leader's."""
+    flags = state.behaviour(replica.replica)
     return flags is not None and flags.has("fetch_carries_leader_epoch")
 
 
@@ -795,7 +813,17 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 
 
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
-    _advance_log_start(_replica(state, fact.replica), fact.log_start_offset)
+    replica = _replica(state, fact.replica)
+    _advance_log_start(replica, fact.log_start_offset)
+    leader_epoch = replica.leader_epoch
+    if replica.role != "leader" or leader_epoch is None or _is_superseded(state, leader_epoch):
+        return
+    term = (leader_epoch, replica.term_occurrence)
+    known = state.history.removals
+    if known and (known[-1].leader_epoch, known[-1].occurrence) == term:
+        known[-1].below = max(known[-1].below, fact.log_start_offset)
+    else:
+        known.append(Removal(*term, fact.log_start_offset))
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
@@ -831,7 +859,7 @@ def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -
 
 def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     event_id = state.witness(event)
-    if fact.copy not in ("current", "part"):
+    if fact.copy not in ("current", "live", "part"):
         state.history.copies.append(
             Copy(fact.replica, list(fact.spans), event_id, fact.copy, event.observed_at)
         )
@@ -856,34 +884,24 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.stopped = fact.stopped
     replica.as_of = event_id
     replica.observed_at = event.observed_at
+    replica.seen_at = event.observed_at if fact.copy == "live" else None
     if not is_part:
         # Whether less than before is a loss of storage, the next start will tell. A part may be
         # of any later moment.
         replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
     if fact.epoch_entries is not None:
-        replica.epoch_entries = list(fact.epoch_entries)
+        replica.epoch_entries = fact.epoch_entries
     else:
         replica.epoch_entries = replica.log.epoch_entries()
-    epochs = [e.leader_epoch for e in replica.epoch_entries]
-    epochs += [s.leader_epoch for s in fact.spans if s.leader_epoch is not None]
-    if replica.leader_epoch is not None:
-        epochs.append(replica.leader_epoch)
     if not is_part:
+<<<<<<< HEAD
         _note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.stopped))
+=======
+        _note_log_end(state, replica, fact.log_end_offset)
+    epochs = _epochs_of(replica, fact.spans)
+>>>>>>> main
     if fact.high_watermark is None:
         return
-    if fact.high_watermark > fact.log_end_offset:
-        state.history.storage_losses.append(
-            StorageLoss(
-                fact.replica,
-                fact.high_watermark,
-                fact.log_end_offset,
-                event_id,
-                state.registration.last_members,
-                max(epochs, default=None),
-                at=state.applied,
-            )
-        )
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
     led = _last_led(state, replica) if led_until_then else None
     if led is not None and led.end_high_watermark is None and led.ended != "followed":
@@ -900,6 +918,13 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
             state.history.commitments,
             Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),
         )
+
+
+def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:
+    """Every leader epoch that the replica and its log name."""
+    epochs = [e.leader_epoch for e in replica.epoch_entries]
+    epochs += [s.leader_epoch for s in spans if s.leader_epoch is not None]
+    return epochs if replica.leader_epoch is None else [*epochs, replica.leader_epoch]
 
 
 def _not_held(spans: list[Span], now: list[Span]) -> list[Span]:

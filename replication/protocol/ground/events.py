@@ -17,7 +17,8 @@ class PartitionDescribed:
     """What is known of the partition as a whole: assignment, settings, version.
 
     Any field may be None (not known); a later description overrides field by field. deleted: the
-    topic incarnation was deleted, which ends every promise about it.
+    topic incarnation was deleted, which ends every promise about it. leader: as kafka-topics named
+    it at some moment; the controller's own history comes first.
     """
 
     kind: ClassVar[str] = "partition_described"
@@ -29,6 +30,7 @@ class PartitionDescribed:
     inter_broker_version: str | None = None
     controller: str | None = None
     deleted: bool | None = None
+    leader: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,10 @@ class LeadershipRecorded:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStarted:
-    """A broker process loaded this replica's log. high_watermark: the checkpointed one, clamped."""
+    """A broker process loaded this replica's log. high_watermark: the checkpointed one, clamped.
+
+    kafka_version: what this process runs, where the cluster's brokers run several releases.
+    """
 
     kind: ClassVar[str] = "replica_started"
     replica: int
@@ -61,6 +66,7 @@ class ReplicaStarted:
     log_end_offset: int | None = None
     high_watermark: int | None = None
     clean: bool | None = None
+    kafka_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +230,10 @@ class ReplicaLogObserved:
 
     stopped: True when the copy is of a cleanly stopped broker, False when it is not provably
     so, None when not even the end of its log was seen. high_watermark: the checkpointed one (a
-    lower bound). copy: current (the replica's log as it stands at this moment of the trace), part
-    (of that log; what lies outside the spans was not seen, and the moment may be any later one),
-    stray, future or failed (a directory set aside).
+    lower bound). copy: current (the replica's log as it stands at this moment of the trace), live
+    (the same, read beside the running broker at observed_at), part (of that log; what lies outside
+    the spans was not seen, and the moment may be any later one), stray, future or failed (a
+    directory set aside).
     """
 
     kind: ClassVar[str] = "replica_log_observed"

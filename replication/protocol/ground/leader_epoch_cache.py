@@ -5,6 +5,8 @@ LeaderEpochFileCache; docs/protocol.md 2. An epoch without records is normal, an
 compaction moves start offsets, so caches of two replicas are never compared for equality.
 """
 
+from bisect import bisect_right
+
 from replication.protocol.ground.model import EpochEndOffset, EpochEntry
 from replication.protocol.ground.versions import Behaviour
 
@@ -44,6 +46,8 @@ def latest_epoch(entries: EpochCache) -> int | None:
 
 def truncate_from_end(entries: EpochCache, end_offset: int) -> EpochCache:
     """Drops entries that start at or past end_offset."""
+    if not entries or entries[-1].start_offset < end_offset:
+        return entries
     return tuple(e for e in entries if e.start_offset < end_offset)
 
 
@@ -81,9 +85,12 @@ def end_offset_for_epoch(
         if not behaviour.has("epoch_before_cache_has_end"):
             return EpochEndOffset(None, None)
         return EpochEndOffset(requested, entries[0].start_offset)
-    following = next(e for e in entries if e.leader_epoch > requested)
-    floor = max(e.leader_epoch for e in entries if e.leader_epoch <= requested)
-    return EpochEndOffset(floor, following.start_offset)
+    at = bisect_right(entries, requested, key=_leader_epoch)
+    return EpochEndOffset(entries[at - 1].leader_epoch, entries[at].start_offset)
+
+
+def _leader_epoch(entry: EpochEntry) -> int:
+    return entry.leader_epoch
 
 
 def as_asked(answer: EpochEndOffset, asks: Behaviour) -> EpochEndOffset:

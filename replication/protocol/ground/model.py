@@ -8,10 +8,15 @@ are exclusive. Absent is None: Kafka's -1 exists only in evidence/.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+# Fields that follow from others: no part of the state that is encoded or compared.
+DERIVED = {"derived": True}
 # So many spans are looked through sooner than searched.
 FEW = 8
+# Past every offset.
+_NO_END = float("inf")
 # The last millisecond of the year 9999, in Unix time: beyond it no calendar of ours has a date.
 LAST_MOMENT = 253_402_300_799_999
 
@@ -117,12 +122,9 @@ def touching(spans: list[Span], first_offset: int, end_offset: int) -> list[Span
     """The spans that reach into [first_offset, end_offset), of a log: sorted, free of overlaps."""
     if len(spans) < FEW:
         return spans
-    after = bisect_right(spans, first_offset, key=_first_offset)
-    return spans[max(0, after - 1) : bisect_left(spans, end_offset, after, key=_first_offset)]
-
-
-def _first_offset(span: Span) -> int:
-    return span.first_offset
+    # Tuples are compared as they are: a key of our own would be most of the search.
+    after = bisect_right(spans, (first_offset, _NO_END))
+    return spans[max(0, after - 1) : bisect_left(spans, (end_offset,), after)]
 
 
 def overlaps(a: Iterable[Span], b: list[Span]) -> Iterator[tuple[int, int, Span, Span]]:
@@ -153,3 +155,11 @@ def uncovered(first_offset: int, end_offset: int, spans: Iterable[Span]) -> list
     if position < end_offset:
         gaps.append((position, end_offset))
     return gaps
+
+
+def moment(at: int | None) -> str | None:
+    """A millisecond of the observer's clock as ISO 8601 in UTC; None where it is no date."""
+    if at is None or not 0 <= at <= LAST_MOMENT:
+        return None
+    when = datetime.fromtimestamp(at / 1000, UTC)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"

@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from replication.protocol.ground.model import EpochEntry, Span, clipped, normalized, touching
+from replication.protocol.ground.model import (
+    DERIVED,
+    EpochEntry,
+    Span,
+    clipped,
+    normalized,
+    touching,
+)
 
 
 @dataclass(slots=True)
@@ -16,6 +23,8 @@ class ReplicaLog:
     log_start_offset: int = 0
     log_end_offset: int = 0
     spans: list[Span] = field(default_factory=list)
+    # How many spans is_seamless has found to be so: made again when needed, never written down.
+    _seamless: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
 
     def append(self, first: int, end: int, leader_epoch: int | None, content: int | None) -> None:
         """Records [first, end) of one epoch and content at the end of the log.
@@ -38,6 +47,20 @@ class ReplicaLog:
         if end > self.log_end_offset:
             self.log_end_offset = end
 
+    def is_seamless(self) -> bool:
+        """Whether a span of a known leader epoch covers every offset; looks at new spans only."""
+        spans = self.spans
+        seen = min(self._seamless, max(len(spans) - 1, 0))
+        position = spans[seen - 1].end_offset if seen else self.log_start_offset
+        for span in spans[seen:]:
+            if span.leader_epoch is None or span.first_offset > position:
+                self._seamless = seen
+                return False
+            position = span.end_offset
+            seen += 1
+        self._seamless = seen
+        return position >= self.log_end_offset
+
     def truncate_to(self, offset: int) -> list[Span]:
         """Drops records at and above offset; the dropped spans are returned."""
         if offset >= self.log_end_offset:
@@ -45,6 +68,7 @@ class ReplicaLog:
         beyond = touching(self.spans, offset, self.log_end_offset)
         dropped = clipped(beyond, offset, self.log_end_offset)
         self.spans = clipped(self.spans, 0, offset)
+        self._seamless = min(self._seamless, max(len(self.spans) - 1, 0))
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         return dropped
@@ -53,6 +77,7 @@ class ReplicaLog:
         """Empties the log and restarts it at offset; the dropped spans are returned."""
         dropped = self.spans
         self.spans = []
+        self._seamless = 0
         self.log_start_offset = self.log_end_offset = offset
         return dropped
 
@@ -61,16 +86,18 @@ class ReplicaLog:
         if offset <= self.log_start_offset:
             return
         self.log_start_offset = offset
+        self._seamless = 0
         self.spans = clipped(self.spans, offset, max(self.log_end_offset, offset))
         self.log_end_offset = max(self.log_end_offset, offset)
 
     def replace(self, spans: list[Span], log_start_offset: int, log_end_offset: int) -> None:
         """The whole log as a copy of the directory shows it."""
         self.spans = normalized(spans)
+        self._seamless = 0
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
 
-    def epoch_entries(self) -> list[EpochEntry]:
+    def epoch_entries(self) -> tuple[EpochEntry, ...]:
         """The epoch cache that the records themselves imply (LogSegment.recover)."""
         entries: list[EpochEntry] = []
         for span in self.spans:
@@ -78,4 +105,4 @@ class ReplicaLog:
                 continue
             if not entries or span.leader_epoch > entries[-1].leader_epoch:
                 entries.append(EpochEntry(span.leader_epoch, span.first_offset))
-        return entries
+        return tuple(entries)

@@ -6,14 +6,12 @@ acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.model import EpochEntry, Span, is_seen
+from replication.protocol.ground.model import DERIVED, EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
-from replication.protocol.ground.versions import Behaviour, behaviour
-
-# Fields that follow from others: no part of the state that is encoded or compared.
-DERIVED = {"derived": True}
+from replication.protocol.ground.versions import Behaviour, known_behaviour
 
 
 @dataclass(slots=True)
@@ -23,15 +21,17 @@ class Replica:
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
     came back with from a stop that was not seen to be clean, after it had led. partial: only some
-    stretches of the log were seen, and nobody knows where it ends. claimed, fetched and answered
-    are conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
-    seen to fetch at its present log end, and to be answered there.
+    stretches of the log were seen, and nobody knows where it ends. seen_at: when the log was read
+    beside the running broker, by its machine's clock. claimed, fetched and answered are
+    conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
+    seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
+    runs, where brokers run several releases.
     """
 
     replica: int
     log: ReplicaLog = field(default_factory=ReplicaLog)
     high_watermark: int | None = None
-    epoch_entries: list[EpochEntry] = field(default_factory=list)
+    epoch_entries: tuple[EpochEntry, ...] = ()
     role: str | None = None
     leader: int | None = None
     leader_epoch: int | None = None
@@ -55,7 +55,12 @@ class Replica:
     claimed: int | None = None
     fetched: bool = False
     answered: bool = False
+<<<<<<< HEAD
     obeyed_partition_epoch: int | None = None
+=======
+    kafka_version: str | None = None
+    seen_at: int | None = None
+>>>>>>> main
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
@@ -201,6 +206,16 @@ class StorageLoss:
 
 
 @dataclass(slots=True)
+class Removal:
+    """A valid leader's log began at an offset, in a term: what lay below it was removed lawfully
+    (retention, deleteRecords), and whoever leads later need not have it."""
+
+    leader_epoch: int
+    occurrence: int
+    below: int
+
+
+@dataclass(slots=True)
 class Refutation:
     """A step that contradicts an invariant, found by the fold where it happened."""
 
@@ -220,6 +235,7 @@ class History:
     truncations: list[Truncation] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     storage_losses: list[StorageLoss] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
     # commitments by leader epoch and content: made again when needed, never written down.
     _committed: dict[tuple[int | None, int | None], list[Promise]] = field(
@@ -235,6 +251,19 @@ class History:
                 self.note_commitment(promise)
         return self._committed.get((leader_epoch, content), [])
 
+    def removed_below(self, by_term: tuple[int, int] | None) -> int:
+        """Up to where records promised by the end of a term were removed lawfully since; of a
+        promise that nothing dates: where any were."""
+        below = 0
+        for removal in self.removals:
+            if by_term is not None and removal.leader_epoch <= by_term[0]:
+                same = [t.occurrence for t in self.terms if t.leader_epoch == by_term[0]]
+                last = min(by_term[1], max(same, default=0))
+                if (removal.leader_epoch, removal.occurrence) < (by_term[0], last):
+                    continue
+            below = max(below, removal.below)
+        return below
+
     def note_commitment(self, promise: Promise) -> None:
         """Keeps count of what was just added to commitments."""
         self._committed.setdefault(promise.span[2:], []).append(promise)
@@ -243,7 +272,10 @@ class History:
 
 @dataclass(slots=True)
 class Settings:
-    """Topic and cluster settings that rules and contracts depend on; None is unknown."""
+    """Topic and cluster settings that rules and contracts depend on; None is unknown.
+
+    leader: as kafka-topics named it, which counts where no history does.
+    """
 
     assigned_replicas: tuple[int, ...] | None = None
     min_insync_replicas: int | None = None
@@ -253,6 +285,7 @@ class Settings:
     inter_broker_version: str | None = None
     controller: str | None = None
     deleted: bool | None = None
+    leader: int | None = None
 
 
 @dataclass(slots=True)
@@ -353,9 +386,69 @@ class Conformance:
     unpredicted: list[tuple[str, str]] = field(default_factory=list)
 
 
+Run = tuple[int, int, str, str, tuple[int, ...], str]
+"""Records that one failure would cost: first and end offset, tier, cause, holders, what ends it."""
+
+
+@dataclass(slots=True)
+class Risk:
+    """A time in which one failure could cost records: which, since when, by events' clocks.
+
+    failure, broker, next_leader: as `at_risk.Danger` has them; unclean: the next leader would be
+    elected beside the ISR. runs: what it would have cost when
+    last looked at; nothing is known to be in danger while there are none. over: it came to an end,
+    at until.
+    """
+
+    leader_epoch: int
+    failure: str
+    broker: int
+    next_leader: int | None
+    unclean: bool
+    since: int | None
+    runs: list[Run] = field(default_factory=list)
+    over: bool = False
+    until: int | None = None
+
+    @property
+    def key(self) -> tuple[int, str, int, int | None, bool]:
+        """What tells one failure from another."""
+        return (self.leader_epoch, self.failure, self.broker, self.next_leader, self.unclean)
+
+
+@dataclass(slots=True)
+class Risks:
+    """Failures that are possible now, and those that were while records hung on them.
+
+    clock: the last time that a telling event named. looked: how many events had been folded when
+    they were last looked at.
+    """
+
+    known: list[Risk] = field(default_factory=list)
+    clock: int | None = None
+    looked: int = 0
+
+
+@dataclass(slots=True)
+class Calm:
+    """What steady.py looked up since the last eventful step, by replica; see there.
+
+    traced: whether the state is of a trace. leading, following: the logs that appends continue.
+    fetching, answered: where a follower's fetches and their answers are held against its leader.
+    advancing: the promise that a leader's high watermark extends.
+    """
+
+    traced: bool
+    leading: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    following: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    fetching: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    answered: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    advancing: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class State:
-    """Everything the fold keeps of one topic partition."""
+    """Everything the fold keeps of one topic partition. risks: `risk_watch` keeps them."""
 
     cluster_id: str
     topic: str
@@ -372,6 +465,8 @@ class State:
     ended: bool = False
     sources: dict[str, Place] = field(default_factory=dict)
     conformance: Conformance = field(default_factory=Conformance)
+    risks: Risks = field(default_factory=Risks)
+    calm: Calm | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
 
     def covered(self, subject: str, replica: int | None = None) -> bool:
         """Whether complete evidence of this kind was handed over."""
@@ -379,21 +474,27 @@ class State:
 
     def is_traced(self, replica: int) -> bool:
         """Whether every step of this broker's replica was handed over."""
-        return self.covered("replica_trace", replica)
+        return replica in self.conformance.traced
 
     def is_wholly_traced(self) -> bool:
         """Whether every assigned replica's steps were handed over completely."""
-        return bool(self.ever_assigned) and all(self.is_traced(r) for r in self.ever_assigned)
+        return bool(self.ever_assigned) and self.ever_assigned <= self.conformance.traced
 
-    def behaviour(self) -> Behaviour | None:
-        """The declared version's behaviour; None for an unknown version or a vendor's."""
-        settings = self.settings
-        if settings.kafka_version is None:
-            return None
-        try:
-            return behaviour(settings.kafka_version, settings.inter_broker_version)
-        except ValueError:
-            return None
+    def behaviour(self, broker: int | None = None) -> Behaviour | None:
+        """How a broker behaves; None for an unknown version or a vendor's.
+
+        By the version that it runs, where one is known of it, else by the declared one.
+        """
+        settings, version = self.settings, None
+        replica = None if broker is None else self.replicas.get(broker)
+        if replica is not None:
+            version = replica.kafka_version
+        return known_behaviour(version or settings.kafka_version, settings.inter_broker_version)
+
+    def versions(self) -> list[str]:
+        """The releases that are known to be at work."""
+        told = {r.kafka_version or self.settings.kafka_version for r in self.replicas.values()}
+        return sorted(v for v in told | {self.settings.kafka_version} if v is not None)
 
     def witness(self, event: Event) -> str:
         """Keeps where the event was read, since something in the history now rests on it."""

@@ -547,6 +547,19 @@ def behaviour(
     )
 
 
+@cache
+def known_behaviour(
+    kafka_version: str | None, inter_broker_version: str | None
+) -> Behaviour | None:
+    """The same of what evidence declares; None for an unknown version or a vendor's."""
+    if kafka_version is None:
+        return None
+    try:
+        return behaviour(kafka_version, inter_broker_version)
+    except ValueError:
+        return None
+
+
 def with_remedy(known: Behaviour, flag: str) -> Behaviour:
     """The same behaviour with one of REMEDIES. ValueError, in words, for another name."""
     names = [b.flag for b in REMEDIES]

@@ -126,7 +126,7 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     if version != FORMAT_VERSION:
         raise Misfit(f"format_version {version!r} is not {FORMAT_VERSION}")
     kind = row.get("kind")
-    if kind not in ev.FACT_TYPES:
+    if not isinstance(kind, str) or kind not in ev.FACT_TYPES:
         raise Misfit(f"unknown kind {kind!r}")
     unknown = [c for c, v in row.items() if v is not None and c not in KNOWN_COLUMNS]
     if unknown:
@@ -288,7 +288,7 @@ def from_json(line: str) -> ev.Event:
     """The event of one line of a dump. Raises Misfit, also for what is no JSON object."""
     try:
         row = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Misfit(f"no JSON: {error}") from None
     if not isinstance(row, dict):
         raise Misfit("a line must be one JSON object")

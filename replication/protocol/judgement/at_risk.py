@@ -7,6 +7,10 @@ leader stops for good; the leader comes back from a power failure without what w
 Where the partition has no leader, no further failure is needed: an unclean election is open, and
 each candidate lacks what it lacks. A setting alone puts nothing at risk: some replica must be
 behind. What is not known to be missing somewhere is not called at risk.
+
+A follower that runs on may have fetched since its log was last read. Outside the ISR it counts as
+lacking what it lacked when that was not before the leader's log was read (`seen_at`, two machines'
+clocks): it is as of then. Of a member of the ISR nothing follows from that.
 """
 
 from dataclasses import dataclass
@@ -26,6 +30,7 @@ _TIERS = (
     ("acks_all", "acknowledged_by_isr"),
     ("acks_1", "acknowledged_by_leader"),
 )
+_CLEAN = ("clean", "eligible_leader_replica")
 _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
 
@@ -55,16 +60,15 @@ def dangers(state: State) -> list[Danger]:
 
     Sources: KIP-966 (last replica standing), KIP-106 (unclean election), the election rules.
     """
-    registration, behaviour = state.registration, state.behaviour()
-    assigned = state.settings.assigned_replicas
-    if behaviour is None or assigned is None or registration.isr is None or state.settings.deleted:
+    outlook = _outlook(state)
+    if outlook is None:
         return []
-    if registration.leader is None:
+    assigned, heirs = outlook
+    if state.registration.leader is None:
         return _without_leader(state, assigned)
-    leader = state.replicas.get(registration.leader)
-    if leader is None or not log_is_known(state, leader) or not tail_is_known(state, leader):
+    leader = state.replicas.get(state.registration.leader)
+    if leader is None or not log_is_known(state, leader):
         return []
-    heirs = _heirs(state, behaviour, assigned, leader.replica)
     if not heirs:
         return _tail_of_the_last(state, assigned, leader)
     found: list[Danger] = []
@@ -75,9 +79,40 @@ def dangers(state: State) -> list[Danger]:
     return sorted(found, key=lambda d: (d.first_offset, d.end_offset, d.broker))
 
 
+def failures(state: State) -> list[tuple[str, int, int | None, bool]]:
+    """Every failure that a danger could name now, whether records hang on it or not: (failure,
+    broker, next leader, whether that would be an unclean election)."""
+    outlook = _outlook(state)
+    if outlook is None:
+        return []
+    assigned, heirs = outlook
+    leader = state.registration.leader
+    if leader is None:
+        return [("unclean_election", r, r, True) for r in assigned if r not in _trusted(state)]
+    if not heirs:
+        return [("leader_loses_its_tail", leader, None, False)]
+    return [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
+
+
+def _outlook(state: State) -> tuple[tuple[int, ...], list[tuple[int, str]]] | None:
+    """The assignment, and who may lead once the leader is gone; None where that is not known."""
+    registration, behaviour = state.registration, state.behaviour()
+    assigned = state.settings.assigned_replicas
+    if behaviour is None or assigned is None or registration.isr is None or state.settings.deleted:
+        return None
+    if registration.leader is None:
+        return assigned, []
+    return assigned, _heirs(state, behaviour, assigned, registration.leader)
+
+
+def _trusted(state: State) -> set[int]:
+    """Who may be elected without doubt."""
+    return {*(state.registration.isr or ()), *state.registration.eligible_leader_replicas}
+
+
 def _of_heir(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
     """What the leader has and who would be elected after it has not."""
-    trusted = kind in ("clean", "eligible_leader_replica")
+    trusted = kind in _CLEAN
     found = []
     for first, end in _lacking(state, leader, heir):
         for a, b, tier in _by_tier(state, leader, first, end):
@@ -104,7 +139,7 @@ def _heirs(
     Brokers that are known to be down may be taken for alive still, or come back first.
     """
     up = frozenset(r for r in assigned if r != failed and not _is_down(state, r))
-    trusted = {*(state.registration.isr or ()), *state.registration.eligible_leader_replicas}
+    trusted = _trusted(state)
     found: list[tuple[int, str]] = []
     for alive in (up, up | frozenset(r for r in assigned if r in trusted and r != failed)):
         election = _election(state, behaviour, assigned, failed, alive)
@@ -175,7 +210,7 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
     last = state.replicas.get(terms[-1].leader) if terms else None
     if last is None or not log_is_known(state, last):
         return []
-    trusted = {*(state.registration.isr or ()), *state.registration.eligible_leader_replicas}
+    trusted = _trusted(state)
     found = []
     for replica in assigned:
         other = state.replicas.get(replica)
@@ -195,7 +230,7 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
 
 def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
     """The offset ranges of one log whose records the other is known not to hold."""
-    if not log_is_known(state, other) or not tail_is_known(state, other):
+    if not _end_is_known(state, holder, other):
         return []
     missing = []
     for span in holder.log.spans:
@@ -209,6 +244,17 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
         if same_record(mine, theirs) is False
     ]
     return _joined(missing)
+
+
+def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
+    """Whether what the other's log does not show can count as missing there."""
+    if not log_is_known(state, other):
+        return False
+    if tail_is_known(state, other):
+        return True
+    if other.seen_at is None or holder.seen_at is None or other.stale or holder.stale:
+        return False
+    return other.seen_at >= holder.seen_at and other.replica not in _trusted(state)
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

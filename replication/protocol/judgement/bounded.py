@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replication.protocol.folding import fold
+from replication.protocol.folding import fold, steady
 from replication.protocol.folding.sequencing import gap_reason, in_order, with_gap
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
 from replication.protocol.judgement.judge import PartitionAnswer
 
@@ -53,7 +54,9 @@ def fold_partition(identity: Identity, events: list[Event]) -> FoldedPartition:
     defect = None
     for event in ordered.ready:
         try:
-            fold.apply(state, event)
+            risk_watch.before(state, event)
+            steady.fold_event(state, event)
+            risk_watch.after(state, event)
             continue
         except fold.Rejected as error:
             refused.append((event.event_id, str(error)))

@@ -5,16 +5,19 @@ would keep it; what the next truncation removes is pending and no violation. Equ
 different leader epochs (which the CRC does not cover) are a header mismatch: undecidable.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     as_asked,
+    assign,
     end_offset_for_epoch,
     latest_epoch,
     truncate_from_end,
 )
-from replication.protocol.ground.model import overlaps, same_record
+from replication.protocol.ground.model import EpochEntry, overlaps, same_record
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour, behaviour
 from replication.protocol.judgement.reference import (
@@ -65,8 +68,11 @@ def incomparable(state: State) -> tuple[int, int, int, int] | None:
     Traced appends before message format v2 have neither leader epoch nor bytes.
     """
     known = comparable(state)
+    nameless = {r.replica for r in known if any(s.leader_epoch is None for s in r.log.spans)}
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
+            if not nameless & {a.replica, b.replica}:
+                continue
             for first, end, left, right in overlaps(a.log.spans, b.log.spans):
                 if same_record(left, right) is None and None in (left.content, right.content):
                     return a.replica, b.replica, first, end
@@ -98,13 +104,11 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     if lived_on_unseen(state, ref.replica):
         # What its copy shows is not what its followers are cut to.
         ref = Reference(ref.leader, None, ref.term, ref.starts)
-    flags = state.behaviour()
-    possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
     result: list[Divergence] = []
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
             in_part = any(r is not None and r.partial for r in (a, b, ref.replica))
-            found = _between(a, b, _kept_both(a, b, ref, known, possible), in_part)
+            found = _between(a, b, _kept_both(state, a, b, ref, known), in_part)
             result += _above(found, ref)
     return result
 
@@ -125,12 +129,19 @@ def _above(found: list[Divergence], ref: Reference) -> list[Divergence]:
     return result
 
 
+def _possible(state: State, replica: Replica) -> list[Behaviour]:
+    """The rules by which a replica may cut its log: its broker's, or any where nothing tells."""
+    flags = state.behaviour(replica.replica)
+    return [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
+
+
+def _pairs(a: list[Behaviour], b: list[Behaviour]) -> Iterable[tuple[Behaviour, Behaviour]]:
+    """Each with each; where nothing tells either release, one and the same."""
+    return zip(a, b, strict=True) if len(a) == len(b) else product(a, b)
+
+
 def _kept_both(
-    a: Replica,
-    b: Replica,
-    ref: Reference,
-    known: list[Replica],
-    possible: list[Behaviour],
+    state: State, a: Replica, b: Replica, ref: Reference, known: list[Replica]
 ) -> tuple[int, int]:
     """Below which offset a difference of a and b surely stays, and from where it surely goes.
 
@@ -139,15 +150,16 @@ def _kept_both(
     """
     least = most = None
     leaders = [ref.replica] if ref.replica is not None else known
+    rules = [(r, _possible(state, r)) for r in (a, b)]
     for leader in leaders:
-        for flags in possible:
-            kept = min(_kept_below(a, leader, flags), _kept_below(b, leader, flags))
+        for of_a, of_b in _pairs(*(may for _, may in rules)):
+            kept = min(_kept_below(a, leader, of_a), _kept_below(b, leader, of_b))
             least = kept if least is None else min(least, kept)
             most = kept if most is None else max(most, kept)
-    if any(_rests_on_unknown_high_watermark(r, x, possible) for r in (a, b) for x in leaders):
+    if any(_rests_on_unknown_high_watermark(r, x, may) for r, may in rules for x in leaders):
         least = 0
     if ref.leader is not None and ref.replica is None:
-        by_rule = {flags.truncation for flags in possible}
+        by_rule = {flags.truncation for _, may in rules for flags in may}
         if by_rule != {"truncate_to_high_watermark"}:
             least = 0
     return least or 0, most or 0
@@ -160,8 +172,7 @@ def is_cut_by_following(state: State, ref: Reference, replica: Replica, offset: 
     """
     if ref.replica is None or replica is ref.replica:
         return True
-    flags = state.behaviour()
-    possible = [flags] if flags is not None else [behaviour(v) for v in _EVERY_RULE]
+    possible = _possible(state, replica)
     if any(_rests_on_unknown_high_watermark(replica, x, possible) for x in [ref.replica]):
         return True
     return any(_is_cut(state, replica, ref.replica, offset, flags) for flags in possible)
@@ -225,11 +236,21 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
         return end
     if flags.truncation == "truncate_to_high_watermark":
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
-    cache: EpochCache = tuple(replica.epoch_entries)
-    leaders: EpochCache = tuple(leader.epoch_entries)
+    cache: EpochCache = replica.epoch_entries
+    leaders = _when_it_leads(leader, replica, flags)
     if not cache or not leaders:
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     return _common_end(cache, end, leaders, leader.log.log_end_offset, flags)
+
+
+def _when_it_leads(leader: Replica, replica: Replica, flags: Behaviour) -> EpochCache:
+    """The epoch cache that a follower will ask: a leader whose own epoch is older than what the
+    follower has leads in a newer one before it answers."""
+    entries: EpochCache = tuple(leader.epoch_entries)
+    if not flags.has("epoch_cached_at_election"):
+        return entries
+    newest = max(e.leader_epoch for e in (*entries, *replica.epoch_entries, EpochEntry(-1, 0)))
+    return assign(entries, newest + 1, leader.log.log_end_offset, flags)
 
 
 def _rests_on_unknown_high_watermark(

@@ -3,14 +3,14 @@
 Pure: the same state gives the same answer, in every host.
 """
 
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import Any
 
-from replication.protocol.ground.model import LAST_MOMENT
+from replication.protocol.ground.model import moment
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
-from replication.protocol.judgement.at_risk import Danger, dangers
+from replication.protocol.judgement.any_leader import judged_for_any
+from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.declared_gaps import with_gaps
 from replication.protocol.judgement.invariants import (
     acknowledged_records_survive,
@@ -27,6 +27,8 @@ from replication.protocol.judgement.invariants import (
 )
 from replication.protocol.judgement.ledger import Loss
 from replication.protocol.judgement.missed_epochs import missed_epochs
+from replication.protocol.judgement.older_copies import older_copies
+from replication.protocol.judgement.risk_rows import past_row, present_row
 from replication.protocol.judgement.settling import still_to_get
 from replication.protocol.judgement.view import View, view_of
 
@@ -43,6 +45,13 @@ INVARIANTS = (
     leader_in_isr,
     version_conformance,
 )
+# What depends on whose log counts.
+BY_LEADER = (
+    committed_records_survive,
+    acknowledged_records_survive,
+    log_matching,
+    consumed_records_survive,
+)
 
 
 @dataclass(slots=True)
@@ -55,6 +64,7 @@ class PartitionAnswer:
     divergences: list[dict[str, Any]]
     findings: list[dict[str, Any]]
     at_risk: list[dict[str, Any]]
+    past_risks: list[dict[str, Any]]
     loss_details: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -62,7 +72,12 @@ def answer(state: State) -> PartitionAnswer:
     """Judges every invariant: what was lost, where replicas differ, and the proofs."""
     view = view_of(state)
     identity = (state.cluster_id, state.topic, state.topic_id, state.partition)
-    judged = [module.judge(view) for module in INVARIANTS]
+    judged = [
+        judged_for_any(view, module.judge)
+        if view.ref.candidates and module in BY_LEADER
+        else module.judge(view)
+        for module in INVARIANTS
+    ]
     verdicts = [with_gaps(view.gaps, state, v) for v in judged]
     named: dict[str, Finding] = {}
     for verdict in verdicts:
@@ -82,13 +97,15 @@ def answer(state: State) -> PartitionAnswer:
             _finding(state, k, f)
             for k, f in sorted(named.items(), key=lambda kv: (kv[1].invariant, kv[0]))
         ],
-        [{**_identity(state), **_danger(d)} for d in dangers(state)],
+        [{**_identity(state), **present_row(state, d)} for d in dangers(state)],
+        [
+            {**_identity(state), **past_row(state, risk, run)}
+            for risk in state.risks.known
+            if risk.over
+            for run in risk.runs
+        ],
         [_loss_details(state, identity, x) for x in view.losses],
     )
-
-
-def _danger(danger: Danger) -> dict[str, Any]:
-    return {**asdict(danger), "holders": list(danger.holders)}
 
 
 def _identity(state: State) -> dict[str, Any]:
@@ -100,14 +117,6 @@ def _identity(state: State) -> dict[str, Any]:
     }
 
 
-def moment(at: int | None) -> str | None:
-    """A millisecond of the observer's clock as ISO 8601 in UTC; None where it is no date."""
-    if at is None or not 0 <= at <= LAST_MOMENT:
-        return None
-    when = datetime.fromtimestamp(at / 1000, UTC)
-    return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"
-
-
 def _partition(state: State) -> dict[str, Any]:
     registration = state.registration
     assigned = state.settings.assigned_replicas
@@ -116,7 +125,7 @@ def _partition(state: State) -> dict[str, Any]:
     return {
         **_identity(state),
         "assigned_replicas": None if assigned is None else list(assigned),
-        "leader": registration.leader,
+        "leader": registration.leader if registration.event_id else state.settings.leader,
         "leader_epoch": registration.leader_epoch if registration.leader_epoch >= 0 else None,
         "isr": None if registration.isr is None else list(registration.isr),
         "min_insync_replicas": state.settings.min_insync_replicas,
@@ -152,6 +161,16 @@ def _partition(state: State) -> dict[str, Any]:
                 "observed_at": moment(t.observed_at),
             }
             for t in state.history.truncations
+        ],
+        "older_copies": [
+            {
+                "replica": c.replica,
+                "kind": c.kind,
+                "as_of": moment(c.as_of),
+                "path": state.sources.get(c.shown_by, (None, None, None))[0],
+                "alone": [list(run) for run in c.alone],
+            }
+            for c in older_copies(state)
         ],
     }
 

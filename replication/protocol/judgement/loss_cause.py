@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import State, StorageLoss, Term, Truncation
-from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.reference import log_is_known
@@ -451,12 +450,8 @@ def _by_known_defect(state: State, lost: Lost, term: Term | None) -> str:
     start = term_start(state, term)
     if start is not None and start > offset:
         return "divergence_overwrite"
-    settings = state.settings
-    if settings.kafka_version is None:
-        return "unknown"
-    try:
-        flags = behaviour(settings.kafka_version, settings.inter_broker_version)
-    except ValueError:
+    flags = state.behaviour()
+    if flags is None:
         return "unknown"
     if flags.has("leader_answers_diverging_epoch") and not flags.has(
         "diverging_fetch_is_no_progress"

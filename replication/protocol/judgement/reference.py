@@ -6,6 +6,8 @@ from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Replica, State, Term
 from replication.protocol.judgement.term_starts import TermStarts, term_starts
 
+LEADERS_NAME = "the leader's name (kafka-topics --describe)"
+
 
 @dataclass(slots=True)
 class Reference:
@@ -51,7 +53,8 @@ def all_logs_are_covered(state: State) -> bool:
 
 
 def reference(state: State) -> Reference:
-    """The current leader by the controller, else the leader of the last term."""
+    """The current leader by the controller, else the leader of the last term, else the one that
+    kafka-topics named."""
     leader = state.registration.leader
     terms = state.history.terms
     term = None
@@ -61,7 +64,7 @@ def reference(state: State) -> Reference:
         # The controller's history at hand ends before the brokers' does.
         leader = None
         if not terms or not all_logs_are_covered(state):
-            return Reference(None, None, None, starts, _candidates(state))
+            return _by_description(state, newest, starts)
     if leader is not None:
         led = [t for t in terms if t.leader == leader]
         term = led[-1] if led else None
@@ -70,19 +73,60 @@ def reference(state: State) -> Reference:
         leader = term.leader
     replica = state.replicas.get(leader) if leader is not None else None
     if leader is None:
-        return Reference(None, None, term, starts, _candidates(state))
+        return _by_description(state, newest, starts)
     return Reference(leader, replica if log_is_known(state, replica) else None, term, starts)
+
+
+def _by_description(state: State, newest: int, starts: TermStarts) -> Reference:
+    """The leader that kafka-topics named, where nothing else names one; else whoever may lead.
+
+    A leader's own epoch cache names its epoch: a description that names a broker without the newest
+    epoch is from before the logs were copied.
+    """
+    leader = state.settings.leader
+    replica = state.replicas.get(leader) if leader is not None else None
+    if leader is None or (log_is_known(state, replica) and _latest_epoch(replica) < newest):
+        return Reference(None, None, None, starts, _candidates(state))
+    return Reference(leader, replica if log_is_known(state, replica) else None, None, starts)
+
+
+def _latest_epoch(replica: Replica | None) -> int:
+    """The highest leader epoch that a replica knows; -1 if none."""
+    if replica is None:
+        return -1
+    named = [e.leader_epoch for e in replica.epoch_entries]
+    named += [s.leader_epoch for s in replica.log.spans if s.leader_epoch is not None]
+    return max([*named, -1 if replica.leader_epoch is None else replica.leader_epoch], default=-1)
+
+
+def what_is_missing(state: State, ref: Reference) -> tuple[str, str]:
+    """Why the log that counts is not known, and the artefact that would tell."""
+    if ref.leader is not None:
+        return (
+            f"the log of leader {ref.leader} was not handed over",
+            f"the log directory of broker {ref.leader}",
+        )
+    known = [r for r in sorted(state.replicas) if log_is_known(state, state.replicas[r])]
+    assigned = state.settings.assigned_replicas or tuple(sorted(state.ever_assigned))
+    absent = [r for r in assigned if r not in known]
+    if absent:
+        return f"nothing names the leader, nor shows broker {absent[0]}'s log", (
+            f"the log directory of broker {absent[0]}"
+        )
+    if known:
+        ids = ", ".join(str(r) for r in known)
+        return (
+            f"the logs of {ids} are here, but nothing tells which brokers have a replica, nor "
+            "which of them leads",
+            "the assignment (kafka-topics --describe, metadata log or state-change.log)",
+        )
+    return "no leader is known", "the log directories of the brokers"
 
 
 def newest_leader_epoch(state: State) -> int:
     """The highest leader epoch that anything names: a line, a log, an epoch cache; -1 if none."""
     named = [t.leader_epoch for t in state.history.terms]
-    for replica in state.replicas.values():
-        named += [e.leader_epoch for e in replica.epoch_entries]
-        named += [s.leader_epoch for s in replica.log.spans if s.leader_epoch is not None]
-        if replica.leader_epoch is not None:
-            named.append(replica.leader_epoch)
-    return max(named, default=-1)
+    return max([*named, *map(_latest_epoch, state.replicas.values())], default=-1)
 
 
 def _candidates(state: State) -> list[Replica]:

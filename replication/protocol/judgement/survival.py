@@ -22,11 +22,20 @@ from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
 from replication.protocol.judgement.objections import objection
+<<<<<<< HEAD
 from replication.protocol.judgement.reference import Reference, log_is_covered, tail_is_known
 from replication.protocol.judgement.same_record import all_known, compare
+=======
+from replication.protocol.judgement.reference import (
+    LEADERS_NAME,
+    Reference,
+    tail_is_known,
+    what_is_missing,
+)
+from replication.protocol.judgement.same_record import compare, may_have_written
+>>>>>>> main
 from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
-    never_began,
     unnamed_leader_epoch,
 )
 
@@ -34,7 +43,15 @@ ANY_OCCURRENCE = 1 << 30
 
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
-    """What became of one promise: the parts absent from a later leader, and the parts in doubt."""
+    """What became of one promise: the parts absent from a later leader, and the parts in doubt.
+
+    What was removed lawfully since need not be anywhere.
+    """
+    removed = state.history.removed_below(promise.by_term) if promise.by_term is not None else 0
+    if removed > promise.span.first_offset:
+        if removed >= promise.span.end_offset:
+            return [], []
+        promise = replace(promise, span=promise.span._replace(first_offset=removed))
     if ref.candidates:
         return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
@@ -116,8 +133,13 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
     for a, b in uncovered(first, end, log.spans) if first < end else []:
         for low, high in pairwise(sorted({a, b, *_borders(ref, a, b)})):
+<<<<<<< HEAD
             writers = _may_have_written(state, ref, promise, low)
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
+=======
+            writers = may_have_written(state, ref.starts, low)
+            fates = [fate(state, ref, _named(promise, low, high, e)) for e in writers]
+>>>>>>> main
             lost = [found[0] for found in fates]
             if whole and fates and all(lost):
                 absences += lost[0]
@@ -150,6 +172,7 @@ def _borders(ref: Reference, first: int, end: int) -> set[int]:
     return {o for o in {*ref.starts.starts, *ends} if o is not None and first < o < end}
 
 
+<<<<<<< HEAD
 def _may_have_written(state: State, ref: Reference, promise: Promise, offset: int) -> list[int]:
     """The leader epochs in which the promised record at the offset may have been written, each once
     for every term.
@@ -177,6 +200,8 @@ def _wrote_another(state: State, promise: Promise, leader_epoch: int, offset: in
     )
 
 
+=======
+>>>>>>> main
 def _named(promise: Promise, first: int, end: int, leader_epoch: int) -> Promise:
     """The promise as one of that leader epoch."""
     span = Span(first, end, leader_epoch, promise.span.content)
@@ -230,7 +255,7 @@ def _fate_by_all(
                     end,
                     promise,
                     "nothing names the leader, and not every replica is known to hold it",
-                    "the controller's history (metadata log or state-change.log)",
+                    LEADERS_NAME,
                 )
             )
     return absences, doubts
@@ -247,13 +272,7 @@ def _against_reference(
             return []
         if term is not None:
             return [absence(state, ref, promise, first, end, term, back=False, final=None)]
-        who = "the current leader" if ref.leader is None else f"leader {ref.leader}"
-        what = (
-            f"the log directory of broker {ref.leader}"
-            if ref.leader is not None
-            else ("the controller's history (metadata log or state-change.log)")
-        )
-        return [Doubt(first, end, promise, f"the log of {who} was not handed over", what)]
+        return [Doubt(first, end, promise, *what_is_missing(state, ref))]
     result: list[Absence | Doubt | None] = []
     log = replica.log
     first = max(first, log.log_start_offset)

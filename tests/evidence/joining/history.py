@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from replication.evidence.metadata_log.cluster_metadata import (
+from replication.evidence.metadata_log.history import (
     MetadataHistory,
     PartitionChange,
     PartitionRegistration,

@@ -11,7 +11,7 @@ from replication.evidence.joining.copied_replicas import (
 )
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import ClusterEvidence
-from replication.evidence.metadata_log.cluster_metadata import BrokerChange
+from replication.evidence.metadata_log.history import BrokerChange
 from replication.evidence.tools.dumped_logs import SegmentDump
 from tests.evidence.joining.history import history
 from tests.evidence.test_placement import copy_of

@@ -4,9 +4,9 @@ from replication.evidence.broker_logs.births import Births
 from replication.evidence.joining.broker_lines import lines_by_broker
 from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.one_cluster import ClusterEvidence
-from replication.evidence.metadata_log.cluster_metadata import TopicLifetime
+from replication.evidence.metadata_log.history import TopicLifetime
 from tests.evidence.joining.history import history
-from tests.evidence.joining.lines import line, log
+from tests.evidence.joining.lines import line, log, process
 
 ANEW = [
     line("log_created", at=1, number=1),
@@ -62,3 +62,20 @@ def test_where_the_metadata_log_tells_of_the_topic_it_decides() -> None:
     lives = found(ClusterEvidence("c", logs=cluster.logs, history=known))
     assert lives.created_anew == {}
     assert [topic_id for topic_id, _, _ in lives.of("t")] == ["a"]
+
+
+def test_a_kraft_controllers_lines_tell_of_created_and_removed_topics() -> None:
+    def said(kind: str, at: int, topic_id: str):  # type: ignore[no-untyped-def]
+        return process(kind, at, topic_id=topic_id)._replace(topic="t")
+
+    lines = [said("topic_created", 1, "a"), said("topic_removed", 5, "a"),
+             said("topic_created", 5, "b")]  # fmt: skip
+    controllers = log(100)
+    controllers.processes = lines
+    lives = found(ClusterEvidence("c", logs=(controllers,)))
+    assert [(i, gone) for i, _, gone in lives.of("t")] == [("a", 5), ("b", None)]
+    assert (lives.is_deleted("t", "a"), lives.is_deleted("t", "b")) == (True, False)
+    # The metadata log, where it names the topic, is believed.
+    topics = {"a": TopicLifetime("t", 1, None)}
+    recorded = ClusterEvidence("c", logs=(controllers,), history=history(topics=topics))
+    assert not found(recorded).is_deleted("t", "a") or len(found(recorded).of("t")) > 1

@@ -2,7 +2,7 @@
 
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.partition_settings import by_kafka_topics, settings_of
-from replication.evidence.metadata_log.cluster_metadata import ConfigChange
+from replication.evidence.metadata_log.history import ConfigChange
 from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
 from replication.evidence.zookeeper.history import ZooKeeperHistory
 from tests.evidence.joining.history import history

@@ -73,3 +73,22 @@ def test_lines_go_on_where_a_history_ends_or_has_a_hole() -> None:
     lines = from_lines([state(1, 1, 0, (1, 2)), state(3, 1, 0, (1, 3))], REPLICAS)
     assert [r.fact.partition_epoch for r in joined(history, lines)] == [0, 2, 3]
     assert [r.fact.partition_epoch for r in filled(history, lines)] == [0, 1, 2, 3]
+
+
+def test_a_created_partition_and_what_a_controller_sends_are_whole_states() -> None:
+    """Without the metadata log and without any other broker's lines, these are all there is."""
+    created = line(
+        "partition_created", broker=100, partition_epoch=0, leader=1, leader_epoch=0, isr=REPLICAS,
+        replicas=REPLICAS,
+    )  # fmt: skip
+    change = line(
+        "partition_changed", broker=100, partition_epoch_after=1, leader_after=3,
+        leader_epoch_after=1, isr_after=(2, 3),
+    )  # fmt: skip
+    assert kinds(from_lines([change, created], None)) == [(0, 1, "initial"), (1, 3, "clean")]
+    sent = line(
+        "leader_and_isr_sent", broker=1, partition_epoch=7, leader=2, leader_epoch=3, isr=(2,)
+    )
+    assert kinds(from_lines([sent], None)) == [(7, 2, "unknown")]
+    # 0.10 and 0.11 print no partition epoch: nothing says between which states it stands.
+    assert from_lines([line("leader_and_isr_sent", leader=2, leader_epoch=3, isr=(2,))], None) == []

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable
 
 from replication.evidence.broker_logs.line_families import (
-    controller,
+    controller_kraft,
+    controller_zookeeper,
     in_sync_replicas,
     leadership,
     lifecycle,
     logs,
-    requests,
     settings,
     traces,
     truncation,
@@ -22,14 +22,14 @@ FAMILIES: tuple[LineFamily, ...] = (
     *truncation.FAMILIES,
     *logs.FAMILIES,
     *in_sync_replicas.FAMILIES,
-    *controller.FAMILIES,
+    *controller_zookeeper.FAMILIES,
+    *controller_kraft.FAMILIES,
     *settings.FAMILIES,
     *traces.FAMILIES,
-    *requests.FAMILIES,
 )
 
 # Loggers whose last name component alone would not tell them apart.
-_WHOLE_NAMES = ("state.change.logger", "kafka.request.logger")
+_WHOLE_NAMES = ("state.change.logger",)
 
 
 def short_logger(name: str) -> str:

@@ -5,10 +5,12 @@ Groups are named like the fields they fill, and the field's name alone decides h
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from replication.protocol.ground import wire
 
 Fields = dict[str, Any]
 
@@ -71,10 +73,37 @@ class LineFamily:
         except (ValueError, KeyError, IndexError, RecursionError):
             # Right up to here, and then a number or a list that is none.
             return None
+        if _ODD_NUMBER.search(message) and any(map(is_beyond_kafka, found)):
+            return None
         if self.constants:
             for item in found:
                 item.fields.update(self.constants)
         return found
+
+
+# What may be too large, or too far below nothing: -1 and -2 (LeaderDuringDelete) are Kafka's.
+_ODD_NUMBER = re.compile(r"\d{10}|[^\w]-(?:[3-9]|\d\d)|[^\x00-\x7f]")
+_SMALL = re.compile(r"(?:leader|isr|replicas?|broker|controller|follower|node|(?:leader|controller|"
+                    r"partition|fetched|diverging)_epoch\w*)$")  # fmt: skip
+
+
+def is_beyond_kafka(found: Found) -> bool:
+    """Whether a fact has a number that no broker can have printed."""
+    places = (("node", found.node), ("node", found.partition), *found.fields.items())
+    return any(
+        not -2 <= number <= (wire.MAX_INT32 if _SMALL.search(name) else wire.MAX_OFFSET)
+        for name, value in places
+        for number in _whole_numbers(value)
+    )
+
+
+def _whole_numbers(value: Any) -> Iterator[int]:
+    """Every whole number in a field."""
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, dict | tuple | list):
+        for inner in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
+            yield from _whole_numbers(inner)
 
 
 def example(message: str, *found: Found, **named: Any) -> Example:

@@ -10,7 +10,6 @@ from replication.evidence.broker_logs.line_families.family import (
     found_by_groups,
     ignored,
 )
-from replication.evidence.broker_logs.line_families.partition_state import partition_state
 
 _PARTITION = ("Partition",)
 _OUT_OF_SYNC = re.compile(r"\(brokerId: (\d+), endOffset: (-?\w+)")
@@ -182,80 +181,6 @@ _CONTROLLER_REFUSED_EARLIER = _refused(
     ),
 )
 
-_PENDING_SETS = re.compile(r"\bisr=(?:Set|HashSet|List)?[(\[]([\d, ]*)[)\]]")
-_NEW_MEMBER = re.compile(r"newInSyncReplicaId=(\d+)")
-_OUT_MEMBERS = re.compile(r"outOfSyncReplicaIds=(?:Set|HashSet)?[(\[]([\d, ]*)[)\]]")
-_COMMITTED_STATE = re.compile(r"CommittedPartitionState\(isr=(?:Set|HashSet)?\(([\d, ]*)\)")
-_SENT_STATE = re.compile(
-    r"sentLeaderAndIsr=(LeaderAndIsr\(.*?\)), leaderRecoveryState=\w+, lastComm"
-)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.replace(" ", "").split(",") if number)
-
-
-def _proposal(match: re.Match[str]) -> list[Found]:
-    """`change` is "expand" or "shrink"; `to_isr` what is asked for, `from_isr` what is committed.
-
-    The partition epoch is the one the leader sends, that is, before the change.
-    """
-    found = found_by_groups(match)
-    rest = found.fields.pop("rest")
-    fields = found.fields
-    new, out = _NEW_MEMBER.search(rest), _OUT_MEMBERS.search(rest)
-    fields["change"] = "expand" if new else "shrink"
-    before = _COMMITTED_STATE.search(rest)
-    if before is None:
-        before = _PENDING_SETS.search(rest, rest.find("Pending"))
-    if before is not None:
-        fields["from_isr"] = _numbers(before[1])
-    sent = _SENT_STATE.search(rest)
-    state = partition_state(sent[1] if sent else rest.partition(" after transition to ")[0])
-    to_isr = state.pop("isr", None)
-    if to_isr is not None:
-        fields["to_isr"] = to_isr
-    elif before is not None and new:
-        fields["to_isr"] = (*_numbers(before[1]), int(new[1]))
-    elif before is not None and out:
-        gone = _numbers(out[1])
-        fields["to_isr"] = tuple(number for number in _numbers(before[1]) if number not in gone)
-    for name in ("leader", "leader_epoch", "partition_epoch", "recovering"):
-        if name in state:
-            fields[name] = state[name]
-    return [found]
-
-
-_ENQUEUED = LineFamily(
-    kind="isr_change_enqueued",
-    versions="2.7 - 4.3 DEBUG",
-    loggers=_PARTITION,
-    words=("Enqueued", "Submitting"),
-    trigger="ISR ",
-    pattern=PARTITION_PREFIX + r"(?:Enqueued ISR change to (?:state )?|Submitting ISR state change )"
-    r"(?P<rest>.*)$",
-    convert=_proposal,
-    examples=(
-        example(
-            "[Partition t-0 broker=1] Enqueued ISR change to state LeaderAndIsr(leader=1, "
-            "leaderEpoch=0, isr=List(1), zkVersion=0) after transition to PendingShrinkIsr(isr=Set("
-            "1, 2), outOfSyncReplicaIds=Set(2))",
-            node=1, topic="t", partition=0, change="shrink", from_isr=(1, 2), to_isr=(1,), leader=1,
-            leader_epoch=0, partition_epoch=0,
-        ),
-        example(
-            "[Partition t-0 broker=1] Submitting ISR state change PendingExpandIsr("
-            "newInSyncReplicaId=2, sentLeaderAndIsr=LeaderAndIsr(leader=1, leaderEpoch=2, "
-            "isrWithBrokerEpoch=[BrokerState(brokerId=3, brokerEpoch=19), BrokerState(brokerId=1, "
-            "brokerEpoch=52), BrokerState(brokerId=2, brokerEpoch=71)], leaderRecoveryState="
-            "RECOVERED, partitionEpoch=3), leaderRecoveryState=RECOVERED, lastCommittedState="
-            "CommittedPartitionState(isr=Set(3, 1), leaderRecoveryState=RECOVERED))",
-            node=1, topic="t", partition=0, change="expand", from_isr=(3, 1), to_isr=(3, 1, 2),
-            leader=1, leader_epoch=2, partition_epoch=3, recovering=False,
-        ),
-    ),
-)  # fmt: skip
-
 _IGNORED_FAILURE = ignored(
     "2.8 - 4.3: the change came true by the metadata log before the answer",
     _PARTITION,
@@ -273,6 +198,5 @@ FAMILIES: tuple[LineFamily, ...] = (
     _ZOOKEEPER_REFUSED,
     _CONTROLLER_REFUSED,
     _CONTROLLER_REFUSED_EARLIER,
-    _ENQUEUED,
     _IGNORED_FAILURE,
 )

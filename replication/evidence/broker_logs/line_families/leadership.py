@@ -391,13 +391,6 @@ _STARTED = _transition(
     "Broker 1 handling LeaderAndIsr request correlationId 2 from controller 1 epoch 1 starting the "
     "become-follower transition for partition t-0",
 )
-_COMPLETED = _transition(
-    "role_change_completed",
-    ("completed", "Completed"),
-    r"[Cc]ompleted LeaderAndIsr request correlationId \d+ CONTROLLER for ROLE",
-    "[Broker id=1] Completed LeaderAndIsr request correlationId 1 from controller 3 epoch 1 for the "
-    "become-follower transition for partition t-0",
-)
 _HANDLING_MANY = ignored(
     "2.6 - 3.9 (ZooKeeper): counts partitions, names none",
     _STATE_CHANGE,
@@ -450,7 +443,6 @@ FAMILIES: tuple[LineFamily, ...] = (
     _NOT_A_FOLLOWER,
     _CACHED,
     _STARTED,
-    _COMPLETED,
     _HANDLING_MANY,
     _RECOVERED,
     _REPLICA_CREATED,

@@ -14,6 +14,7 @@ from replication.evidence.broker_logs.line_families.family import (
     topic_partition,
 )
 from replication.evidence.broker_logs.line_families.settings import pairs
+from replication.evidence.digest import DIRECTORY_NAME
 
 _LOG = ("Log", "UnifiedLog", "LogLoader")
 _MANAGER = ("LogManager",)
@@ -367,14 +368,13 @@ _STRAY_FOUND = LineFamily(
     ),
 )  # fmt: skip
 
-_STRAY_DIRECTORY = re.compile(r"([^/\\]+-\d+)\.[0-9a-f]{32}-stray$")
-
 
 def _stray_renamed(match: re.Match[str]) -> list[Found]:
     directory = match["directory"]
-    name = _STRAY_DIRECTORY.search(directory)
-    place = topic_partition(name[1]) if name else (None, None)
-    return [Found({"directory": directory}, None, *place)]
+    name = DIRECTORY_NAME.fullmatch(re.split(r"[/\\]", directory)[-1])
+    if name is None:
+        return [Found({"directory": directory})]
+    return [Found({"directory": directory}, None, name["topic"], int(name["partition"]))]
 
 
 _STRAY_RENAMED = LineFamily(

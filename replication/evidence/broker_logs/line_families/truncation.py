@@ -320,7 +320,7 @@ _OFFSET_RESET = LineFamily(
     r"|Reset fetch offset for partition (?P<tp__2>\S+)"
     r"|Truncate fully and reset fetch offset for partition (?P<tp__4>\S+)) "
     r"from (?P<from_offset>\d+) to (?:the )?current leader(?: (?P<leader__3>\d+))?'s "
-    r"(?P<which>latest|start) offset (?P<to_offset>\d+)(?: because .*)?$",
+    r"(?P<which>latest|start) offset (?P<to_offset>-?\d+)(?: because .*)?$",
     convert=_offset_reset,
     examples=(
         example(

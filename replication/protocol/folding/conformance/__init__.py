@@ -21,7 +21,6 @@ _HELD: dict[type[Any], Callable[[State, ev.Event, Any], None]] = {
     ev.LeadershipRecorded: leaders.leadership_recorded,
     ev.BecameLeader: leaders.became_leader,
     ev.LeaderAppended: leaders.leader_appended,
-    ev.FetchRequested: leaders.fetch_requested,
     ev.FollowerAppended: followers.follower_appended,
     ev.FetchAnswered: followers.fetch_answered,
     ev.BecameFollower: followers.became_follower,
@@ -33,7 +32,10 @@ _HELD: dict[type[Any], Callable[[State, ev.Event, Any], None]] = {
 
 
 def hold(state: State, event: ev.Event, fact: ev.Fact) -> None:
-    """Holds a step against the rules, before the fold takes it."""
+    """Holds a step against the rules, before the fold takes it.
+
+    But for fetches, of which the fold asks leaders.fetch_requested itself whether they count.
+    """
     if isinstance(fact, ev.HighWatermarkAdvanced):
         replica = state.replicas.get(fact.replica)
         if replica is not None and replica.role == "leader":

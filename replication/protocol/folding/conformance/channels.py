@@ -61,7 +61,7 @@ def begin(
     """The follower fetches from the leader of this epoch from now on."""
     # Unfenced, the same leader may have seen its fetch before either had heard of the epoch.
     same = leader is None or follower.leader is None or leader == follower.leader
-    follower.fetched = same and not is_fenced(state)
+    follower.fetched = same and not is_fenced(state, follower.replica, leader)
     channel = find(state, leader_epoch, follower.replica)
     if channel is not None:
         channel.stages = [Stage(log_end_offset, seen=follower.fetched)]
@@ -75,7 +75,7 @@ def _led_before(state: State, leader_epoch: int) -> bool:
     """Whether an unfenced follower's leader led in the epoch before as well."""
     reigns = state.conformance.reigns
     now, before = reigns.get(leader_epoch), reigns.get(leader_epoch - 1)
-    if is_fenced(state) or now is None or before is None:
+    if now is None or before is None or is_fenced(state, now.leader):
         return False
     return now.leader is not None and now.leader == before.leader
 
@@ -87,7 +87,7 @@ def fell_back(state: State, follower: Replica) -> None:
     channel = find(state, follower.leader_epoch, follower.replica)
     reign = state.conformance.reigns.get(follower.leader_epoch)
     asked = reign is not None and follower.replica in reign.asked
-    flags = state.behaviour()
+    flags = state.behaviour(reign.leader if reign is not None else None)
     if channel is not None:
         # Before its first fetch, nothing has been compared yet.
         _close(state, channel, lost=asked or bool(channel.fetches))

@@ -6,7 +6,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
 from replication.protocol.ground.model import Span, uncovered
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.ground.versions import Behaviour
+from replication.protocol.ground.versions import Behaviour, known_behaviour
 from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
 
 
@@ -25,7 +25,9 @@ def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> N
 def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     """A start finds no more than there was, and no high watermark past the log's end."""
     replica = state.replicas.get(fact.replica)
-    flags = state.behaviour()
+    flags = known_behaviour(
+        fact.kafka_version or state.settings.kafka_version, state.settings.inter_broker_version
+    )
     if replica is None or flags is None:
         return
     replica.claimed = None
@@ -34,7 +36,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     if end is None:
         return
     what = f"broker {fact.replica} started"
-    if fact.high_watermark is not None:
+    if fact.high_watermark is not None and fact.high_watermark > end:
         start = fact.log_start_offset or 0
         disk = OnDisk(end, start, start, fact.high_watermark)
         given = start_up_recovery(disk, flags).high_watermark
@@ -63,7 +65,7 @@ def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObser
     In a copy that somebody took, epochs and base offsets stand outside every check sum: a misfit
     proves damage as well as a wrong step.
     """
-    flags = state.behaviour()
+    flags = state.behaviour(fact.replica)
     entries = fact.epoch_entries
     if flags is None or entries is None or fact.copy != "current" or event.grade != "traced":
         return

@@ -2,7 +2,6 @@
 
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.leader_epoch_cache import EpochCache
-from replication.protocol.ground.model import uncovered
 from replication.protocol.ground.topic_partition import (
     Expectation,
     Place,
@@ -22,10 +21,10 @@ OPEN_LIMIT = 2_000
 
 
 def behaviour_of(state: State, *brokers: int) -> Behaviour | None:
-    """The rules to hold these brokers against; None where they or their steps are not known."""
+    """The rules to hold the first broker against; None where they, or steps, are not known."""
     if not state.conformance.traced.issuperset(brokers):
         return None
-    return state.behaviour()
+    return state.behaviour(brokers[0])
 
 
 def exclude(
@@ -110,7 +109,7 @@ def is_excluded(state: State, waiting: Expectation) -> bool:
         return reign.whole and bool(marks) and marks[0] < waiting.value < marks[-1]
     if waiting.about == "fetch":
         others = [r.leader for r in reigns.values() if r is not reign]
-        return is_fenced(state) or reign.leader not in others
+        return is_fenced(state, waiting.replica, reign.leader) or reign.leader not in others
     if waiting.about == "join":
         return waiting.replica not in reign.qualified and _is_past(state, waiting.leader_epoch)
     return False
@@ -122,10 +121,10 @@ def diverging_fetch_counts(flags: Behaviour) -> bool:
     return answers and not flags.has("diverging_fetch_is_no_progress")
 
 
-def is_fenced(state: State) -> bool:
-    """Whether leader and follower only deal with each other in the same leader epoch (KIP-320)."""
-    flags = state.behaviour()
-    return flags is not None and flags.has("fetch_carries_leader_epoch")
+def is_fenced(state: State, *brokers: int | None) -> bool:
+    """Whether these brokers only deal with each other in the same leader epoch (KIP-320)."""
+    rules = [state.behaviour(b) for b in brokers or (None,)]
+    return all(r is not None and r.has("fetch_carries_leader_epoch") for r in rules)
 
 
 def _is_past(state: State, leader_epoch: int) -> bool:
@@ -141,12 +140,7 @@ def _is_past(state: State, leader_epoch: int) -> bool:
 
 def known_cache(replica: Replica) -> EpochCache | None:
     """The replica's epoch cache where every record's epoch is known, else None."""
-    log = replica.log
-    if any(span.leader_epoch is None for span in log.spans):
-        return None
-    if uncovered(log.log_start_offset, log.log_end_offset, log.spans):
-        return None
-    return tuple(replica.epoch_entries)
+    return replica.epoch_entries if replica.log.is_seamless() else None
 
 
 def allows_gaps(state: State) -> bool:

@@ -9,6 +9,7 @@ from replication.protocol.folding.conformance.expected import (
     hold_append,
     hold_log_end,
     is_excluded,
+    is_fenced,
     known_cache,
     miss,
     reign_of,
@@ -138,39 +139,42 @@ def counts(state: State, fact: ev.FetchRequested) -> bool:
     ):
         # Of one epoch, and of one last epoch: the offset alone decides.
         return log.log_start_offset <= fact.fetch_offset <= log.log_end_offset
-    flags = state.behaviour()
-    if flags is None or leader.leader_epoch is None:
+    flags, sends = state.behaviour(fact.leader), state.behaviour(fact.replica)
+    if flags is None or sends is None or leader.leader_epoch is None:
         return True
     fetch = FollowerFetch(
         fact.fetch_offset,
-        fact.leader_epoch if flags.has("fetch_carries_leader_epoch") else None,
+        fact.leader_epoch if sends.has("fetch_carries_leader_epoch") else None,
         fact.last_fetched_epoch,
     )
     target = FetchTarget(
         True, leader.leader_epoch, log.log_start_offset, log.log_end_offset,
-        tuple(leader.epoch_entries),
+        leader.epoch_entries,
     )  # fmt: skip
     return fetch_admission(fetch, target, flags).updates_follower
 
 
-def fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> None:
-    """A follower's fetch: what its leader's high watermark was, and may be now."""
+def fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> bool:
+    """A follower's fetch: what its leader's high watermark was, and may be now.
+
+    Returns whether it moves what its leader knows.
+    """
+    moves = counts(state, fact)
     leader = state.replicas.get(fact.leader)
     if leader is None or leader.role != "leader" or leader.leader_epoch is None:
-        return
+        return moves
     flags = behaviour_of(state, fact.leader)
-    if flags is None:
-        return
+    if flags is None or not moves:
+        return moves
     reign = reign_of(state, leader.leader_epoch)
     if reign is None:
-        return
-    if not counts(state, fact):
-        return
+        return moves
     _hold_counted(state, event, fact, leader, reign, flags)
     repeated = reign.asked.get(fact.replica) == fact.fetch_offset
     reign.asked[fact.replica] = fact.fetch_offset
     if fact.replica in state.conformance.traced:
         channels.fetched(state, event, fact, leader.leader_epoch, repeated)
+    return moves
 
 
 def _hold_counted(
@@ -346,14 +350,16 @@ def settle_high_watermarks(state: State, leader_epoch: int, reign: Reign) -> Non
 
     Where fetches are not fenced, a follower may hear of a later epoch's before it hears of it.
     """
-    held, flags = state.conformance, state.behaviour()
-    if not reign.high_watermarks or flags is None:
+    held = state.conformance
+    if not reign.high_watermarks:
         return
-    fenced = flags.has("fetch_carries_leader_epoch")
     kept = []
     for waiting in held.open:
-        of_it = waiting.leader_epoch == leader_epoch
-        if waiting.about != "high_watermark" or (fenced and not of_it):
+        of_it, flags = waiting.leader_epoch == leader_epoch, state.behaviour(waiting.replica)
+        if waiting.about != "high_watermark" or flags is None:
+            kept.append(waiting)
+            continue
+        if not of_it and is_fenced(state, waiting.replica, reign.leader):
             kept.append(waiting)
             continue
         end = waiting.log_end_offset

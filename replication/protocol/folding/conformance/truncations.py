@@ -16,6 +16,7 @@ from replication.protocol.ground.leader_epoch_cache import (
     truncate_from_end,
     truncate_from_start,
 )
+from replication.protocol.ground.model import EpochEndOffset
 from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
@@ -59,9 +60,7 @@ def hold(
         cache,
     )
     waiting = Expectation("cut", flags.truncation, *told)
-    cut = (
-        None if reign is None else _allowed(reign, waiting, mark or 0, flags, _start(state, reign))
-    )
+    cut = None if reign is None else _allowed(state, reign, waiting, mark or 0, flags)
     if reign is None or reign.epoch_entries is None or cut is None:
         wait(state, waiting, place_of(event))
         return
@@ -87,16 +86,17 @@ def _either(offsets: frozenset[int]) -> str:
 
 def settle(state: State, leader_epoch: int) -> None:
     """The leader of this epoch has been read: decides the cuts that waited for it."""
-    held, flags = state.conformance, state.behaviour()
+    held = state.conformance
     reign = held.reigns.get(leader_epoch)
-    if reign is None or flags is None:
+    if reign is None:
         return
     kept = []
     for waiting in held.open:
-        if waiting.about != "cut" or waiting.leader_epoch != leader_epoch:
+        flags = state.behaviour(waiting.replica)
+        if waiting.about != "cut" or waiting.leader_epoch != leader_epoch or flags is None:
             kept.append(waiting)
             continue
-        cut = _allowed(reign, waiting, 0, flags, _start(state, reign))
+        cut = _allowed(state, reign, waiting, 0, flags)
         if cut is None:
             continue
         if waiting.value in cut or _may_be_late(state, reign, flags):
@@ -121,12 +121,14 @@ def _start(state: State, reign: Reign) -> int:
 
 
 def _allowed(
-    reign: Reign, waiting: Expectation, mark: int, flags: Behaviour, log_start_offset: int
+    state: State, reign: Reign, waiting: Expectation, mark: int, flags: Behaviour
 ) -> frozenset[int] | None:
     """Where one round may cut; None where it hangs on how far the leader's log went by then.
 
-    The leader answers from its cache as it took over, or as its first append has left it.
+    The leader answers from its cache as it took over, or as its first append has left it, by the
+    rules of its own release.
     """
+    log_start_offset, answers = _start(state, reign), state.behaviour(reign.leader) or flags
     entries, start = reign.epoch_entries, reign.start_offset
     cache, end = waiting.epoch_entries, waiting.log_end_offset
     asked = latest_epoch(cache)
@@ -141,7 +143,8 @@ def _allowed(
     offsets = set()
     for own in _possible_caches(cache, end, flags):
         for leaders in caches:
-            cut = _cut(leaders, start, own, end, mark, flags)
+            told = end_offset_for_epoch(leaders, latest_epoch(own), start, answers)
+            cut = _cut(as_asked(told, flags), own, end, mark, flags)
             if cut.rule == "truncate_to_high_watermark":
                 return None
             offsets.add(min(cut.to_offset, end))
@@ -158,10 +161,7 @@ def _possible_caches(cache: EpochCache, end: int, flags: Behaviour) -> list[Epoc
     return result
 
 
-def _cut(
-    leaders: EpochCache, leader_end: int, cache: EpochCache, end: int, mark: int, flags: Behaviour
-) -> Cut:
-    answer = as_asked(end_offset_for_epoch(leaders, latest_epoch(cache), leader_end, flags), flags)
+def _cut(answer: EpochEndOffset, cache: EpochCache, end: int, mark: int, flags: Behaviour) -> Cut:
     if flags.truncation == "truncate_to_leader_end_offset":
         return truncate_to_leader_end_offset(latest_epoch(cache), answer.end_offset, end, mark)
     if flags.truncation == "truncate_on_fetch":

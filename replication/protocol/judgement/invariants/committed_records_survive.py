@@ -5,6 +5,7 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
+from replication.protocol.judgement.reference import what_is_missing
 from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
@@ -21,7 +22,8 @@ def judge(view: View) -> Verdict:
     """VIOLATED with each lost run as a witness; UNKNOWN where a committed record is in doubt."""
     if view.state.settings.deleted:
         return holds(NAME, "the topic was deleted, and its records with it")
-    broken = [x for x in view.losses if x.tier != "acknowledged_by_leader"]
+    committed = {id(x) for x in view.rows_of("consumed", "acks_all", *BY_HIGH_WATERMARK)}
+    broken = [x for x in view.losses if x.tier != "acknowledged_by_leader" or id(x) in committed]
     findings = [x.finding for x in broken if x.finding is not None]
     if findings:
         return violated(NAME, findings)
@@ -33,25 +35,9 @@ def judge(view: View) -> Verdict:
             f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
-    if view.ref.candidates:
-        return unknown(
-            NAME,
-            "every replica's log holds what is known to be committed, but no controller's history "
-            "tells of elections that may have cost more",
-            ["the controller's history (metadata log or state-change.log)"],
-        )
     if view.ref.replica is None:
-        who = (
-            "no leader is known"
-            if view.ref.leader is None
-            else (f"the log of leader {view.ref.leader} was not handed over")
-        )
-        wanted = (
-            "the log directories of the brokers"
-            if view.ref.leader is None
-            else (f"the log directory of broker {view.ref.leader}")
-        )
-        return unknown(NAME, who, [wanted])
+        why, wanted = what_is_missing(view.state, view.ref)
+        return unknown(NAME, why, [wanted])
     history = view.state.history
     shows_nothing = not view.ref.spans and not view.ref.replica.partial
     if not (history.commitments or view.supplied("acknowledgements") or shows_nothing):
@@ -97,7 +83,8 @@ def _lost_unseen(view: View) -> Verdict | None:
             ["an acknowledgement log", "consumption logs"],
         )
     alone = came_back_alone(view.state, view.ref.starts)
-    if alone is not None and not view.supplied("acknowledgements"):
+    unsure_of = view.doubts_of("acks_1") or not view.supplied("acknowledgements")
+    if alone is not None and unsure_of:
         return unknown(
             NAME,
             f"broker {alone} stopped, not cleanly, and led again: nothing tells what its log lost",

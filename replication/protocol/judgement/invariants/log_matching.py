@@ -5,6 +5,7 @@ What the next truncation removes is pending, no violation. ISR membership does n
 
 from replication.protocol.ground.verdict import Finding, Step, Verdict, holds, unknown, violated
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
+from replication.protocol.judgement.reference import what_is_missing
 from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
 
 NAME = "log_matching"
@@ -110,8 +111,7 @@ def _rests_on(view: View) -> tuple[str, list[str]]:
     if in_part:
         return "what a dump does not show", [f"the log directory of broker {r}" for r in in_part]
     if view.ref.replica is None:
-        history = "the controller's history (metadata log or state-change.log)"
-        return "the leader's log", [history]
+        return "the leader's log", [what_is_missing(view.state, view.ref)[1]]
     starts = "broker logs from a start (they print the version)"
     return "the Kafka version", [starts, "--kafka VERSION"]
 

@@ -41,7 +41,7 @@ def judge(view: View) -> Verdict:
     return judge_by_trace(
         view,
         NAME,
-        f"every traced step follows the rules of {view.state.settings.kafka_version}",
+        f"every traced step follows the rules of {' and '.join(view.state.versions())}",
         "broker logs with kafka.cluster.Partition, kafka.server.ReplicaFetcherThread and the log "
         "class at TRACE",
     )

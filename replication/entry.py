@@ -1,0 +1,26 @@
+"""Where the command starts: an interruption while modules still load ends quietly, too."""
+
+import os
+import signal
+from types import FrameType
+
+INTERRUPTED = 130
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    os._exit(INTERRUPTED)
+
+
+# Before the rest is loaded, which takes a good part of a second.
+_loaded = signal.signal(signal.SIGINT, _end)
+
+from replication import cli  # noqa: E402
+
+
+def main() -> int:
+    """Runs one command; the exit status is that of the outward contract."""
+    signal.signal(signal.SIGINT, _loaded)
+    try:
+        return cli.main()
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -1,0 +1,47 @@
+"""Settings that were changed while the brokers ran, by the lines in which they say so.
+
+Such a line holds all settings that a topic (or the cluster) has of its own from then on. Where the
+lines differ in one over time, which value was in force when is not told here: it is not known.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.joining.lifetimes import Incarnations
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedSettings:
+    """By Kafka's names; None: it was changed. of_cluster: of all brokers, of_topic: over that."""
+
+    of_cluster: dict[str, str | None] = field(default_factory=dict)
+    of_topic: dict[str, str | None] = field(default_factory=dict)
+
+
+def printed_settings(
+    logs: Iterable[BrokerLog], topic: str, topic_id: str, incarnations: Incarnations
+) -> PrintedSettings:
+    """What the logs of all brokers print of one incarnation of a topic, and of the cluster."""
+    facts = [fact for log in logs for fact in log.processes]
+    of_topic = (
+        fact
+        for fact in facts
+        if fact.kind == "topic_settings_changed"
+        and fact.topic == topic
+        and incarnations.at(topic, fact.at) == topic_id
+    )
+    of_cluster = (fact for fact in facts if fact.kind == "cluster_settings_changed")
+    return PrintedSettings(_agreed(of_cluster), _agreed(of_topic))
+
+
+def _agreed(facts: Iterable[LogLineFact]) -> dict[str, str | None]:
+    """Every setting that some line names, with its value where all lines agree."""
+    printed = [dict(fact.fields["settings"]) for fact in facts]
+    names = {name for settings in printed for name in settings}
+    result: dict[str, str | None] = {}
+    for name in names:
+        values = {settings.get(name) for settings in printed}
+        result[name] = values.pop() if len(values) == 1 else None
+    return result

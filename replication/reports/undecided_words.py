@@ -1,0 +1,64 @@
+"""What is seen of partitions that are not decided: elections beside the ISR, and older copies that
+alone hold records."""
+
+from typing import Any
+
+from replication.reports.headline import counted, undecided
+from replication.reports.natural import names, of_partition
+from replication.reports.vocabulary import offsets
+
+MOST_SEEN = 6
+BESIDE_THE_ISR = ("unclean", "last_known_leader")
+
+
+def seen_of(answer: dict[str, Any]) -> list[str]:
+    """A line for each older copy that alone holds records, and each election beside the ISR."""
+    open_ones = {_identity(v) for v in undecided(answer)}
+    rows = [p for p in answer["partitions"] if _identity(p) in open_ones]
+    rows.sort(key=of_partition)
+    told = [*_copies(rows), *_elections(rows)]
+    if not told:
+        return []
+    lines = ["What is seen all the same:", *(f"  {t}" for t in told[:MOST_SEEN])]
+    left = len(told) - MOST_SEEN
+    return [*lines, *([f"  ... and {left} more (--format json has all)"] if left > 0 else [])]
+
+
+def _identity(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (row["cluster_id"], row["topic"], row["topic_id"], row["partition"])
+
+
+def _copies(partitions: list[dict[str, Any]]) -> list[str]:
+    """Older copies with records that no log here has, those with most first."""
+    found = [
+        (sum(end - first for first, end in copy["alone"]), p, copy)
+        for p in partitions
+        for copy in p.get("older_copies", ())
+        if copy["alone"]
+    ]
+    found.sort(key=lambda each: -each[0])
+    lines = []
+    for number, p, copy in found:
+        where = ", ".join(offsets(*run) for run in copy["alone"][:3])
+        place = f" ({copy['path']})" if copy["path"] else ""
+        lines.append(
+            f"{p['topic']}-{p['partition']}: an older copy of broker {copy['replica']} holds "
+            f"{counted(number, 'record')} that no replica's log here has, {where}{place}"
+        )
+    return lines
+
+
+def _elections(partitions: list[dict[str, Any]]) -> list[str]:
+    """Elections beside the ISR; those of one leader at one moment are one line."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for p in partitions:
+        for e in p["elections"]:
+            if e["kind"] in BESIDE_THE_ISR:
+                moment = (e["observed_at"] or "")[:16]
+                groups.setdefault((e["leader"], moment), []).append(p)
+    return [
+        f"{names(rows, 3)}: broker {leader} was elected beside the ISR"
+        + (f" at {moment}" if moment else "")
+        + ": what only members of the ISR held may be gone"
+        for (leader, moment), rows in sorted(groups.items(), key=lambda kv: -len(kv[1]))
+    ]

@@ -1,0 +1,1 @@
+"""Tests of the steps from the metadata log to its history, each alone."""

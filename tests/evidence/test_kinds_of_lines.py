@@ -1,0 +1,65 @@
+"""Every kind of line that is read changes an answer, or says whose a file is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from replication.evidence.broker_logs.line_families import FAMILIES
+from replication.evidence.broker_logs.telling_lines import TELLING_KINDS
+from replication.evidence.collecting.collection import read_file
+from replication.reports import line_words
+
+ROOT = Path(__file__).parents[2] / "replication"
+FOLDER = ROOT / "evidence/broker_logs/line_families"
+KINDS = sorted({family.kind for family in FAMILIES if family.kind})
+CODE = "".join(p.read_text() for p in ROOT.rglob("*.py") if FOLDER not in p.parents)
+# No name of theirs stands in the code: of any line it counts who wrote it, which topic id it
+# prints, and which leader epoch. These are common in logs that say nothing else.
+SAY_WHO_WROTE = {
+    "server_started", "fetcher_added", "fetcher_removed", "became_controller",
+    "controller_resigned",
+}  # fmt: skip
+PRINT_A_TOPIC_ID = {"replica_created"}
+
+
+def lines_of(kind: str) -> list[str]:
+    return [e.message for f in FAMILIES if f.kind == kind for e in f.examples if e.found]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_used(kind: str) -> None:
+    named = re.search(rf'"{kind}"', CODE) is not None
+    assert named != (kind in SAY_WHO_WROTE | PRINT_A_TOPIC_ID), kind
+
+
+@pytest.mark.parametrize("kind", sorted(SAY_WHO_WROTE | PRINT_A_TOPIC_ID))
+def test_a_line_says_whose_a_file_is(kind: str, tmp_path: Path) -> None:
+    for number, message in enumerate(lines_of(kind)):
+        path = tmp_path / f"{number}.log"
+        logger = next(f.loggers[0] for f in FAMILIES if f.kind == kind)
+        path.write_text(f"[2026-11-20 15:17:30,518] INFO {message} ({logger})\n")
+        (log,) = read_file(path).found_logs
+        assert log.broker is not None
+        if kind in PRINT_A_TOPIC_ID:
+            assert [topic for _, topic, _ in log.topic_ids] == ["t"]
+
+
+def test_what_tells_has_words() -> None:
+    assert set(line_words.KINDS) == TELLING_KINDS
+
+
+@pytest.mark.parametrize("kind", sorted(TELLING_KINDS & set(KINDS)))
+def test_the_words_fit_what_the_lines_print(kind: str, tmp_path: Path) -> None:
+    """Some wording of each kind gives a sentence, with no placeholder left in it."""
+    told = []
+    for number, message in enumerate(lines_of(kind)):
+        logger = next(f.loggers[0] for f in FAMILIES if f.kind == kind and f.examples)
+        path = tmp_path / f"{number}.log"
+        path.write_text(f"[2026-11-20 15:17:30,518] INFO {message} ({logger})\n")
+        for log in read_file(path).found_logs:
+            for fact in log.telling:
+                row = {"kind": fact.kind, "broker": 1, "fields": fact.fields}
+                told.append(line_words.sentence(row))
+    assert any(told), kind
+    assert not any("{" in text for text in told)

@@ -1,0 +1,112 @@
+"""Since when and until when a failure could cost records, along the traces of stories."""
+
+from replication.machine.scenario import Runner
+from replication.machine.scenario_text import Stanza, parse
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import EpochEntry, Span
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement import risk_watch
+from replication.protocol.judgement.at_risk import dangers
+from replication.protocol.judgement.judge import answer
+
+SECOND = 1_000
+BEHIND = """given isr=A min_insync_replicas=1 kafka=3.9.1 unclean=yes
+A* e0  0:m*10 |
+B  e0  0:m*8 |
+----
+ok
+"""
+CAUGHT_UP = """
+fetch B
+fetch B
+controller
+----
+"""
+
+
+def watched(text: str) -> State:
+    """A scenario's facts, a second apart, folded and looked at as hosts do."""
+    runner = Runner()
+    for stanza in parse(text):
+        if isinstance(stanza, Stanza):
+            runner.run(stanza)
+    assert runner.story is not None
+    state = new_state("", "t", "", 0)
+    facts = [step.fact for step in runner.story.machine.world.steps]
+    for n, fact in enumerate([*facts, ev.InputEnded()]):
+        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, n * SECOND, "traced")
+        risk_watch.before(state, event)
+        apply(state, event)
+        risk_watch.after(state, event)
+    return state
+
+
+def test_a_danger_lasts_until_the_follower_has_the_records() -> None:
+    stands = watched(BEHIND)
+    [danger] = answer(stands).at_risk
+    assert (danger["first_offset"], danger["end_offset"], danger["failure"]) == (
+        8,
+        10,
+        "leader_stops",
+    )
+    assert (danger["over"], danger["until"]) == (False, None)
+    over = answer(watched(BEHIND + CAUGHT_UP))
+    assert over.at_risk == []
+    [passed] = [d for d in over.past_risks if d["failure"] == "leader_stops"]
+    assert passed["since"] == danger["since"] < passed["until"]
+    assert passed["records"] == 2
+    assert passed["over"]
+
+
+def test_appends_between_two_telling_steps_are_counted_when_it_ends() -> None:
+    grown = watched(BEHIND + "\nproduce A x\nproduce A y\ncrash A kind=disk\nfence A\n----\n")
+    passed = [d for d in answer(grown).past_risks if d["failure"] == "leader_stops"]
+    assert max(d["end_offset"] for d in passed) == 12
+
+
+def test_without_records_in_danger_only_the_failures_are_kept() -> None:
+    state = watched(BEHIND.replace("0:m*8", "0:m*10"))
+    assert dangers(state) == []
+    assert all(not r.runs and not r.over for r in state.risks.known)
+    assert len(state.risks.known) == 1
+
+
+def seen(replica: int, end: int, at: int, copy: str = "live") -> tuple[ev.Fact, int]:
+    spans = (Span(0, end, 0, None),)
+    entries = (EpochEntry(0, 0),)
+    return ev.ReplicaLogObserved(replica, 0, end, spans, 5, 5, entries, False, copy), at
+
+
+def running(*copies: tuple[ev.Fact, int], isr: tuple[int, ...] = (1,)) -> State:
+    """Brokers 1 (leader) and 2, which run on; their logs were read beside them."""
+    facts = [
+        (ev.PartitionDescribed((1, 2), 1, True, "delete", "3.9.1", None, "kraft"), 0),
+        (ev.LeadershipRecorded(1, 0, (1, 2), 0), 1),
+        (ev.LeadershipRecorded(1, 0, isr, 1), 2),
+        *copies,
+        (ev.InputEnded(), 0),
+    ]
+    state = new_state("", "t", "", 0)
+    for n, (fact, at) in enumerate(facts):
+        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at * SECOND)
+        risk_watch.before(state, event)
+        apply(state, event)
+        risk_watch.after(state, event)
+    return state
+
+
+def test_a_follower_outside_the_isr_counts_as_of_when_its_log_was_read() -> None:
+    [danger] = answer(running(seen(1, 10, 60), seen(2, 7, 61))).at_risk
+    assert (danger["first_offset"], danger["end_offset"], danger["next_leader"]) == (7, 10, 2)
+    assert danger["since"] == "1970-01-01T00:00:02.000Z", "since the ISR shrank"
+    assert danger["cause"] == "unclean_election"
+
+
+def test_what_was_read_before_the_leaders_log_says_nothing() -> None:
+    assert dangers(running(seen(1, 10, 60), seen(2, 7, 59))) == []
+    assert dangers(running(seen(1, 10, 60, "current"), seen(2, 7, 61, "current"))) == []
+
+
+def test_a_member_of_the_isr_may_have_fetched_since() -> None:
+    assert dangers(running(seen(1, 10, 60), seen(2, 7, 61), isr=(1, 2))) == []
