@@ -725,12 +725,8 @@ def _promise_committed(
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
-<<<<<<< HEAD
     ended = by_term is not None and by_term[1] < ANY_OCCURRENCE
-    bounded = by_term is not None and (led or ended or _fences(state))
-=======
-    bounded = by_term is not None and (led or _fences(state, replica))
->>>>>>> main
+    bounded = by_term is not None and (led or ended or _fences(state, replica))
     if nameless:
         if not bounded:
             return
@@ -894,12 +890,8 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     else:
         replica.epoch_entries = replica.log.epoch_entries()
     if not is_part:
-<<<<<<< HEAD
         _note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.stopped))
-=======
-        _note_log_end(state, replica, fact.log_end_offset)
     epochs = _epochs_of(replica, fact.spans)
->>>>>>> main
     if fact.high_watermark is None:
         return
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started

@@ -55,12 +55,9 @@ class Replica:
     claimed: int | None = None
     fetched: bool = False
     answered: bool = False
-<<<<<<< HEAD
-    obeyed_partition_epoch: int | None = None
-=======
     kafka_version: str | None = None
     seen_at: int | None = None
->>>>>>> main
+    obeyed_partition_epoch: int | None = None
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""

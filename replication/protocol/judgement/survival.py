@@ -22,18 +22,14 @@ from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
 from replication.protocol.judgement.objections import objection
-<<<<<<< HEAD
-from replication.protocol.judgement.reference import Reference, log_is_covered, tail_is_known
-from replication.protocol.judgement.same_record import all_known, compare
-=======
 from replication.protocol.judgement.reference import (
     LEADERS_NAME,
     Reference,
+    log_is_covered,
     tail_is_known,
     what_is_missing,
 )
 from replication.protocol.judgement.same_record import compare, may_have_written
->>>>>>> main
 from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
     unnamed_leader_epoch,
@@ -133,13 +129,8 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
     for a, b in uncovered(first, end, log.spans) if first < end else []:
         for low, high in pairwise(sorted({a, b, *_borders(ref, a, b)})):
-<<<<<<< HEAD
-            writers = _may_have_written(state, ref, promise, low)
+            writers = may_have_written(state, ref.starts, low, promise)
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
-=======
-            writers = may_have_written(state, ref.starts, low)
-            fates = [fate(state, ref, _named(promise, low, high, e)) for e in writers]
->>>>>>> main
             lost = [found[0] for found in fates]
             if whole and fates and all(lost):
                 absences += lost[0]
@@ -155,15 +146,22 @@ def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Abs
     promise, first, end = doubt.promise, doubt.first_offset, doubt.end_offset
     whole = unnamed_leader_epoch(state, ref.starts, -1) is None
     for low, high in pairwise(sorted({first, end, *_borders(ref, first, end)})):
-        writers = _may_have_written(state, ref, promise, low) if whole else []
+        writers = may_have_written(state, ref.starts, low, promise) if whole else []
         fates = [fate(state, ref, _named(promise, low, high, e)) for e in set(writers)]
-        # A leader that led twice in an epoch may have written there twice.
+        # A leader that led twice in an epoch may have written there twice: its lines tell.
         once = bool(writers) and len(set(writers)) == len(writers)
+        once = once and all(_lines_tell(state, ref, e) for e in writers)
         if once and all(found[0] for found in fates):
             absences += fates[0][0]
         elif not once or any(found[0] or found[1] for found in fates):
             doubts.append(replace(doubt, first_offset=low, end_offset=high))
     return absences, doubts
+
+
+def _lines_tell(state: State, ref: Reference, leader_epoch: int) -> bool:
+    """Whether a second leadership in one epoch, which ZooKeeper allows, would be seen."""
+    led = ref.starts.leaders_in(leader_epoch)
+    return state.settings.controller == "kraft" or all(log_is_covered(state, r) for r in led)
 
 
 def _borders(ref: Reference, first: int, end: int) -> set[int]:
@@ -172,36 +170,6 @@ def _borders(ref: Reference, first: int, end: int) -> set[int]:
     return {o for o in {*ref.starts.starts, *ends} if o is not None and first < o < end}
 
 
-<<<<<<< HEAD
-def _may_have_written(state: State, ref: Reference, promise: Promise, offset: int) -> list[int]:
-    """The leader epochs in which the promised record at the offset may have been written, each once
-    for every term.
-
-    A leader that stopped, not cleanly, may have held more than is left of it.
-    """
-    found: list[int] = []
-    for term, start in zip(ref.starts.terms, ref.starts.starts, strict=True):
-        lines = term.ended in ("led_on", "followed") or log_is_covered(state, term.leader)
-        end = term.end_log_end_offset if term.end_is_certain and lines else None
-        if (start is None or start <= offset) and not (
-            never_began(state, term)
-            or (end is not None and end <= offset)
-            or _wrote_another(state, promise, term.leader_epoch, offset)
-        ):
-            found.append(term.leader_epoch)
-    return sorted(found)
-
-
-def _wrote_another(state: State, promise: Promise, leader_epoch: int, offset: int) -> bool:
-    """Whether a copy shows what that epoch wrote there, and it is not the promised record."""
-    return promise.span.content is not None and any(
-        span.leader_epoch == leader_epoch and span.content not in (None, promise.span.content)
-        for span in all_known(state, offset, offset + 1)
-    )
-
-
-=======
->>>>>>> main
 def _named(promise: Promise, first: int, end: int, leader_epoch: int) -> Promise:
     """The promise as one of that leader epoch."""
     span = Span(first, end, leader_epoch, promise.span.content)
