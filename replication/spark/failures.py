@@ -19,6 +19,10 @@ OUTSIDE = (
     "No route to host", "UnknownHostException", "NoBrokersAvailable", "BrokerNotAvailable",
     "org.apache.kafka.common.errors.TimeoutException", "Timed out waiting for a node assignment",
     "Timeout of 60000ms expired",
+    # A worker that the system killed, for want of memory mostly.
+    "Python worker exited unexpectedly", "ExecutorLostFailure",
+    # Somebody has added a column: the next start reads the table as it is then.
+    "DELTA_SCHEMA_CHANGED",
 )  # fmt: skip
 OUTSIDE_NUMBERS = (
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM,

@@ -190,8 +190,11 @@ def events_of(found: Opened, answer: dict[str, Any]) -> Mapping[Identity, list[E
     """The events of the most damaged partitions, as many as the page could need."""
     events = found.frame("replica_events").filter(F.col("run").isin(_runs(found)))
     by = [F.coalesce(F.col(n), F.lit("")).alias(n) for n in ("cluster_id", "topic", "topic_id")]
-    counted = events.groupBy(*by, "partition").count().collect()
-    size = {tuple(row[name] for name in IDENTITY): row["count"] for row in counted}
+    groups = events.groupBy(*by, "partition")
+    counted = groups.agg(F.count("*").alias("count"), F.min("sequence").alias("first")).collect()
+    # Where maintenance has deleted the beginning, no story rather than half of one.
+    whole = [row for row in counted if row["first"] == 0]
+    size = {tuple(row[name] for name in IDENTITY): row["count"] for row in whole}
     wanted: set[Identity] = set()
     total = 0
     for partition in page_data.partitions(answer):

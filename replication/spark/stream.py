@@ -30,8 +30,8 @@ from replication.spark.tables import MiscountedError, Store, TablesError, check_
 FLAGS = (
     "trigger", "max_files_per_trigger", "max_offsets_per_trigger", "fold_max_files_per_trigger",
     "fold_max_bytes_per_trigger",
-    "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
-    "starting_offsets", "fail_on_data_loss", "silence_bound",
+    "settle_seconds", "poll_seconds", "state_shards", "held_limit", "held_total_limit",
+    "write_threads", "starting_offsets", "fail_on_data_loss", "silence_bound",
 )  # fmt: skip
 EXIT_OK, EXIT_UNUSABLE = 0, 2
 LAST_TRIES = 3

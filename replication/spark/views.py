@@ -17,7 +17,7 @@ from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
-from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
+from replication.spark.tables import BATCHES, RESULTS, Store, TablesError, newest_rows
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 SCRIPT = "views.sql"
@@ -86,12 +86,12 @@ def opened(spark: SparkSession, folder: Path) -> Opened:
             "all of them; a lost one comes back when the events are folded into new tables"
         )
     batches = int(store.version(BATCHES))
-    rows = _at(store, BATCHES, batches).collect()
-    folds = [r for r in rows if r["query"] == "fold" and r["micro_batch_id"] >= 0]
+    rows = _at(store, BATCHES, batches)
+    folds = newest_rows(rows.filter("query = 'fold' AND micro_batch_id >= 0")).collect()
     if not folds:
         raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
-    newest = max(folds, key=lambda r: (r["run_number"], r["micro_batch_id"]))
-    cut = cut_of(rows, folder)
+    newest = folds[0]
+    cut = cut_of(newest_rows(rows).collect(), folder)
     cut[BATCHES] = batches
     for table in stored():
         if table != RESULTS:

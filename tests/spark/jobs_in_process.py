@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from replication import paths
 from replication.spark import contracts, settings
 from replication.spark.ending import Stop
+from replication.spark.ingest import KafkaSource
 from replication.spark.live import ShippedSource
 from replication.spark.progress import Progress
 from replication.spark.replay import ReplayJob, slices_of
@@ -62,7 +63,7 @@ def start_session(warehouse: Path) -> SparkSession:
 
 def run_stream(
     spark: SparkSession, folder: Path, new_run: str | None = None,
-    source: ShippedSource | None = None, **flags: Any,
+    source: ShippedSource | KafkaSource | None = None, **flags: Any,
 ) -> str:  # fmt: skip
     """jobs/stream.py over folder/in into folder/tables; returns what it said."""
     said = io.StringIO()

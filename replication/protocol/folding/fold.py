@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from replication.protocol.folding import conformance
+from replication.protocol.folding.conformance.truncations import derived_cut
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import (
     assign,
+    latest_epoch,
     truncate_from_end,
     truncate_from_start,
 )
@@ -527,7 +529,10 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     target = fact.to_offset
     inferred = target is None
     if target is None:
-        target = replica.high_watermark or 0
+        cut = derived_cut(state, replica)
+        target = (replica.high_watermark or 0) if cut is None else cut.offset
+        if cut is not None:
+            state.history.derived.append(cut)
     elif fact.reason == "high_watermark":
         _note_last_high_watermark(state, replica, target, event)
     end = fact.from_offset
@@ -887,8 +892,9 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
         replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
     if fact.epoch_entries is not None:
         replica.epoch_entries = fact.epoch_entries
+        replica.filed_epoch = latest_epoch(fact.epoch_entries)
     else:
-        replica.epoch_entries = replica.log.epoch_entries()
+        replica.epoch_entries, replica.filed_epoch = replica.log.epoch_entries(), None
     if not is_part:
         _note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.stopped))
     epochs = _epochs_of(replica, fact.spans)

@@ -25,7 +25,8 @@ class Replica:
     beside the running broker, by its machine's clock. claimed, fetched and answered are
     conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
     seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
-    runs, where brokers run several releases.
+    runs, where brokers run several releases. filed_epoch: the last leader epoch that its epoch file
+    named when it was read last.
     """
 
     replica: int
@@ -56,6 +57,7 @@ class Replica:
     fetched: bool = False
     answered: bool = False
     kafka_version: str | None = None
+    filed_epoch: int | None = None
     seen_at: int | None = None
     obeyed_partition_epoch: int | None = None
 
@@ -202,6 +204,23 @@ class StorageLoss:
     at: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A value that nobody observed and that a rule forces between two observations.
+
+    what: high_watermark (it is at least offset), epoch_entry (leader_epoch begins at offset in the
+    replica's epoch cache) or truncation (to offset). rule: the file in rules/ that forces it, or
+    `assign`, by which an epoch cache grows. because: what it rests on, in words.
+    """
+
+    what: str
+    replica: int
+    offset: int
+    leader_epoch: int | None
+    rule: str
+    because: str
+
+
 @dataclass(slots=True)
 class Removal:
     """A valid leader's log began at an offset, in a term: what lay below it was removed lawfully
@@ -223,7 +242,7 @@ class Refutation:
 
 @dataclass(slots=True)
 class History:
-    """What was promised and what was done, in the order of events."""
+    """What was promised and what was done, in the order of events. derived: cuts of no line."""
 
     terms: list[Term] = field(default_factory=list)
     commitments: list[Promise] = field(default_factory=list)
@@ -234,6 +253,7 @@ class History:
     storage_losses: list[StorageLoss] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
+    derived: list[Derived] = field(default_factory=list)
     # commitments by leader epoch and content: made again when needed, never written down.
     _committed: dict[tuple[int | None, int | None], list[Promise]] = field(
         default_factory=dict, compare=False, repr=False, metadata=DERIVED

@@ -34,6 +34,14 @@ def follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) 
     replica = state.replicas.get(fact.replica)
     if replica is None or behaviour_of(state, fact.replica) is None:
         return
+    cut = None
+    if fact.first_offset < replica.log.log_end_offset:
+        cut = truncations.derived_cut(state, replica)
+    if cut is not None and cut.offset == fact.first_offset:
+        # Only the line that tells of the cut is missing.
+        state.history.derived.append(cut)
+        channels.fell_back(state, replica)
+        return
     hold_append(state, event, replica, fact.first_offset)
     if replica.role != "follower" or replica.leader_epoch is None:
         return
