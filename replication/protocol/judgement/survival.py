@@ -52,9 +52,9 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
     doubts: list[Doubt] = []
-    named = _by_what_its_leader_held(state, promise)
-    if named:
-        for one in named:
+    by_content = _by_what_its_leader_held(state, promise)
+    if by_content:
+        for one in by_content:
             found = fate(state, ref, one)
             absences += found[0]
             doubts += found[1]
