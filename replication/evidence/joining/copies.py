@@ -8,7 +8,7 @@ distinct contents at an offset are numbered from 0, in the order of copies: this
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from replication.evidence.log_directories.digest_lines import SeenDirectory
@@ -61,6 +61,13 @@ class Copy:
     def read_at(self) -> int | None:
         """When lines of a digest saw it so the last time, by its broker's clock; else None."""
         return self.directory.read_at if isinstance(self.directory, SeenDirectory) else None
+
+    def sightings(self) -> list["Copy"]:
+        """What was seen beside a broker, when it was so first and when it was so the last time."""
+        seen = self.directory
+        if not isinstance(seen, SeenDirectory) or seen.told_at >= seen.read_at:
+            return [self]
+        return [replace(self, directory=replace(seen, read_at=seen.told_at)), self]
 
     @property
     def shown_at(self) -> int | None:

@@ -876,6 +876,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     lost = clipped(lost, start, ANY_OCCURRENCE << 32)
     _set_aside(state, replica, lost)
     replica.promised_below = None
+    had = replica.log.log_end_offset
     replica.log = ReplicaLog()
     replica.log.replace(spans, start, fact.log_end_offset)
     replica.captured = True
@@ -885,7 +886,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.stopped = fact.stopped
     replica.as_of = event_id
     replica.observed_at = event.observed_at
-    replica.seen_at = event.observed_at if fact.copy == "live" else None
+    _note_sighting(replica, event, as_before=not lost and fact.log_end_offset == had)
     if not is_part:
         # Whether less than before is a loss of storage, the next start will tell. A part may be
         # of any later moment.
@@ -916,6 +917,14 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
             state.history.commitments,
             Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),
         )
+
+
+def _note_sighting(replica: Replica, event: ev.Event, *, as_before: bool) -> None:
+    """When a running broker's log was read; since when it is the same."""
+    live = getattr(event.fact, "copy", "") == "live"
+    if not live or replica.seen_at is None or not as_before:
+        replica.seen_since = event.observed_at if live else None
+    replica.seen_at = event.observed_at if live else None
 
 
 def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:

@@ -21,8 +21,9 @@ class Replica:
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
     came back with from a stop that was not seen to be clean, after it had led. partial: only some
-    stretches of the log were seen, and nobody knows where it ends. seen_at: when the log was read
-    beside the running broker, by its machine's clock. claimed, fetched and answered are
+    stretches of the log were seen, and nobody knows where it ends. seen_since, seen_at: when the
+    log was read beside the running broker for the first and the last time as it is here, by its
+    machine's clock. claimed, fetched and answered are
     conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
     seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
     runs, where brokers run several releases. filed_epoch: the last leader epoch that its epoch file
@@ -60,6 +61,7 @@ class Replica:
     filed_epoch: int | None = None
     seen_at: int | None = None
     obeyed_partition_epoch: int | None = None
+    seen_since: int | None = None
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
