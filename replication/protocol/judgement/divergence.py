@@ -60,10 +60,10 @@ def incomparable(state: State) -> tuple[int, int, int, int] | None:
     Traced appends before message format v2 have neither leader epoch nor bytes.
     """
     known = comparable(state)
-    nameless = {r.replica for r in known if any(s.leader_epoch is None for s in r.log.spans)}
+    without_epochs = {r.replica for r in known if any(s.leader_epoch is None for s in r.log.spans)}
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
-            if not nameless & {a.replica, b.replica}:
+            if not without_epochs & {a.replica, b.replica}:
                 continue
             for first, end, left, right in overlaps(a.log.spans, b.log.spans):
                 if same_record(left, right) is None and None in (left.content, right.content):

@@ -35,12 +35,12 @@ class View:
         """The losses that may be of records promised in one of these ways."""
         promised = [a for a in self.absences if a.promise.how in how]
         named = {id(a.promise) for a in promised}
-        nameless = [a for a in promised if None in a.promise.span[2:]]
+        unidentified = [a for a in promised if None in a.promise.span[2:]]
         return [
             x
             for x in self.losses
             if any(id(part.promise) in named for part in x.absences)
-            or any(may_be_about(x, a) for a in nameless)
+            or any(may_be_about(x, a) for a in unidentified)
         ]
 
     def doubts_of(self, *how: str) -> list[Doubt]:

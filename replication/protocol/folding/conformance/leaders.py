@@ -1,6 +1,6 @@
 """A leader's side: its high watermark, the fetches that move it, and who may join the ISR."""
 
-from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance import channels, told_lines, truncations
 from replication.protocol.folding.conformance.expected import (
     KEPT,
     behaviour_of,
@@ -68,6 +68,7 @@ def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, reig
 
 def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     """A leader's log is what it was; its epoch cache and high watermark are where it begins."""
+    told_lines.became_leader(state, event, fact)
     replica = state.replicas.get(fact.replica)
     reign = reign_of(state, fact.leader_epoch)
     if replica is None:
