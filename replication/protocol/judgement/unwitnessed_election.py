@@ -40,6 +40,25 @@ def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | No
     return None
 
 
+def untold_election(state: State) -> str | None:
+    """Of which elections nothing tells the kind, where no history does; None where there was none.
+
+    Epoch 0 is the partition's first. One that no log names may have been led by a broker that lost
+    what it held, so each up to the newest counts.
+    """
+    named = {e.leader_epoch for r in state.replicas.values() for e in r.epoch_entries}
+    spans = [s for r in state.replicas.values() for s in r.log.spans]
+    named |= {s.leader_epoch for s in spans if s.leader_epoch is not None}
+    if not named:
+        return "these logs name no leader epochs, and nothing else tells of elections"
+    told = {t.leader_epoch for t in state.history.terms}
+    untold = [e for e in range(1, max(named) + 1) if e not in told]
+    if not untold:
+        return None
+    numbers = ", ".join(str(e) for e in untold[:5]) + (", .." if len(untold) > 5 else "")
+    return f"nothing tells how the leader of epoch {numbers} was elected"
+
+
 def _held_by_the_end(
     state: State, term: Term, start: int | None, shown: dict[int | None, int]
 ) -> float:
