@@ -65,10 +65,11 @@ def _reap_orphans() -> None:
 
 def _sample(peak: list[int], done: threading.Event) -> None:
     while not done.wait(SAMPLE_SECONDS):
-        peak[0] = max(peak[0], sum(_memory(pid) for pid in _descendants()))
+        peak[0] = max(peak[0], sum(memory_of(pid) for pid in descendants(os.getpid())))
 
 
-def _descendants() -> set[int]:
+def descendants(root: int) -> set[int]:
+    """The processes that a process has started, and those that these have."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -77,16 +78,17 @@ def _descendants() -> set[int]:
             except OSError:
                 continue
             parents[int(entry.name)] = int(fields[1])
-    found = {os.getpid()}
+    found = {root}
     grown = True
     while grown:
         more = {pid for pid, parent in parents.items() if parent in found} - found
         grown = bool(more)
         found |= more
-    return found - {os.getpid()}
+    return found - {root}
 
 
-def _memory(pid: int) -> int:
+def memory_of(pid: int) -> int:
+    """The proportional set size of a process in bytes, 0 where it is gone."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

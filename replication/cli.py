@@ -383,7 +383,14 @@ def _explain(arguments: argparse.Namespace) -> int:
     diagnosis = _read(arguments)
     for finding in diagnosis.answer["findings"]:
         if finding["finding_id"].startswith(arguments.finding_id):
-            print(words.proof(finding, diagnosis.sources), end="")
+            names = ("cluster_id", "topic", "topic_id", "partition")
+            derived = [
+                d
+                for p in diagnosis.answer["partitions"]
+                if all(p[n] == finding[n] for n in names)
+                for d in p["derived"]
+            ]
+            print(words.proof(finding, diagnosis.sources, derived), end="")
             return 0
     known = ", ".join(f["finding_id"] for f in diagnosis.answer["findings"]) or "none"
     raise Unusable(f"no finding {arguments.finding_id} in this evidence; findings: {known}")

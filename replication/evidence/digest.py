@@ -15,6 +15,13 @@ The result is a gzip file of JSON lines. Each segment is a gzip member of its ow
 can go straight to it and so that gzip's check sum proves each one whole. The last line says "end";
 without it the file was cut. Times are milliseconds since 1970, UTC, by this machine's clock.
 
+    python3 digest.py /var/kafka-logs --every 60 --to-stdout
+
+prints, beside a running broker, one line for each replica whose log end, log start, leader epochs
+or checkpoints have changed, and one line for the directory each time: any log shipper carries them
+to the stream, and saved in a file they are evidence like a digest. What a controller adds to its
+metadata log is printed in pieces.
+
 The lower half of the file is the one parser of segments that this project has (`scan_segment`): the
 reader of copied directories stands on it too. Formats: `DefaultRecordBatch` and
 `LegacyRecord` in Kafka's clients/.../common/record; KIP-31, KIP-32, KIP-98.
@@ -27,6 +34,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -717,6 +725,285 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
+# --- The digest as lines, beside a running broker -----------------------------------------------
+
+LINES_NAME = "replication_digest"
+LINES_VERSION = 1
+# Shippers cut long lines, some of them at 8 KB.
+PIECE_OF_LINE = 4096
+MOST_EPOCHS = 150
+# A line that a shipper lost is told again after so many rounds; of the metadata log, after more.
+ROUNDS_UNTIL_ALL = 60
+ROUNDS_UNTIL_ALL_METADATA = 1440
+
+
+class DigestLines:
+    """What one log directory holds, as lines of JSON: at first all, then what has changed.
+
+    `tell` makes one round. A line is {"replication_digest": 1, "n": .., "started": .., "at": ..,
+    "every": .., "directory": .., "what": ..}: n counts this process's lines, started and at are
+    milliseconds. what: directory (meta.properties, each round: this process lives), partition,
+    gone (no longer there), error, metadata (bytes of a file of the metadata log), metadata_files.
+    """
+
+    def __init__(self, directory, every, write):
+        # type: (str, float, Callable[[str], None]) -> None
+        self._directory = directory
+        self._every = every
+        self._write = write
+        self._started = _now()
+        self._lines = 0
+        self._rounds = 0
+        self._told = {}  # type: Dict[Tuple[str, str], str]
+        self._ends = {}  # type: Dict[str, Tuple[str, int, int, int]]
+        self._marked = 0.0
+        self._copied = {}  # type: Dict[str, int]
+
+    def tell(self) -> None:
+        """One round. The checkpoint files are read first: of a running broker a log can only have
+        grown since its high watermark was noted, if it was not cut."""
+        if self._rounds % ROUNDS_UNTIL_ALL == 0:
+            self._told.clear()
+        if self._rounds % ROUNDS_UNTIL_ALL_METADATA == 0:
+            self._copied.clear()
+        self._rounds += 1
+        try:
+            names = sorted(os.listdir(self._directory))
+        except OSError as error:
+            self._failed("", error)
+            return
+        self._told.pop(("error", ""), None)
+        properties = self._text("meta.properties") if "meta.properties" in names else None
+        clean = self._text(".kafka_cleanshutdown") if ".kafka_cleanshutdown" in names else None
+        self._marked = self._written("replication-offset-checkpoint")
+        checkpoints = [
+            self._offsets(name) if name in names else {} for name in LOG_DIRECTORY_FILES[1:4]
+        ]
+        partitions = [
+            name
+            for name in names
+            if name != CLUSTER_METADATA
+            and is_partition_directory(os.path.join(self._directory, name))
+        ]
+        for name in partitions:
+            self._partition(name, checkpoints)
+        known = [name for what, name in self._told if what == "partition"]
+        for name in sorted(set(known) - set(partitions)):
+            del self._told["partition", name]
+            self._ends.pop(name, None)
+            self._line("gone", name=name)
+        if CLUSTER_METADATA in names:
+            self._metadata()
+        # Last, so that whoever has read it has read what this round found.
+        self._line("directory", meta=properties, clean_shutdown=clean, partitions=len(partitions))
+
+    def _line(self, what: str, **content: Any) -> None:
+        self._lines += 1
+        line = {
+            LINES_NAME: LINES_VERSION,
+            "n": self._lines,
+            "started": self._started,
+            "at": _now(),
+            "every": self._every,
+            "directory": self._directory,
+            "what": what,
+        }
+        line.update(content)
+        self._write(json.dumps(line, separators=(",", ":")))
+
+    def _changed(self, what: str, name: str, **content: Any) -> None:
+        """A line, if it says something else than the last one of its kind and name."""
+        text = json.dumps(content, sort_keys=True)
+        if self._told.get((what, name)) != text:
+            self._told[what, name] = text
+            self._line(what, name=name, **content)
+
+    def _failed(self, name: str, error: OSError) -> None:
+        self._changed("error", name, reason=error.strerror or str(error))
+
+    def _text(self, name: str) -> Optional[str]:
+        try:
+            with open(os.path.join(self._directory, name), "rb") as stream:
+                return stream.read(SMALL_FILE_LIMIT).decode("utf-8", "replace")
+        except OSError as error:
+            self._failed(name, error)
+            return None
+
+    def _written(self, name: str) -> float:
+        """When a file was written the last time, in seconds; 0 where it is not there."""
+        try:
+            return os.stat(os.path.join(self._directory, name)).st_mtime
+        except OSError:
+            return 0.0
+
+    def _offsets(self, name: str) -> Dict[str, int]:
+        """An offset checkpoint file by the names of partitions' directories."""
+        rows = [line.split() for line in (self._text(name) or "").splitlines()[2:]]
+        return {
+            row[0] + "-" + row[1]: int(row[2]) for row in rows if len(row) == 3 and row[2].isdigit()
+        }
+
+    def _partition(self, name: str, checkpoints: List[Dict[str, int]]) -> None:
+        folder = os.path.join(self._directory, name)
+        try:
+            files = sorted(os.listdir(folder))
+            segments = [file for file in files if SEGMENT_NAME.fullmatch(file)]
+            if not segments:
+                return
+            epochs = self._pairs(name + "/leader-epoch-checkpoint", files)
+            end, last = self._log_end(name, segments[-1], repr(epochs))
+            settled = self._is_settled(os.path.join(folder, "leader-epoch-checkpoint"))
+        except OSError as error:
+            self._failed(name, error)
+            return
+        self._told.pop(("error", name), None)
+        if last >= 0 and _epoch_at(epochs or [], end - 1) not in (None, last):
+            # The leader epochs were read before a change, the log's end after it: next time.
+            self._ends.pop(name, None)
+            return
+        high_watermark, recovery_point, log_start = [c.get(name) for c in checkpoints]
+        self._changed(
+            "partition",
+            name,
+            topic_id=self._topic_id(name + "/partition.metadata", files),
+            log_start_offset=max(int(segments[0][:20]), log_start or 0),
+            log_end_offset=end,
+            leader_epochs=None if epochs is None else epochs[-MOST_EPOCHS:],
+            high_watermark=high_watermark if settled else None,
+            recovery_point=recovery_point,
+        )
+
+    def _is_settled(self, epochs: str) -> bool:
+        """Whether the high watermarks were written after the log was cut the last time.
+
+        A cut is followed by records of a new leader epoch, which its file tells first; a high
+        watermark from before says nothing of them.
+        """
+        if os.path.exists(os.path.join(self._directory, ".kafka_cleanshutdown")):
+            return True  # Written last of all, by a broker that has stopped since.
+        return not os.path.exists(epochs) or os.stat(epochs).st_mtime + 1 < self._marked
+
+    def _log_end(self, name: str, newest: str, epochs: str) -> Tuple[int, int]:
+        """Where the newest segment ends and its last leader epoch (-1: unknown), read on from where
+        it ended the last time.
+
+        From its begin where the log may have been cut since: a cut comes with a new leader epoch.
+        """
+        known, position, end, last = self._ends.get(name, ("", 0, 0, -1))
+        with open(os.path.join(self._directory, name, newest), "rb", buffering=0) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            read_at = reader_of(stream)
+            fresh = (0, int(newest[:20]), -1)
+            if known != newest + epochs or size < position:
+                position, end, last = fresh
+            reached = _walked(read_at, size, (position, end, last))
+            if reached is None:
+                reached = _walked(read_at, size, fresh) or fresh
+        self._ends[name] = (newest + epochs, *reached)
+        return reached[1], reached[2]
+
+    def _pairs(self, name: str, files: List[str]) -> Optional[List[List[int]]]:
+        if os.path.basename(name) not in files:
+            return None
+        rows = [line.split() for line in (self._text(name) or "").splitlines()[2:]]
+        return [[int(a) for a in row] for row in rows if len(row) == 2 and "".join(row).isdigit()]
+
+    def _topic_id(self, name: str, files: List[str]) -> Optional[str]:
+        if os.path.basename(name) not in files:
+            return None
+        for line in (self._text(name) or "").splitlines():
+            if line.startswith("topic_id:"):
+                return line.partition(":")[2].strip()
+        return None
+
+    def _metadata(self) -> None:
+        """What was added to the files of the controllers' log since the last round."""
+        folder = os.path.join(self._directory, CLUSTER_METADATA)
+        try:
+            names = [
+                name
+                for name in sorted(os.listdir(folder))
+                if name.endswith((".log", ".checkpoint"))
+                or name in (*PARTITION_FILES, "quorum-state")
+            ]
+            for name in names:
+                self._file_of_metadata(folder, name)
+        except OSError as error:
+            self._failed(CLUSTER_METADATA, error)
+            return
+        self._changed("metadata_files", CLUSTER_METADATA, names=names)
+
+    def _file_of_metadata(self, folder: str, name: str) -> None:
+        grows = name.endswith(".log")
+        with open(os.path.join(folder, name), "rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            at = self._copied.get(name, 0) if grows else 0
+            at = at if at <= size else 0
+            content = b""
+            if not grows:
+                content = stream.read(SMALL_FILE_LIMIT)
+                size = len(content)
+                if self._told.get(("file", name)) == repr(zlib.crc32(content)):
+                    return
+                self._told["file", name] = repr(zlib.crc32(content))
+            stream.seek(at)
+            while at < size or size == 0:
+                piece = stream.read(min(PIECE_OF_LINE, size - at))
+                packed = base64.b64encode(piece).decode("ascii")
+                self._line("metadata", name=name, at_byte=at, size=size, base64=packed)
+                if not piece:
+                    break
+                at += len(piece)
+        self._copied[name] = at
+
+
+def _walked(
+    read_at: ReadAt, size: int, known: Tuple[int, int, int]
+) -> Optional[Tuple[int, int, int]]:
+    """(position, log end, leader epoch) behind the last whole batch, from such a place on; None
+    where the bytes there do not go on from it."""
+    begin, end, last = known
+    position = begin
+    for item in scan_segment(lambda at, count: read_at(begin + at, count), size - begin):
+        if len(item) == 2 or item[0] < end:
+            torn = len(item) == 2 and item[1].startswith("torn")
+            return (position, end, last) if torn or position > begin or begin == 0 else None
+        end, last = item[1], item[2]
+        position = begin + item[6] + item[5]
+    return position, end, last
+
+
+def _epoch_at(epochs: Sequence[Sequence[int]], offset: int) -> Optional[int]:
+    """The leader epoch of an offset by an epoch cache."""
+    found = None
+    for leader_epoch, first in epochs:
+        if first <= offset:
+            found = leader_epoch
+    return found
+
+
+def print_lines(directory: str, every: float, write: Callable[[str], None]) -> int:
+    """Rounds of lines until this process is told to stop; the exit status."""
+    ended = []  # type: List[int]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _: ended.append(received))
+    lines = DigestLines(directory, every, write)
+    while not ended:
+        due = time.time() + every
+        try:
+            lines.tell()
+        except BrokenPipeError:
+            return 0
+        while not ended and time.time() < due:
+            time.sleep(min(0.2, every))
+    return 0
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def take_lowest_priority() -> None:
     """Idle processor and disk priority, as far as this system has them."""
     if hasattr(os, "nice"):
@@ -735,9 +1022,20 @@ def main(arguments: Optional[List[str]] = None) -> int:
         description="Reads a Kafka log directory into one small file for replication-analyzer.",
     )
     parser.add_argument("directory", help="one directory of log.dirs; run once for each")
-    parser.add_argument("--out", required=True, help="file to write, such as broker-1.jsonl.gz")
+    parser.add_argument("--out", help="file to write, such as broker-1.jsonl.gz")
+    parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, with --to-stdout")
+    parser.add_argument(
+        "--to-stdout", action="store_true", help="print lines of what has changed, for a shipper"
+    )
     options = parser.parse_args(arguments)
+    if options.to_stdout == bool(options.out) or bool(options.every) != options.to_stdout:
+        parser.error("either --out FILE, or --every SECONDS --to-stdout")
+    if options.every is not None and options.every <= 0:
+        parser.error("--every must be above 0")
     directory = os.path.realpath(options.directory)
+    if options.to_stdout:
+        take_lowest_priority()
+        return print_lines(directory, options.every, _print)
     target = os.path.realpath(options.out)
     if target.startswith(directory + os.sep):
         print("digest: --out must not lie inside the log directory", file=sys.stderr)

@@ -13,7 +13,7 @@ from replication.evidence.collecting.inventory import inventory
 from replication.evidence.collecting.observations import observations
 from replication.evidence.joining.cluster_facts import ClusterFacts
 from replication.evidence.joining.cluster_join import join_cluster
-from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.tools.tool_output import QuorumReplica
 from replication.evidence.unreadable import Unreadable

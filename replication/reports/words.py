@@ -1,7 +1,10 @@
 """The short answer in plain words: worst first, readable by somebody woken at night."""
 
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
+from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.headline import headline, undecided, what_settles
@@ -183,10 +186,13 @@ def _input(answer: dict[str, Any]) -> list[str]:
     return lines
 
 
-def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
+def proof(
+    finding: dict[str, Any], events: dict[str, Any], derived: Iterable[dict[str, Any]] = ()
+) -> str:
     """A finding as a proof: steps, because, contradiction, each with its file and line.
 
     events: the events that the steps name, by event_id; any object with observed_at and source.
+    derived: what no line tells of the partition and rules force, which a reader would miss.
     """
     finding = plain_values(finding)
     warns = finding.get("kind")
@@ -208,6 +214,7 @@ def proof(finding: dict[str, Any], events: dict[str, Any]) -> str:
             elif source.byte_offset is not None:
                 place += f", offset {source.byte_offset}"
             lines.append(f"   because: {place}")
+    lines += [derived_text(d) for d in derived if _is_told_with(finding, d)]
     if not warns:
         lines += ["", f"Contradiction: {finding['invariant']} demands that this cannot be."]
     return "\n".join([*lines, ""])
@@ -243,7 +250,25 @@ def draw(state: State, at: int | None) -> str:
         )
         for number, replica in sorted(state.replicas.items())
     ]
-    return "\n".join([head, *picture.draw(rows, _content_name), "", *LEGEND])
+    told = [derived_text(asdict(d)) for d in derived_values(state)]
+    return "\n".join([head, *picture.draw(rows, _content_name), *told, "", *LEGEND])
+
+
+def _is_told_with(finding: dict[str, Any], derived: dict[str, Any]) -> bool:
+    """Epoch entries decide what a truncation keeps; of the rest every proof may speak."""
+    return derived["what"] != "epoch_entry" or finding.get("invariant") == "log_matching"
+
+
+def derived_text(derived: dict[str, Any]) -> str:
+    """One derived value in words, with the rule that forces it."""
+    what = {
+        "high_watermark": f"its high watermark is at least {derived['offset']}",
+        "epoch_entry": f"leader epoch {derived['leader_epoch']} begins at {derived['offset']}",
+        "truncation": f"it cut its log at {derived['offset']}",
+    }[derived["what"]]
+    return (
+        f"derived: broker {derived['replica']}: {what}, by {derived['rule']} ({derived['because']})"
+    )
 
 
 def _content_name(content: int) -> str:

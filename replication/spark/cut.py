@@ -32,7 +32,9 @@ class Cut(dict[str, int]):
         if table == "replica_events":
             wanted = [("ingest", "true")]
         elif table == "quarantine":
-            wanted = [(query, f"query = '{query}'") for query in self.through]
+            wanted = [
+                (query, f"query = '{query}'") for query in self.through if query in WRITTEN_BY
+            ]
         else:
             return None
         parts = [

@@ -25,6 +25,9 @@ from replication.spark import contracts
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 PROBE_BYTES = 65_536
+# A look at all files of a source folder that takes so many CPU seconds is followed by a pause of
+# so many times as long: 20,000 files are then looked at every ten seconds.
+LONG_LOOK, PAUSE = 0.02, 20
 # Notes of long ago, joined. Spark's file source passes over names that begin so.
 PRUNED = "_joined"
 # By so many of its first and last bytes a file is known again.
@@ -311,6 +314,7 @@ class Admission:
         self._taken: dict[str, Taken] = {}
         self._next = 0
         self._newest = 0.0
+        self._next_look = 0.0
         for known, number, changed in self._noted():
             stamp = tuple(known.get("stamp", (0, 0, 0)))
             self._taken[known["path"]] = Taken(
@@ -325,7 +329,7 @@ class Admission:
         if joined.is_file():
             for line in joined.read_text(encoding="utf-8").splitlines():
                 known = json.loads(line)
-                yield known, known["number"], 0.0
+                yield known, known["number"], known.get("changed", 0.0)
         for note in sorted(self.notes.glob("*.json")):
             known = json.loads(note.read_text(encoding="utf-8"))
             yield known, int(note.stem), note.stat().st_mtime
@@ -333,10 +337,18 @@ class Admission:
     def admit(self) -> int:
         """Notes whatever has come since the last look; returns how many slices.
 
+        Where the folder has so many files that looking at them takes long, it looks less often.
         Raises SourceError where the source folder is gone.
         """
+        if time.monotonic() < self._next_look:
+            return 0
         noted = 0
-        for path in self._changed():
+        started = time.thread_time()
+        changed = self._changed()
+        spent = time.thread_time() - started
+        if spent > LONG_LOOK:
+            self._next_look = time.monotonic() + PAUSE * spent
+        for path in changed:
             part = next_slice(path, self._taken_of(path), self._is_settled(path))
             if part is not None:
                 self._note(part)

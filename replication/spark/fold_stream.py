@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from replication.spark import answer_tables, contracts
+from replication.spark.alerting import Alerting
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.answer_tables import LATE, Outcome
 from replication.spark.fold_batch import fold_events
@@ -26,12 +28,28 @@ from replication.spark.ingest import marked, query_id, triggered
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
-from replication.spark.shard_fold import OUT_DDL, REFOLD, STATE, ShardFold, out_frame
+from replication.spark.shard_fold import (
+    OUT_DDL,
+    REFOLD,
+    STATE,
+    UNSETTLED,
+    ShardFold,
+    out_frame,
+)
 from replication.spark.tables import REFOLDS, Store, Writer
 from replication.spark.transport import TOPIC_PARTITION_ID, narrow
 
 QUERY = "fold"
 STATE_DDL = "shard binary"
+LATE_DDL = "array<struct<sequence:bigint,event_id:string,trace_generation:bigint,trace_id:string>>"
+LOOKED_UP_BY_NAME = 1_000
+# The property of Spark's jobs that tells the workers how many events a partition may hold.
+HELD_PROPERTY = "replication.held_limit"
+DELETED = (
+    b"an event came for a place in the trace that was folded before, or closed a gap behind which "
+    b"too much was held; the stored events that would settle it were deleted by maintain.py: the "
+    b"answer stands as it was"
+)
 ShardFunction = Callable[[tuple[int], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]
 
 
@@ -51,19 +69,26 @@ class Fold:
     settings: Settings
     progress: Progress
     refolds: int = 0
+    held_in_state: int | None = None
+    alerting: Alerting | None = None
 
     def start(self) -> StreamingQuery:
         """Starts the query."""
-        folded = (
-            self._events()
+        writer = (
+            self.folded().writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
+        )
+        writer = writer.option("checkpointLocation", self.run.spark_location)
+        return triggered(writer, self.settings).start()
+
+    def folded(self) -> DataFrame:
+        """What comes out of the stateful operator, in the frame of OUT_DDL."""
+        return (
+            self.events()
             .groupBy("state_shard")
             .applyInPandasWithState(
                 self.shard_function(), OUT_DDL, STATE_DDL, "append", GroupStateTimeout.NoTimeout
             )
         )
-        writer = folded.writeStream.queryName(QUERY).foreachBatch(self.take).outputMode("append")
-        writer = writer.option("checkpointLocation", self.run.spark_location)
-        return triggered(writer, self.settings).start()
 
     def shard_function(self) -> ShardFunction:
         """What the operator calls with a shard's rows and state; holds nothing of this object."""
@@ -72,11 +97,14 @@ class Fold:
         def fold_shard(
             key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState
         ) -> Iterator[pd.DataFrame]:
-            return folded_shard(frames, state, limit)
+            context = TaskContext.get()
+            told = context.getLocalProperty(HELD_PROPERTY) if context is not None else None
+            return folded_shard(frames, state, limit if told is None else int(told))
 
         return fold_shard
 
-    def _events(self) -> DataFrame:
+    def events(self) -> DataFrame:
+        """What goes in: stored events and what was folded again, each with its state shard."""
         limits = {
             "maxFilesPerTrigger": str(self.settings.fold_max_files_per_trigger),
             "maxBytesPerTrigger": str(self.settings.fold_max_bytes_per_trigger),
@@ -108,22 +136,39 @@ class Fold:
         """Writes one micro-batch: refolds, changed tables, then its row of `_batches`."""
         started = time.monotonic()
         writer = self.run.writer(query_id(frame.sparkSession))
+        limit = self._held_limit()
+        frame.sparkSession.sparkContext.setLocalProperty(HELD_PROPERTY, str(limit))
         frame.persist()
         try:
             # The whole frame runs here, once: Spark checks that every state store has committed.
             outcome = answer_tables.outcome_of(frame)
-            self._refold(outcome, writer, micro_batch_id)
+            self._refold(outcome, writer, micro_batch_id, limit)
             threads = self.settings.write_threads
             afresh = micro_batch_id == 0 and self.run.number > 0
             answer_tables.write(self.store, outcome, writer, micro_batch_id, threads, afresh)
+            if self.alerting is not None:
+                self.alerting.take(outcome, micro_batch_id)
         finally:
             frame.unpersist()
         figures = outcome.figures
+        self.held_in_state = self._held() + figures.get("held_in_state", 0)
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         self.store.finish(writer, micro_batch_id, figures)
         self.progress.report(QUERY, micro_batch_id, figures)
 
-    def _refold(self, outcome: Outcome, writer: Writer, micro_batch_id: int) -> None:
+    def _held(self) -> int:
+        """How many events the state holds behind gaps, in all partitions."""
+        if self.held_in_state is None:
+            self.held_in_state = self.store.sums(self.run.name, QUERY)["held_in_state"]
+        return self.held_in_state
+
+    def _held_limit(self) -> int:
+        """How many events a partition may hold in this micro-batch: none where all of them hold too
+        much together; what is let go then is read again when the gap has closed."""
+        full = self._held() >= self.settings.held_total_limit
+        return 0 if full else self.settings.held_limit
+
+    def _refold(self, outcome: Outcome, writer: Writer, micro_batch_id: int, limit: int) -> None:
         """Folds again what the stream cannot settle, and hands it over through `_refolds`."""
         asked = set(outcome.touched.get(REFOLD, []))
         if outcome.has(LATE):
@@ -142,14 +187,32 @@ class Fold:
         chosen = events.withColumn("topic_partition_id", F.expr(TOPIC_PARTITION_ID)).join(
             F.broadcast(keys), "topic_partition_id", "left_semi"
         )
-        again = fold_events(chosen, self.settings.held_limit, with_states=True)
-        states = again.filter(F.col("out_table") == STATE).select(
+        trimmed = self._trimmed(chosen)
+        if trimmed:
+            chosen = chosen.filter(~F.col("topic_partition_id").isin(trimmed))
+        again = fold_events(chosen, limit, with_states=True)
+        states = again.filter(F.col("out_table") == STATE).select("topic_partition_id", "state")
+        states = states.unionByName(self.spark.createDataFrame(
+            [(name, bytearray(UNSETTLED + DELETED)) for name in trimmed],
+            "topic_partition_id string, state binary",
+        ))  # fmt: skip
+        handed = states.select(
             "topic_partition_id",
             _shard(self.settings.state_shards),
             F.lit(newest).cast("bigint").alias("ingest_micro_batch_id"),
             "state",
         )
-        self._hand_over(states, writer, micro_batch_id)
+        self._hand_over(handed, writer, micro_batch_id)
+
+    def _trimmed(self, chosen: DataFrame) -> list[str]:
+        """Topic partitions of which maintenance has deleted the first events of the trace."""
+        if self.store.retained_above(self.ingest_run) < 0:
+            return []
+        name, trace = "topic_partition_id", ["trace_generation", "trace_id"]
+        firsts = chosen.groupBy(name, *trace).agg(F.min("sequence").alias("first"))
+        newest = firsts.groupBy(name).agg(F.max_by("first", F.struct(*trace)).alias("first"))
+        found = newest.filter("first > 0").select(name).collect()
+        return sorted(row[name] for row in found)
 
     def _hand_over(self, states: DataFrame, writer: Writer, micro_batch_id: int) -> None:
         rows = marked(states, writer, micro_batch_id)
@@ -179,27 +242,45 @@ class Fold:
         return self.store.newest("replica_events").filter(F.col("run") == self.ingest_run)
 
     def _late_conflicts(self, outcome: Outcome) -> list[str]:
-        """Topic partitions in which an event came for a slot that holds another content."""
-        slots = "array<struct<sequence:bigint,event_id:string>>"
+        """Topic partitions in which an event came for a slot that holds another content, or whose
+        content nothing stored tells any more."""
+        slot = ["topic_partition_id", "sequence", "trace_generation", "trace_id"]
         late = (
             outcome.frame.filter(F.col("out_table") == LATE)
-            .select("topic_partition_id", F.explode(F.from_json("rows", slots)).alias("slot"))
-            .select("topic_partition_id", "slot.sequence", "slot.event_id")
+            .select("topic_partition_id", F.explode(F.from_json("rows", LATE_DDL)).alias("slot"))
+            .select("topic_partition_id", "slot.*")
         )
-        # Literal bounds: Delta passes over files whose sequences lie outside of them.
-        bounds = late.agg(F.min("sequence"), F.max("sequence")).collect()[0]
-        near = self._stored().filter(F.col("sequence").between(bounds[0], bounds[1]))
-        stored = near.select(
-            F.expr(TOPIC_PARTITION_ID).alias("topic_partition_id"), "sequence",
-            F.col("event_id").alias("stored_id"), "trace_generation", "trace_id",
+        stored = self._near(late).select(
+            F.expr(TOPIC_PARTITION_ID).alias("topic_partition_id"), *slot[1:],
+            F.col("event_id").alias("stored_id"),
         )  # fmt: skip
-        own = stored.withColumnRenamed("stored_id", "event_id")
-        keys = ["topic_partition_id", "sequence"]
-        slot = [*keys, "trace_generation", "trace_id"]
-        placed = late.join(own, [*keys, "event_id"]).select(*slot, "event_id").distinct()
-        other = placed.join(stored, slot).filter(F.col("stored_id") != F.col("event_id"))
-        found = other.select("topic_partition_id").distinct().collect()
+        both = late.withColumn("late", F.count("*").over(Window.partitionBy(*slot))).distinct()
+        met = stored.join(both, slot).groupBy(*slot).agg(
+            F.max(F.col("stored_id") != F.col("event_id")).alias("differs"),
+            (F.count("*") <= F.max("late")).alias("alone"),
+        )  # fmt: skip
+        # Where only what came late is left of a slot, retention has deleted what it may repeat.
+        deleted = self.store.retained_above(self.ingest_run) >= 0
+        asked = met.filter(F.col("differs") | (F.col("alone") & F.lit(deleted)))
+        found = asked.select("topic_partition_id").distinct().collect()
         return sorted(row["topic_partition_id"] for row in found)
+
+    def _near(self, late: DataFrame) -> DataFrame:
+        """Stored events among which those in the late ones' places are.
+
+        Literal values: Delta passes over files, and Parquet over pages, that have none of them.
+        """
+        sequence = F.col("sequence")
+        places = late.agg(
+            F.min(sequence).alias("first"), F.max(sequence).alias("last"),
+            F.collect_set(sequence).alias("sequences"),
+            F.collect_set(F.element_at(F.split("topic_partition_id", "/"), -3)).alias("topics"),
+        ).collect()[0]  # fmt: skip
+        near = self._stored().filter(sequence.between(places["first"], places["last"]))
+        for name, values in (("sequence", places["sequences"]), ("topic", places["topics"])):
+            if len(values) <= LOOKED_UP_BY_NAME:
+                near = near.filter(F.col(name).isin(values))
+        return near
 
 
 def folded_shard(

@@ -25,6 +25,7 @@ from replication.evidence.shipping.envelopes import (
 )
 from replication.evidence.shipping.live_join import Joined, LiveJoin
 from replication.spark import contracts
+from replication.spark.alerting import Alerting
 from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
 from replication.spark.progress import Progress
@@ -72,6 +73,7 @@ class Live:
     settings: Settings
     progress: Progress
     source: ShippedSource
+    alerting: Alerting | None = None
 
     @property
     def events(self) -> Path:
@@ -101,7 +103,9 @@ class Live:
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
         refused: list[tuple[Any, ...]] = []
-        live = LiveJoin(self.run.folder, self.events, self.source.cluster_ids)
+        live = LiveJoin(
+            self.run.folder, self.events, self.source.cluster_ids, self.settings.silence_bound
+        )
         joined = live.step(micro_batch_id, self._lines(frame, refused), self.source.kafka_version)
         if refused:
             rows = _refusals(session, refused, writer.run, micro_batch_id)
@@ -116,7 +120,22 @@ class Live:
             "milliseconds": int((time.monotonic() - started) * 1000),
         }
         self.store.finish(writer, micro_batch_id, figures)
+        self._tell(joined, micro_batch_id, figures)
         self.progress.say(_told(micro_batch_id, joined))
+
+    def _tell(self, joined: Joined, micro_batch_id: int, figures: dict[str, Any]) -> None:
+        """Hands over what alerts and metrics are made of, by cluster ids."""
+        if self.alerting is None:
+            return
+        ids = self.source.cluster_ids
+        newest: dict[str, int] = {}
+        for host, clocks in joined.heard.items():
+            cluster = ids.get(host.split("/")[0], host.split("/")[0])
+            at = max(at for clock, at in clocks.items() if clock != "every")
+            newest[cluster] = max(at, newest.get(cluster, 0))
+        silent = {ids.get(cluster, cluster): found for cluster, found in joined.silent.items()}
+        self.alerting.heard(silent, newest)
+        self.alerting.progressed(QUERY, micro_batch_id, figures)
 
     def _lines(
         self, frame: DataFrame, refused: list[tuple[Any, ...]]
@@ -180,4 +199,9 @@ def _told(micro_batch_id: int, joined: Joined) -> str:
         f"{taken.repeated} repeated + {len(taken.refused)} quarantined; "
         f"{len(joined.changed)} partitions changed, {joined.events} events"
     )
-    return "\n".join([said, *(f"note: {note}" for note in joined.notes)])
+    silent = [
+        f"silent: broker {broker} of {cluster}: {since}"
+        for cluster, brokers in sorted(joined.silent.items())
+        for broker, since in sorted(brokers.items())
+    ]
+    return "\n".join([said, *silent, *(f"note: {note}" for note in joined.notes)])

@@ -2,7 +2,11 @@
 
 Compaction moves rows between files, which readers and the stream pass over. Old files go when they
 are older than asked and no version that the newest rows of `_batches` name, or a script of views
-beside the tables pins, still needs them. A commit that meets one of the stream gives way to it.
+beside the tables pins, still needs them; so do commits that a Delta checkpoint has taken over. A
+commit that meets one of the stream gives way to it.
+
+Where asked, old rows of `_batches` are summed up, and events are deleted that the fold has folded
+long ago. What is deleted cannot be folded again: a row of `_batches` says how far that goes.
 """
 
 import argparse
@@ -10,22 +14,39 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from replication.spark import session, views
+from replication import places
+from replication.spark import contracts, session, views
 from replication.spark.event_files import PRUNED
 from replication.spark.failures import EXIT_UNUSABLE, failed
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
-from replication.spark.tables import BATCHES, Store, TablesError
+from replication.spark.tables import (
+    BATCHES,
+    REPLACED_BY_NAME,
+    RETENTION,
+    Store,
+    TablesError,
+    Writer,
+    named,
+)
+from replication.spark.transport import TOPIC_PARTITION_ID
 
 EXIT_OK = 0
 HOUR = 3_600.0
+# What the row of many micro-batches adds up.
+ADDED_UP = (
+    "rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings",
+    "milliseconds", "held_in_state",
+)  # fmt: skip
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -38,15 +59,27 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool, 5 what "
         "it stands on failed and may come back.",
     )
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
     made.add_argument(
-        "--checkpoint-dir", type=Path, metavar="DIR",
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
+    made.add_argument(
+        "--checkpoint-dir", type=places.folder, metavar="DIR",
         help="of the stream: its notes are joined; without it files of replica_events stay, since "
         "nothing tells how far the fold has read them",
     )  # fmt: skip
     made.add_argument(
         "--keep-hours", type=float, default=168.0, metavar="HOURS",
         help="how long old versions stay readable (168)",
+    )  # fmt: skip
+    made.add_argument(
+        "--keep-batches-hours", type=float, metavar="HOURS",
+        help="sum up older rows of _batches; without it each micro-batch keeps its row",
+    )  # fmt: skip
+    made.add_argument(
+        "--keep-events-hours", type=float, metavar="HOURS",
+        help="delete older events that are folded, but for partitions with a gap in their trace; "
+        "deleted ones cannot be folded again: not by --new-run, nor where an event comes that "
+        "late; needs --checkpoint-dir",
     )  # fmt: skip
     made.add_argument(
         "--files", type=int, default=16, metavar="N",
@@ -60,17 +93,16 @@ def main(argv: list[str]) -> int:
     flags = parser().parse_args(argv)
     progress = Progress()
     try:
-        spark = session.start("replication-analyzer maintenance")
+        spark = session.start("replication-analyzer maintenance", [flags.tables.absolute()])
     except SessionError as error:
         progress.say(f"maintain.py: {error}")
         return EXIT_UNUSABLE
     try:
-        if flags.keep_hours < 0 or flags.files < 1:
-            raise TablesError("--keep-hours is at least 0, --files at least 1")
+        kept = Kept(flags.keep_hours, flags.keep_batches_hours, flags.keep_events_hours)
+        _check(kept, flags)
         checkpoint_dir = flags.checkpoint_dir and flags.checkpoint_dir.absolute()
-        Maintenance(spark, flags.tables.absolute(), checkpoint_dir, progress).run(
-            flags.keep_hours, flags.files
-        )
+        round_ = Maintenance(spark, flags.tables.absolute(), checkpoint_dir, progress)
+        round_.run(kept, flags.files)
         return EXIT_OK
     except TablesError as error:
         progress.say(f"maintain.py: {error}")
@@ -79,6 +111,24 @@ def main(argv: list[str]) -> int:
         return failed("maintain.py", error, progress.out)
     finally:
         spark.stop()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """For how many hours is kept: what no version in use needs, rows of `_batches`, events. None:
+    for ever."""
+
+    versions: float
+    batches: float | None = None
+    events: float | None = None
+
+
+def _check(kept: Kept, flags: argparse.Namespace) -> None:
+    hours = [h for h in (kept.versions, kept.batches, kept.events) if h is not None]
+    if min(hours) < 0 or flags.files < 1:
+        raise TablesError("hours that are kept are at least 0, --files at least 1")
+    if kept.events is not None and flags.checkpoint_dir is None:
+        raise TablesError("--keep-events-hours needs --checkpoint-dir: what is not folded stays")
 
 
 @dataclass
@@ -90,8 +140,8 @@ class Maintenance:
     checkpoint_dir: Path | None
     progress: Progress
 
-    def run(self, keep_hours: float, files: int) -> None:
-        """Compacts what has at least that many files, deletes what is old enough, joins notes.
+    def run(self, kept: Kept, files: int) -> None:
+        """Deletes and sums up what is old, compacts what has at least that many files, joins notes.
 
         Raises TablesError where the folder holds no tables.
         """
@@ -100,6 +150,10 @@ class Maintenance:
         if BATCHES not in found:
             raise TablesError(f"{self.tables} has no table {BATCHES}: give a stream's --tables")
         now = time.time()
+        if kept.events is not None:
+            self._delete_events(store, now - kept.events * HOUR)
+        if kept.batches is not None:
+            self._sum_up(store, now - kept.batches * HOUR)
         for table in found:
             if store.files(table) >= files:
                 self._sql(f"OPTIMIZE {self._name(table)}", f"{table}: compacted")
@@ -107,11 +161,97 @@ class Maintenance:
         # Delta's own guard is against readers of unknown versions; here they are known.
         self.spark.conf.set(CHECK, "false")
         for table in found:
-            hours = self._hours(table, pinned.get(table), keep_hours, now)
+            hours = self._hours(table, pinned.get(table), kept.versions, now)
             if hours is not None:
                 self._sql(f"VACUUM {self._name(table)} RETAIN {hours:.4f} HOURS")
+                self._drop_commits(table, pinned.get(table), now - hours * HOUR)
         if self.checkpoint_dir is not None:
-            self._join_notes(now - keep_hours * HOUR)
+            self._join_notes(now - kept.versions * HOUR)
+
+    def _delete_events(self, store: Store, before: float) -> None:
+        """Deletes the events of micro-batches of the ingest that finished long ago and are folded.
+
+        The row of `_batches` that says so comes first: from then on nobody counts on them.
+        """
+        newest = store.newest_batches().get("ingest")
+        read_to = self._folded_to("replica_events")
+        if newest is None or read_to is None:
+            return
+        own = F.col("run") == newest["run"]
+        old = (
+            store.newest(BATCHES)
+            .filter(own & (F.col("query") == "ingest"))
+            .filter(F.col("finished_at") < int(before * 1000))
+            .filter(F.element_at("table_versions", F.lit("replica_events")) <= read_to)
+        )
+        last = old.agg(F.max("micro_batch_id").alias("last")).collect()[0]["last"]
+        if last is None or last <= store.retained_above(newest["run"]):
+            return
+        gapped = self._gapped(store)
+        if len(gapped) > REPLACED_BY_NAME:
+            self.progress.say(f"{len(gapped)} partitions wait for events: none are deleted")
+            return
+        app = f"{RETENTION}/{newest['run']}"
+        writer = Writer(newest["run"], newest["run_number"], RETENTION, newest["token"], app)
+        store.finish(writer, last, {}, ())
+        old_events = f"run = '{newest['run']}' AND micro_batch_id <= {last}"
+        kept = f" AND NOT coalesce({named(gapped, TOPIC_PARTITION_ID)}, false)" if gapped else ""
+        self._sql(
+            f"DELETE FROM {self._name('replica_events')} WHERE {old_events}{kept}",
+            f"replica_events: those up to micro-batch {last} of the ingest deleted",
+        )
+
+    def _gapped(self, store: Store) -> list[str]:
+        """Topic partitions that wait for an event of their trace: they may be folded again."""
+        waiting = store.newest("verdicts").filter(F.col("reason").startswith("trace_gap"))
+        found = waiting.select("topic_partition_id").distinct().collect()
+        return sorted(row["topic_partition_id"] for row in found)
+
+    def _sum_up(self, store: Store, before: float) -> None:
+        """Puts one row of `_batches` in the place of the old ones of each run of a query.
+
+        Rows on either side of deleted events stay apart: their counts are held against what is
+        left.
+        """
+        rows = store.newest(BATCHES).filter(F.col("query") != RETENTION).collect()
+        above = {run: store.retained_above(run) for run in {row["run"] for row in rows}}
+        parts: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
+        for row in sorted(rows, key=lambda r: r["micro_batch_id"]):
+            last = above[row["run"]] if row["query"] == "ingest" else -1
+            deleted = last >= 0 and row["micro_batch_id"] <= last
+            key = (row["query"], row["run"], deleted)
+            parts.setdefault(key, []).append(row.asDict())
+        newest = {
+            (row["query"], row["run"]): row["micro_batch_id"]
+            for row in store.newest_batches().values()
+        }
+        for (query, run, _), found in sorted(parts.items()):
+            old = [
+                row for row in found
+                if (row["finished_at"] or 0) < before * 1000
+                and row["micro_batch_id"] != newest.get((query, run))
+            ]  # fmt: skip
+            if len(old) > 1:
+                self._replace_batches(store, old)
+
+    def _replace_batches(self, store: Store, old: list[dict[str, Any]]) -> None:
+        """Old: consecutive rows of one run of a query, in order; their sum takes their place."""
+        first, last = old[0], old[-1]
+        total = summed_up(old)
+        condition = (
+            f"run = '{last['run']}' AND query = '{last['query']}' AND micro_batch_id BETWEEN "
+            f"{first['micro_batch_id']} AND {last['micro_batch_id']}"
+        )
+        rows = store.spark.createDataFrame([total], contracts.tables()[BATCHES].ddl)
+        columns = [c.name for c in contracts.tables()[BATCHES].columns]
+        written = rows.select(*columns).coalesce(1).write.format("delta").mode("overwrite")
+        try:
+            written.option("replaceWhere", condition).save(store.path(BATCHES))
+        except PySparkException as error:
+            if "DELTA_CONCURRENT" not in str(error):
+                raise
+            return
+        self.progress.say(f"_batches: {len(old)} rows of the {last['query']} summed up")
 
     def _name(self, table: str) -> str:
         return f"delta.`{str(self.tables / table).replace('`', '``')}`"
@@ -153,6 +293,26 @@ class Maintenance:
             after = self._written(table, read_to)
             hours = hours if after is None else max(hours, (now - after) / HOUR + 0.01)
         return hours
+
+    def _drop_commits(self, table: str, pinned: int | None, before: float) -> None:
+        """Deletes commits older than a Delta checkpoint from which every version in use can be
+        made: Delta would keep them for thirty days."""
+        log = self.tables / table / "_delta_log"
+        in_use = [pinned] if pinned is not None else []
+        if table in ("replica_events", "_refolds"):
+            read_to = self._folded_to(table)
+            if read_to is None:
+                return
+            in_use.append(read_to)
+        whole = [int(p.name[:20]) for p in log.glob("*.checkpoint*.parquet")]
+        enough = [version for version in whole if version <= min(in_use, default=version)]
+        if not enough:
+            return
+        for path in log.glob("[0-9]*"):
+            number = path.name[:20]
+            if number.isdigit() and int(number) < max(enough) and path.stat().st_mtime < before:
+                path.unlink()
+                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
     def _written(self, table: str, version: int) -> float | None:
         """When a version was committed, in seconds; None where there is none, or no longer."""
@@ -209,6 +369,25 @@ class Maintenance:
         return found
 
 
+def summed_up(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Consecutive rows of `_batches` as one: their counts added up, all else as in the last one."""
+    last = dict(rows[-1])
+    for name in ADDED_UP:
+        last[name] = sum(row[name] or 0 for row in rows)
+    changes: dict[str, int] = {}
+    for row in rows:
+        for table, change in (row["table_rows"] or {}).items():
+            changes[table] = changes.get(table, 0) + change
+    times = [row["newest_event_time"] for row in rows if row["newest_event_time"] is not None]
+    first = rows[0]["first_micro_batch_id"]
+    return last | {
+        "table_rows": changes,
+        "newest_event_time": max(times, default=None),
+        "first_micro_batch_id": rows[0]["micro_batch_id"] if first is None else first,
+        "finished_at": max(row["finished_at"] or 0 for row in rows),
+    }
+
+
 def _write_joined(joined: Path, notes: Iterable[Path]) -> None:
     """One line a file of the source: its newest note, and where the next note's number begins."""
     known: dict[str, str] = {}
@@ -217,7 +396,9 @@ def _write_joined(joined: Path, notes: Iterable[Path]) -> None:
             known[json.loads(line)["path"]] = line
     for path in notes:
         note = json.loads(path.read_text(encoding="utf-8"))
-        known[note["path"]] = json.dumps(note | {"number": int(path.stem)})
+        # Its time too: Spark passes over files that are a week older than the newest it has seen.
+        place = {"number": int(path.stem), "changed": path.stat().st_mtime}
+        known[note["path"]] = json.dumps(note | place)
     partial = joined.with_suffix(".partial")
     partial.write_text("".join(line + "\n" for line in known.values()), encoding="utf-8")
     os.replace(partial, joined)

@@ -19,7 +19,14 @@ from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
 
-STATE_MAGIC = b"RPF3"
+STATE_MAGIC = b"RPF4"
+# The format before, which is read all the same: its digests and numbers of rows stand in the order
+# of these tables, and it lacks the last field.
+OLDER_MAGIC = b"RPF3"
+OLDER_TABLES = (
+    "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
+    "isr_and_leadership", "quarantine",
+)  # fmt: skip
 HEAD = struct.Struct(">4sI")
 NOTHING = hashlib.blake2b(b"[]", digest_size=8).hexdigest()
 ANSWER_TABLES = (
@@ -30,7 +37,9 @@ TABLES = ANSWER_TABLES + APPENDED_TABLES
 LEADERSHIP_KINDS = ("leadership_recorded", "became_leader", "became_follower")
 # The figure that says by how much a table's rows have changed.
 ROWS_OF = {table: f"rows/{table}" for table in TABLES}
-COUNTS = ("applied", "duplicates", "quarantined", "held", "superseded", "findings")
+COUNTS = (
+    "applied", "duplicates", "quarantined", "held", "superseded", "findings", "held_in_state",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -56,7 +65,8 @@ class PartitionFold:
     refold_again: a refold came that did not cover all that had been seen. standing: by table the
     rows of this partition that stand there; afresh: those of appended tables are to be replaced,
     because what they tell of has turned out not to count. defect: what of this tool failed while
-    folding; unjudged: or while judging, the last time."""
+    folding; unjudged: or while judging, the last time. unsettled: it can't be folded again, because
+    events of its trace were deleted."""
 
     topic_partition_id: str
     sequencer: Sequencer = field(default_factory=Sequencer)
@@ -74,11 +84,14 @@ class PartitionFold:
     afresh: bool = False
     defect: str | None = None
     unjudged: str | None = None
+    unsettled: bool = False
 
     def counts(self) -> dict[str, int]:
-        """The sequencer's counts, the number of findings, and of the rows in each table."""
+        """The sequencer's counts, the number of findings, of events that the state itself holds,
+        and of the rows in each table."""
         rows = {figure: self.standing.get(table, 0) for table, figure in ROWS_OF.items()}
-        return {**self.sequencer.counts(), "findings": self.findings, **rows}
+        own = {"findings": self.findings, "held_in_state": len(self.sequencer.held)}
+        return {**self.sequencer.counts(), **own, **rows}
 
     def enter_trace(self, trace: tuple[int, str]) -> bool:
         """Whether events of trace count; a higher trace makes the state start afresh."""
@@ -86,6 +99,7 @@ class PartitionFold:
         counts = self.sequencer.start_trace(trace)
         if counts and before != trace:
             self.state = self.defect = None
+            self.unsettled = False
             self.leadership, self.refused = [], []
             self.afresh = True
         return counts
@@ -103,7 +117,10 @@ class PartitionFold:
             return
         arrival = self.sequencer.offer(event, limit)
         if arrival.what == "late":
-            self.late.append({"sequence": event.sequence, "event_id": event.event_id})
+            self.late.append({
+                "sequence": event.sequence, "event_id": event.event_id,
+                "trace_generation": event.trace_generation, "trace_id": event.trace_id,
+            })  # fmt: skip
         for event_id in arrival.event_ids:
             self.refuse(
                 event_id,
@@ -141,6 +158,17 @@ class PartitionFold:
         reason = cannot_be_folded(event, error)
         self.refuse(event.event_id, event.sequence, "cannot_be_folded", reason)
         self.defect = self.defect or reason
+
+    def cannot_settle(self, reason: str) -> None:
+        """Notes, once a trace, that what came late cannot be settled by folding again."""
+        if not self.unsettled:
+            self.refuse(None, None, "cannot_be_settled", reason)
+        self.unsettled = True
+
+    @property
+    def asks_for_refold(self) -> bool:
+        """Whether only folding all stored events again settles what has come."""
+        return (self.sequencer.wants_refold or self.refold_again) and not self.unsettled
 
     def refuse(self, event_id: str | None, sequence: int | None, code: str, reason: str) -> None:
         """Puts an event into quarantine by its event_id; without one, a note on the partition."""
@@ -197,10 +225,9 @@ class PartitionFold:
             s.superseded, s.dropped, s.stalled, s.ended,
             [wire.to_row(event) for event in s.held.values()],
             list(s.conflicts.items()), s.missing,
-            [self.digests.get(table) for table in ANSWER_TABLES],
-            [self.standing.get(table, 0) for table in TABLES],
+            self.digests, self.standing,
             self.findings, self.ingest, self.folded, self.leadership, self.refused, self.defect,
-            self.unjudged,
+            self.unjudged, self.unsettled,
         ]  # fmt: skip
         text = json.dumps(header, separators=(",", ":")).encode()
         state = b"" if self.state is None else codec.encode(self.state)
@@ -209,7 +236,7 @@ class PartitionFold:
     @classmethod
     def decode(cls, topic_partition_id: str, data: bytes) -> "PartitionFold":
         """The partition of encode(). Raises codec.CorruptState where the bytes are none."""
-        if len(data) < HEAD.size or data[:4] != STATE_MAGIC:
+        if len(data) < HEAD.size or data[:4] not in (STATE_MAGIC, OLDER_MAGIC):
             raise codec.CorruptState(f"the state of {topic_partition_id} is none of this fold")
         length = HEAD.unpack_from(data)[1]
         text, state = data[HEAD.size : HEAD.size + length], data[HEAD.size + length :]
@@ -217,18 +244,27 @@ class PartitionFold:
             h = json.loads(text)
         except ValueError as error:
             raise codec.CorruptState(f"the state of {topic_partition_id}: {error}") from None
+        if data[:4] == OLDER_MAGIC:
+            h = _of_older(h)
         trace = None if h[0] is None else (h[0][0], h[0][1])
         held = {row["sequence"]: wire.from_row(row) for row in h[10]}
         values = [trace, *h[1:10], held, dict(h[11]), h[12]]
-        digests = zip(ANSWER_TABLES, h[13], strict=True)
-        standing = zip(TABLES, h[14], strict=True)
         return cls(
             topic_partition_id, Sequencer(*values), codec.decode(state) if state else None,
-            {table: digest for table, digest in digests if digest is not None},
+            h[13],
             findings=h[15], ingest=h[16], folded=h[17], leadership=h[18], refused=h[19],
-            standing={table: rows for table, rows in standing if rows},
-            defect=h[20], unjudged=h[21],
+            standing=h[14],
+            defect=h[20], unjudged=h[21], unsettled=h[22],
         )  # fmt: skip
+
+
+def _of_older(header: list[Any]) -> list[Any]:
+    """The header of a state of the format before, as this format has it."""
+    digests, standing = (
+        {table: value for table, value in zip(OLDER_TABLES, header[place], strict=False) if value}
+        for place in (13, 14)
+    )
+    return [*header[:13], digests, standing, *header[15:], False]
 
 
 def _digest(rows: list[dict[str, Any]]) -> str:
@@ -277,5 +313,11 @@ def _replica_rows(partition: dict[str, Any]) -> list[dict[str, Any]]:
             for cut in partition["truncations"]
             if cut["replica"] == replica["replica"]
         ]
-        rows.append({**shared, **replica, "spans": spans, "truncations": cuts})
+        derived = [
+            {key: d[key] for key in ("what", "offset", "leader_epoch", "rule", "because")}
+            for d in partition["derived"]
+            if d["replica"] == replica["replica"]
+        ]
+        more = {"spans": spans, "truncations": cuts, "derived": derived}
+        rows.append({**shared, **replica, **more})
     return rows

@@ -31,9 +31,11 @@ class Settings:
     poll_seconds: float
     state_shards: int
     held_limit: int
+    held_total_limit: int
     write_threads: int
     starting_offsets: str
     fail_on_data_loss: bool
+    silence_bound: float
 
     @property
     def interval_seconds(self) -> float | None:

@@ -30,6 +30,8 @@ OUT_DDL = "out_table string, topic_partition_id string, replaces boolean, rows s
 OUT_NAMES = tuple(part.strip().split(" ")[0] for part in OUT_DDL.split(","))
 FIGURES, REFOLD, STATE = "_figures", "_refold", "_state"
 SHARD_MAGIC = b"RSH1"
+# What stands where a refold's state would, when a partition could not be folded again.
+UNSETTLED = b"unsettled:"
 COUNT = struct.Struct(">I")
 # Late rows of a partition go out in pieces of this many, so that no row of a frame is huge.
 PIECE = 5_000
@@ -133,9 +135,13 @@ class ShardFold:
     def adopt(self, name: str, data: bytes, ingest: int) -> None:
         """Takes over what a refold made of a partition's events up to a micro-batch of the ingest.
 
-        Where newer events have come by since, the refold is asked for again.
+        Where newer events have come by since, the refold is asked for again. Data that begins with
+        UNSETTLED says instead why it was not folded again.
         """
         part = self.partition(name)
+        if data.startswith(UNSETTLED):
+            part.cannot_settle(data.removeprefix(UNSETTLED).decode())
+            return
         again = PartitionFold.decode(name, data)
         again.folded = ingest
         if part.ingest > ingest:
@@ -156,7 +162,7 @@ class ShardFold:
         for name, part in self.live.items():
             part.answer()
             sequencer = part.sequencer
-            if sequencer.wants_refold or part.refold_again:
+            if part.asks_for_refold:
                 next_sequence = sequencer.next_sequence if sequencer.stalled else ABSENT
                 yield Out(REFOLD, name, [{"next_sequence": next_sequence}])
                 part.refold_again = False

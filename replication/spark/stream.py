@@ -12,9 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from replication import places
 from replication.evidence.shipping.envelopes import FieldNames
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
+from replication.spark.alerting import Alerting, channels_of
 from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
 from replication.spark.event_files import Admission, SourceError, event_files
 from replication.spark.failures import failed
@@ -29,10 +31,11 @@ from replication.spark.tables import MiscountedError, Store, TablesError, check_
 FLAGS = (
     "trigger", "max_files_per_trigger", "max_offsets_per_trigger", "fold_max_files_per_trigger",
     "fold_max_bytes_per_trigger",
-    "settle_seconds", "poll_seconds", "state_shards", "held_limit", "write_threads",
-    "starting_offsets", "fail_on_data_loss",
+    "settle_seconds", "poll_seconds", "state_shards", "held_limit", "held_total_limit",
+    "write_threads", "starting_offsets", "fail_on_data_loss", "silence_bound",
 )  # fmt: skip
 EXIT_OK, EXIT_UNUSABLE = 0, 2
+LAST_TRIES = 3
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,14 +63,21 @@ def parser() -> argparse.ArgumentParser:
         "kafka.sasl.jaas.config, ..); it keeps secrets out of the process list",
     )  # fmt: skip
     _add_shipped(made)
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
     made.add_argument(
-        "--checkpoint-dir", required=True, type=Path, metavar="DIR",
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
+    made.add_argument(
+        "--checkpoint-dir", required=True, type=places.folder, metavar="DIR",
         help="where the stream keeps its place and its state; a local folder",
     )  # fmt: skip
     made.add_argument(
         "--new-run", metavar="NAME",
         help="start anew over tables that another run has written, under this name",
+    )  # fmt: skip
+    made.add_argument(
+        "--alert", action="append", default=[], metavar="prometheus=PORT|webhook=URL",
+        help="tell people on change: metrics at a port, alerts in the format of Alertmanager's "
+        "webhook; ${NAME} is taken from the environment; may be given for both",
     )  # fmt: skip
     settings.add_flags(made, FLAGS)
     return made
@@ -100,15 +110,23 @@ def main(argv: list[str]) -> int:
     try:
         chosen = settings.load(vars(flags))
         source = _source(flags)
-        spark = session.start("replication-analyzer stream")
+        channels = channels_of(flags.alert)
+        shared = [flags.tables.absolute(), flags.checkpoint_dir.absolute()]
+        spark = session.start("replication-analyzer stream", shared, _folders(source))
     except (SettingsError, SourceError, session.SessionError) as error:
         progress.say(f"stream.py: {error}")
         return EXIT_UNUSABLE
     stop = Stop()
     stop.listen(spark)
     try:
+        checkpoint_dir = flags.checkpoint_dir.absolute()
+        alerting = None
+        if flags.alert:
+            ids = source.cluster_ids if isinstance(source, ShippedSource) else {}
+            names = {cluster_id: name for name, cluster_id in ids.items()}
+            alerting = Alerting(channels, checkpoint_dir, progress, names)
         job = StreamJob(
-            spark, flags.tables.absolute(), flags.checkpoint_dir.absolute(), chosen, progress, stop
+            spark, flags.tables.absolute(), checkpoint_dir, chosen, progress, stop, alerting
         )
         job.run(source, flags.new_run)
         return EXIT_OK
@@ -131,6 +149,12 @@ def _source(flags: argparse.Namespace) -> KafkaSource | Path | ShippedSource:
     return where
 
 
+def _folders(source: KafkaSource | Path | ShippedSource) -> list[Path]:
+    """The folder that is followed, where it is one."""
+    where = source.where if isinstance(source, ShippedSource) else source
+    return [where] if isinstance(where, Path) else []
+
+
 def _where(flags: argparse.Namespace) -> KafkaSource | Path:
     kafka = (flags.bootstrap_servers, flags.topic)
     if flags.source == "kafka":
@@ -141,7 +165,10 @@ def _where(flags: argparse.Namespace) -> KafkaSource | Path:
         raise SourceError(
             "--bootstrap-servers, --topic and --kafka-options go with --source kafka only"
         )
-    folder = Path(flags.source).absolute()
+    try:
+        folder = places.folder(flags.source).absolute()
+    except argparse.ArgumentTypeError as error:
+        raise SourceError(f"--source {error}") from None
     event_files(folder)
     return folder
 
@@ -199,6 +226,7 @@ class StreamJob:
     settings: Settings
     progress: Progress
     stop: Stop
+    alerting: Alerting | None = None
 
     def run(self, source: KafkaSource | Path | ShippedSource, new_run: str | None) -> None:
         """Until all that is there has been folded, or until asked to stop.
@@ -216,10 +244,14 @@ class StreamJob:
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
+        if self.alerting is not None:
+            self.alerting.begin(store)
         live = shipped = None
         if isinstance(source, ShippedSource):
             live_run = runs.enter(store, self.checkpoint_dir, "live", new_run)
-            live = Live(self.spark, store, live_run, self.settings, self.progress, source)
+            live = Live(
+                self.spark, store, live_run, self.settings, self.progress, source, self.alerting
+            )
             if isinstance(source.where, Path):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
@@ -243,11 +275,14 @@ class StreamJob:
             notes = source
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
         folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
+        folding.alerting = self.alerting
         folding.judge_anew()
         if self.settings.interval_seconds is None:
             self._all_there_is(reading, folding, notes)
         else:
             self._follow(reading, folding, notes, [a for a in (shipped, admission) if a], live)
+        if self.alerting is not None and not self.alerting.deliver(LAST_TRIES):
+            self.progress.say("alerts that nobody could be told of are told at the next start")
         self._finish(store, shipped or admission, ingest_run, fold_run)
         if live is not None:
             check_counts(store, {"live": live.run.name})
@@ -294,6 +329,8 @@ class StreamJob:
             time.sleep(self.settings.poll_seconds)
             for admission in admissions:
                 admission.admit()
+            if self.alerting is not None:
+                self.alerting.deliver()
         for query in queries:
             _end(query)
 

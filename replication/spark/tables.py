@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
@@ -33,9 +33,13 @@ RESULTS = "expectation_results"
 SKIPPING = {"replica_events": {"delta.dataSkippingStatsColumns": "sequence,micro_batch_id"}}
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
+# The word for a query in rows of `_batches` that say what maintenance has deleted.
+RETENTION = "retention"
 ROWS = "rows/"
 FIRST_COMMIT = f"{0:020d}.json"
 START = -1
+# Delta's names of operations that this tool does not make, but for the retention of events.
+FOREIGN = ("DELETE", "UPDATE", "MERGE", "TRUNCATE", "RESTORE")
 # A longer list of partitions to replace is given as a table of its own to a full rewrite.
 REPLACED_BY_NAME = 2_000
 # A commit that meets one of another process (OPTIMIZE, DELETE) is tried again this often.
@@ -249,6 +253,8 @@ class Store:
             "table_versions": {n: self.version(n) for n in named},
             "table_rows": {name: rows for name, rows in changes.items() if rows},
             "analyzer_version": analyzer_version(),
+            "first_micro_batch_id": micro_batch_id,
+            "finished_at": int(time.time() * 1000),
         }
         columns = contracts.tables()[BATCHES].columns
         values = [f"{_literal(row[c.name], c.type)} AS {c.name}" for c in columns]
@@ -261,26 +267,46 @@ class Store:
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
-        return newest_of(self._batches())
+        return newest_of(newest_rows(self._batches()).collect()) if self._has_batches() else {}
 
-    def _batches(self) -> list[Any]:
+    def _has_batches(self) -> bool:
         commits = self.folder / BATCHES / "_delta_log"
-        if not commits.is_dir() or len(list(commits.glob("*.json"))) <= 1:
-            return []
-        return self.newest(BATCHES).collect()
+        return commits.is_dir() and len(list(commits.glob("*.json"))) > 1
+
+    def _batches(self) -> DataFrame:
+        return self.newest(BATCHES)
+
+    def retained_above(self, run: str) -> int:
+        """The micro-batch of an ingest's run up to which maintenance has deleted events; -1: none
+        were."""
+        if not self._has_batches():
+            return START
+        rows = self._batches().filter((F.col("run") == run) & (F.col("query") == RETENTION))
+        found = rows.agg(F.max("micro_batch_id").alias("newest")).collect()[0]["newest"]
+        return START if found is None else int(found)
 
     def miscounted(self, runs: Mapping[str, str]) -> list[str]:
         """In words, each table whose rows at the cut are not as many as were counted.
 
         runs: query -> run. What is counted is what the fold and the ingest gave out, micro-batch by
-        micro-batch; what is there is what the table holds of that run.
+        micro-batch; what is there is what the table holds of that run. Of events only those count
+        that retention has left alone.
         """
-        batches = [r for r in self._batches() if runs.get(r["query"]) == r["run"]]
-        counted: dict[tuple[str, str], int] = {}
-        for row in batches:
-            for table, rows in (row["table_rows"] or {}).items():
-                counted[row["query"], table] = counted.get((row["query"], table), 0) + rows
-        cut = cut_of(batches, self.folder)
+        above = {"replica_events": self.retained_above(runs.get("ingest", ""))}
+        of_runs = reduce(Column.__or__, [
+            (F.col("query") == query) & (F.col("run") == run) for query, run in runs.items()
+        ])  # fmt: skip
+        batches = self._batches().filter(of_runs)
+        changes = batches.select("query", "micro_batch_id", F.explode("table_rows"))
+        left = reduce(Column.__and__, [
+            (F.col("key") != table) | (F.col("micro_batch_id") > newest)
+            for table, newest in above.items()
+        ])  # fmt: skip
+        sums = changes.filter(left).groupBy("query", "key").agg(F.sum("value").alias("n"))
+        counted: dict[tuple[str, str], int] = {
+            (row["query"], row["key"]): row["n"] for row in sums.collect()
+        }
+        cut = cut_of(newest_rows(batches).collect(), self.folder)
         frames = []
         for query, run in runs.items():
             for table in WRITTEN_BY[query]:
@@ -289,6 +315,8 @@ class Store:
             for table in [t for q, t in counted if q == query]:
                 own = self.at_cut(table, cut).filter(F.col("run") == run)
                 own = own.filter(F.col("query") == query) if table == "quarantine" else own
+                if above.get(table, START) > START:
+                    own = own.filter(F.col("micro_batch_id") > above[table])
                 frames.append(own.groupBy().agg(
                     F.lit(query).alias("query"), F.lit(table).alias("table"),
                     F.count("*").alias("n"),
@@ -302,6 +330,21 @@ class Store:
             if found[query, table] != rows
         ]
 
+    def changed_by_others(self) -> list[str]:
+        """In words, the newest commit of each table that this tool does not make."""
+        found = []
+        for table in sorted({t for names in WRITTEN_BY.values() for t in names}):
+            history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path(table)}`")
+            foreign = history.filter(F.col("operation").isin(*FOREIGN)).orderBy(F.desc("version"))
+            row = foreign.select("version", "operation").first()
+            if row is not None and (table != "replica_events" or not self._has_deleted()):
+                found.append(f"version {row['version']} of {table} is a {row['operation']}")
+        return found
+
+    def _has_deleted(self) -> bool:
+        """Whether maintenance has deleted events: then a DELETE may be its own."""
+        return not self._batches().filter(F.col("query") == RETENTION).isEmpty()
+
     def sums(self, run: str, query: str) -> dict[str, int]:
         """The sums of a run's figures over its rows of `_batches`."""
         names = (
@@ -312,6 +355,7 @@ class Store:
             "held",
             "superseded",
             "findings",
+            "held_in_state",
         )
         rows = self.newest(BATCHES).filter((F.col("run") == run) & (F.col("query") == query))
         row = rows.agg(*[F.coalesce(F.sum(n), F.lit(0)).alias(n) for n in names]).collect()[0]
@@ -319,7 +363,7 @@ class Store:
 
     def cut(self) -> Cut:
         """The consistent cut that the newest rows of `_batches` name."""
-        return cut_of(self._batches(), self.folder)
+        return cut_of(self.newest_batches().values(), self.folder)
 
     def at_cut(self, table: str, cut: Cut | None = None) -> DataFrame:
         """A table as readers should see it: as `_batches` names it."""
@@ -330,6 +374,12 @@ class Store:
         frame = reader.load(self.path(table))
         condition = cut.condition(table)
         return frame if condition is None else frame.filter(condition)
+
+
+def newest_rows(batches: DataFrame) -> DataFrame:
+    """The newest row of each query among rows of `_batches`: of a long run they are many."""
+    newest = F.max_by(F.struct("*"), F.struct("run_number", "micro_batch_id")).alias("row")
+    return batches.groupBy("query").agg(newest).select("row.*")
 
 
 def first_commit(table: contracts.Table) -> str:
@@ -391,15 +441,22 @@ def _literal(value: Any, type_text: str) -> str:
 
 
 def check_counts(store: Store, runs: Mapping[str, str]) -> None:
-    """Raises MiscountedError where a table does not hold what was counted. runs: query -> run."""
+    """Raises MiscountedError where a table does not hold what was counted, TablesError where
+    somebody else's commit explains it. runs: query -> run."""
     wrong = store.miscounted(runs)
+    others = store.changed_by_others() if wrong else []
+    if others:
+        raise TablesError(
+            f"{store.folder}: {'; '.join(wrong)}: somebody else has written into these tables "
+            f"({'; '.join(others)}): fold the events into new tables"
+        )
     if wrong:
         raise MiscountedError(f"{store.folder}: {'; '.join(wrong)}")
 
 
-def named(topic_partitions: Sequence[str]) -> str:
-    """SQL: the rows of these topic partitions."""
-    return f"topic_partition_id IN ({', '.join(_quoted(name) for name in topic_partitions)})"
+def named(topic_partitions: Sequence[str], of: str = "topic_partition_id") -> str:
+    """SQL: the rows of these topic partitions. of: SQL of a row's topic_partition_id."""
+    return f"{of} IN ({', '.join(_quoted(name) for name in topic_partitions)})"
 
 
 def _bare(field_type: Any) -> Any:

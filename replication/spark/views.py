@@ -12,12 +12,13 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from replication import places
 from replication.spark import contracts, session
 from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
-from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
+from replication.spark.tables import BATCHES, RESULTS, Store, TablesError, newest_rows
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 SCRIPT = "views.sql"
@@ -86,12 +87,12 @@ def opened(spark: SparkSession, folder: Path) -> Opened:
             "all of them; a lost one comes back when the events are folded into new tables"
         )
     batches = int(store.version(BATCHES))
-    rows = _at(store, BATCHES, batches).collect()
-    folds = [r for r in rows if r["query"] == "fold" and r["micro_batch_id"] >= 0]
+    rows = _at(store, BATCHES, batches)
+    folds = newest_rows(rows.filter("query = 'fold' AND micro_batch_id >= 0")).collect()
     if not folds:
         raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
-    newest = max(folds, key=lambda r: (r["run_number"], r["micro_batch_id"]))
-    cut = cut_of(rows, folder)
+    newest = folds[0]
+    cut = cut_of(newest_rows(rows).collect(), folder)
     cut[BATCHES] = batches
     for table in stored():
         if table != RESULTS:
@@ -175,7 +176,9 @@ def parser() -> argparse.ArgumentParser:
         description="Writes the documented views over the Delta tables as a script for spark-sql.",
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool.",
     )
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
     made.add_argument(
         "--out", type=Path, metavar="FILE", help=f"the script; without it {SCRIPT} in the tables"
     )
@@ -192,7 +195,7 @@ def main(argv: list[str]) -> int:
     flags = parser().parse_args(argv)
     progress = Progress()
     try:
-        spark = session.start("replication-analyzer views")
+        spark = session.start("replication-analyzer views", (), [flags.tables.absolute()])
     except SessionError as error:
         progress.say(f"create_views.py: {error}")
         return EXIT_UNUSABLE

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from replication.cli import main
 from tests.docs.tables import PAGE, with_tables
 
 ROOT = Path(__file__).parents[2]
@@ -40,3 +41,22 @@ def test_every_cited_page_is_in_the_repository() -> None:
         if cited.rsplit("/", 1)[-1] not in pages
     }
     assert missing == set()
+
+
+def test_the_contract_names_every_command_and_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    """By what the tool itself offers to a shell that completes."""
+    assert main(["completion"]) == 0
+    offered = capsys.readouterr().out
+    contract = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+    flags = set(re.findall(r"--[a-z][a-z-]+", offered)) - {"--help", "--version"}
+    assert len(flags) > 10
+    assert sorted(flag for flag in flags if flag not in contract) == []
+    commands = re.findall(r"^    ([a-z]+) +\S", help_text(capsys), re.MULTILINE)
+    assert len(commands) > 5
+    assert [c for c in commands if f"`{c}" not in contract] == []
+
+
+def help_text(capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    return capsys.readouterr().out

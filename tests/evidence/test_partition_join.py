@@ -2,7 +2,8 @@
 
 import pytest
 
-from replication.evidence.joining.partition_events import PartitionEvidence, events_of
+from replication.evidence.joining.partition_events import events_of
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.folding import fold

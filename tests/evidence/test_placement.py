@@ -5,7 +5,8 @@ from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
-from replication.evidence.joining.partition_events import PartitionEvidence, events_of
+from replication.evidence.joining.partition_events import events_of
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.placement import Ordered, lives_of, place
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.protocol.ground import events as ev

@@ -206,77 +206,13 @@ def judged(facts: Iterable[ev.Fact]) -> dict[str, str]:
     return {v["invariant"]: v["verdict"] for v in answer(folded(facts)).verdicts}
 
 
-def folded(facts: Iterable[ev.Fact]) -> State:
-    """The state that forensic evidence leads to; facts that the fold refuses are left out."""
+def folded(facts: Iterable[ev.Fact], grade: str = "forensic") -> State:
+    """The state that evidence leads to; facts that the fold refuses are left out."""
     state = new_state("", "world", "", 0)
     for number, fact in enumerate(facts):
-        event = ev.Event(str(number), "w", "", "w", "", 0, number, fact, None, "forensic")
+        event = ev.Event(str(number), "w", "", "w", "", 0, number, fact, None, grade)
         try:
             apply(state, event)
         except Rejected:
             continue
     return state
-
-
-STORAGE = "storage lost, and nothing recorded it"
-CUT_OFF = "a leader cut off promised on, and no line shows it alive"
-LACKED = "a member of the ISR lacked what was committed, and nothing recorded that"
-WORDS = "a matter of words"
-
-
-def limit(world: World, state: State, found: str) -> str | None:
-    """The named limit (docs/limits.md) that a verdict against the truth falls under; None if none.
-
-    A matter of words: the elected leader never led, or what was lost was deleted later anyway.
-    """
-    facts = [step.fact for step in world.steps]
-    leader = world.brokers.get(world.controller.leader or 0)
-    never_led = leader is not None and (leader.role, leader.leader_epoch) != (
-        "leader",
-        world.controller.leader_epoch,
-    )
-    if never_led or any(isinstance(f, ev.LogStartAdvanced) for f in facts):
-        return WORDS
-    lossy = any(
-        isinstance(f, ev.ReplicaStopped) and f.reason in ("power_loss", "disk_loss") for f in facts
-    )
-    if found == "HOLDS" and lossy and not state.history.storage_losses:
-        return STORAGE
-    told = [*state.history.commitments, *state.history.acknowledgements]
-    if found == "HOLDS" and _isr_member_lacked(facts) and all(p.how == "acks_1" for p in told):
-        return LACKED
-    if found == "VIOLATED" and _commits_when_superseded(facts):
-        return CUT_OFF
-    return None
-
-
-def _isr_member_lacked(facts: Iterable[ev.Fact]) -> bool:
-    """Whether a leader from the ISR began below a high watermark that had been reached."""
-    reached, beside = 0, set[int]()
-    for fact in facts:
-        match fact:
-            case ev.LeadershipRecorded() if fact.election_kind in ("unclean", "last_known_leader"):
-                beside.add(fact.leader_epoch)
-            case ev.HighWatermarkAdvanced():
-                reached = max(reached, fact.high_watermark)
-            case ev.BecameLeader() if fact.leader_epoch not in beside:
-                if (fact.log_end_offset or 0) < reached:
-                    return True
-    return False
-
-
-def _commits_when_superseded(facts: Iterable[ev.Fact]) -> bool:
-    """Whether a leader's high watermark rose after another had been elected."""
-    registered, leads = -1, dict[int, int]()
-    for fact in facts:
-        match fact:
-            case ev.LeadershipRecorded():
-                registered = max(registered, fact.leader_epoch)
-            case ev.BecameLeader():
-                leads[fact.replica] = fact.leader_epoch
-            case ev.BecameFollower() | ev.ReplicaStopped():
-                leads.pop(fact.replica, None)
-            case ev.HighWatermarkAdvanced():
-                if leads.get(fact.replica, registered) < registered:
-                    return True
-    return False

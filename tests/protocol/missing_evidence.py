@@ -3,7 +3,8 @@
 A verdict must be what every completion of the rest agrees on, else UNKNOWN. In small worlds the
 completions are all there: every schedule of so many commands is made, every trace is stripped in
 many ways, and traces that leave the same rest complete each other. In larger worlds random
-schedules are stripped at random: there only a verdict against the truth can be found. "Unknown
+schedules are stripped at random: there only a verdict against the truth can be found. Where nothing
+declares what is missing, a verdict may differ from the truth by a named limit only. "Unknown
 though all agree" is said of the completions that were made: longer ones may well disagree.
 `python -m tests.protocol.missing_evidence [--commands N] [--schedules N]` prints both figures.
 """
@@ -17,22 +18,15 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from replication.machine.machine_state import Step, World
 from replication.machine.scenario import Runner
 from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.judge import answer
-from tests.protocol.default_evidence import (
-    CUT_OFF,
-    LACKED,
-    STORAGE,
-    WORDS,
-    evidence,
-    folded,
-    left_by,
-    limit,
-    withholdings,
-)
+from tests.protocol.default_evidence import evidence, folded, left_by, withholdings
+from tests.protocol.named_limits import CLASSES, Truth, limit, truth_of
 from tests.protocol.schedules import schedule_machine
 from tests.protocol.world_states import Limits, Node, act, commands, start
 
@@ -203,21 +197,81 @@ def by_default_evidence(schedules: int, first_seed: int = 0) -> tuple[Score, int
     artefact: nothing declares that they are missing. The promises held to the truth."""
     score, rests = Score(), 0
     for seed in range(first_seed, first_seed + schedules):
-        world = schedule_machine(seed).story.world
-        truth = verdicts(tuple(step.fact for step in world.steps))
-        story = left_by(world, random.Random(seed))
+        truth = truth_of(schedule_machine(seed).story.world)
+        story = left_by(truth.world, random.Random(seed))
         for withheld in withholdings(story):
             rests += 1
             state = folded(evidence(story, withheld))
-            found = {v["invariant"]: v["verdict"] for v in answer(state).verdicts}
-            for name in PROMISES:
-                named = limit(world, state, found[name])
-                if named is not None and found[name] not in ("UNKNOWN", truth[name]):
-                    score.counts[name, named] += 1
-                    continue
-                text = f"seed {seed} without {sorted(withheld)}"
-                score.add(name, found[name], {truth[name]}, text, every=False)
+            _hold(score, truth, state, f"seed {seed} without {sorted(withheld)}")
     return score, rests
+
+
+def _hold(score: Score, truth: Truth, state: State, story: str) -> None:
+    """The verdicts on undeclared rests, held to the truth but for the named limits."""
+    found = {v["invariant"]: v["verdict"] for v in answer(state).verdicts}
+    for name in PROMISES:
+        if found[name] not in ("UNKNOWN", truth.verdicts[name]):
+            named = limit(truth, name, state, found[name])
+            if named is not None:
+                score.counts[name, named] += 1
+                continue
+        score.add(name, found[name], {truth.verdicts[name]}, story, every=False)
+
+
+def undeclared_in_small_worlds(version: str, limits: Limits, length: int) -> tuple[Score, int]:
+    """Small worlds, every schedule: less one or two kinds of artefact, or less some steps of a
+    trace, and nothing declares it."""
+    score, rests = Score(), 0
+    for number, (lines, world) in enumerate(_worlds(version, limits, length)):
+        truth = truth_of(world)
+        story = left_by(world, random.Random(number))
+        text = f"{version}: {', '.join(lines)} without"
+        for withheld in withholdings(story):
+            rests += 1
+            _hold(score, truth, folded(evidence(story, withheld)), f"{text} {sorted(withheld)}")
+        facts = tuple(step.fact for step in world.steps)
+        for gone in set(removals(facts, random.Random(number))):
+            rests += 1
+            state = folded(silently_without(facts, gone), "traced")
+            _hold(score, truth, state, f"{text} {sorted(gone)}")
+    return score, rests
+
+
+def silently_without(facts: Facts, gone: frozenset[int]) -> Facts:
+    """The trace without the facts at these places, and without any word on their sources."""
+    sources = {source_of(facts[place]) for place in gone}
+    silent = {SUBJECTS.get(str(s)) for s in sources}
+    return tuple(
+        fact
+        for place, fact in enumerate(facts)
+        if place not in gone
+        and not (
+            isinstance(fact, ev.CoverageDeclared)
+            and (
+                fact.subject in silent
+                or (fact.subject == "replica_trace" and fact.replica in sources)
+            )
+        )
+    )
+
+
+def _worlds(version: str, limits: Limits, length: int) -> Iterator[tuple[list[str], World]]:
+    """Every schedule of up to so many commands, and the world it leads to, with all its steps."""
+    first = start(version, limits)
+    yield from _world_after(first, limits, length, [], first.machine.world.steps)
+
+
+def _world_after(
+    node: Node, limits: Limits, length: int, lines: list[str], steps: list[Step]
+) -> Iterator[tuple[list[str], World]]:
+    yield lines, replace(node.machine.world, steps=steps)
+    if len(lines) == length:
+        return
+    for line in commands(node, limits):
+        after = act(node, line)
+        if after is not None:
+            told = steps + after.machine.world.steps
+            yield from _world_after(after, limits, length, [*lines, line], told)
 
 
 def by_scenarios(rounds: int) -> tuple[Score, int]:
@@ -247,9 +301,7 @@ def show(title: str, score: Score, rests: int, seconds: float) -> None:
     """Prints a score by invariant."""
     print(f"{title}: {rests} traces with evidence removed ({seconds:.0f} s)")
     order = ("decided", "unknown", "rightly unknown", "unknown though all agree")
-    named = [
-        c for c in (STORAGE, CUT_OFF, LACKED, WORDS) if any(what == c for _, what in score.counts)
-    ]
+    named = [c for c in CLASSES if any(what == c for _, what in score.counts)]
     columns = [c for c in order if any(what == c for _, what in score.counts)] + ["WRONG"]
     print(f"  {'':36}" + "".join(f"{c:>26}" for c in columns))
     for name in sorted({name for name, _ in score.counts}):
@@ -276,6 +328,11 @@ def main() -> int:
         title = (
             f"Kafka {version}, {limits.name}, every schedule of up to {options.commands} commands"
         )
+        show(title, score, rests, time.process_time() - began)
+        wrong += len(score.wrong)
+        began = time.process_time()
+        score, rests = undeclared_in_small_worlds(version, limits, options.commands - 1)
+        title = f"Kafka {version}, {limits.name}, {options.commands - 1} commands, undeclared"
         show(title, score, rests, time.process_time() - began)
         wrong += len(score.wrong)
     began = time.process_time()

@@ -81,6 +81,7 @@ class NaiveModel:
         self.acked: list[tuple[int, int, str, str]] = []
         self.committed: dict[tuple[int, int, str], tuple[int, int]] = {}
         self.lost: set[tuple[int, int, str]] = set()
+        self.removed: set[tuple[int, int, str]] = set()
         self.terms: dict[tuple[int, str], int] = {}
         self.used: set[str] = set()
         self.last_elected = names[0]
@@ -625,6 +626,7 @@ class NaiveModel:
         wanted = int(settings["before"]) if "before" in settings else leader.mark
         if wanted <= leader.mark:
             self.raise_start(leader, wanted)
+            self.removed |= {r for r in self.committed if r[0] < leader.start}
 
     def registered_leader(self) -> Replica:
         if self.leader is None or self.replicas[self.leader].role != "leader":
@@ -864,6 +866,7 @@ class NaiveModel:
             record
             for record in self.committed
             if record[0] >= counts.start
+            and record not in self.removed
             and (record in self.lost or counts.records.get(record[0]) != record[1:])
         }
 

@@ -13,6 +13,7 @@ from tests.protocol.missing_evidence import (
     by_scenarios,
     nameless,
     removals,
+    undeclared_in_small_worlds,
     verdicts,
     without,
 )
@@ -47,6 +48,24 @@ def test_default_evidence_less_one_or_two_kinds_of_artefact() -> None:
     assert score.wrong == []
     assert rests > 3_000
     assert score.counts["committed_records_survive", "decided"] > 600
+
+
+# Once wrong: each is a class of its own in tests/protocol/judgement.
+@pytest.mark.parametrize(
+    "seed", [334, 371, 733, 848, 963, 1157, 1217, 1347, 2579, 2785, 4201, 4928]
+)
+def test_default_evidence_that_once_was_misjudged(seed: int) -> None:
+    score, _ = by_default_evidence(1, seed)
+
+    assert score.wrong == []
+
+
+@pytest.mark.parametrize("version", WORLDS)
+def test_evidence_that_nobody_declares_missing_in_small_worlds(version: str) -> None:
+    score, rests = undeclared_in_small_worlds(version, WORLDS[version], 2)
+
+    assert score.wrong == []
+    assert rests > 4_000
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.judge import answer
+from tests.protocol.judgement.told import told
 
 
 def verdict(facts: list[ev.Fact], invariant: str = "acknowledged_records_survive") -> str:
@@ -66,3 +68,13 @@ def test_a_difference_is_not_settled_by_the_old_copy_of_a_leader_that_lived_on()
     )
 
     assert found == "UNKNOWN"
+
+
+def test_a_copy_that_ends_below_its_checkpoint_is_no_loss_until_a_start_says_so() -> None:
+    """It may be torn, or of a running broker: only the broker's own line tells what it held."""
+    torn = ev.ReplicaLogObserved(1, 0, 5, (Span(0, 5, 0, 0),), 8, None, None, False)
+
+    assert told([torn]).history.storage_losses == []
+    (lost,) = told([torn, ev.ReplicaStarted(1, 0, 5, None, False)]).history.storage_losses
+    assert (lost.had_end_offset, lost.left_end_offset) == (8, 5)
+    assert told([torn, ev.ReplicaStarted(1, 0, 8, None, False)]).history.storage_losses == []

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from replication.evidence.importer import import_evidence
-from replication.evidence.joining.partition_events import PartitionEvidence, events_of
+from replication.evidence.joining.partition_events import events_of
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.judge import answer
 from tests.evidence.joining.lines import line, process

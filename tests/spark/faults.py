@@ -9,27 +9,39 @@ JVM and Python are `tests.spark.kill_cycles`, which `make faults` runs as well.
 """
 
 import argparse
+import io
+import os
 import random
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from benchmarks.process_tree import descendants
 from replication.evidence.event_dumps import write_events
-from replication.spark import analyzer_version, contracts, fold_stream, runs, tables
+from replication.protocol.ground import wire
+from replication.spark import analyzer_version, contracts, failures, fold_stream, runs, tables
+from replication.spark.event_files import SourceError
+from replication.spark.ingest import KafkaSource
 from replication.spark.lease import CheckpointLock, LockedError
-from replication.spark.maintain import Maintenance
+from replication.spark.maintain import Kept, Maintenance
 from replication.spark.progress import Progress
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
 from tests.spark.jobs_in_process import rows, run_replay, run_stream, start_session
+from tests.spark.kafka_broker import make_topic, send, started_broker
 
+Tables = dict[str, list[dict[str, Any]]]
 LEFT_OUT = ("_batches", "_refolds", "expectation_results")
 
 
@@ -39,11 +51,18 @@ class CrashError(RuntimeError):
 
 @dataclass
 class Bench:
-    """What a fault works on. folder/in is the source; chance is seeded."""
+    """What a fault works on. folder/in is the source; chance is seeded; wanted: the tables of an
+    undisturbed run. trials: how often a fault of many forms is tried. It leaves behind: lines that
+    were rightly refused, what it found wrong, and what is to be undone."""
 
     spark: SparkSession
     folder: Path
     chance: random.Random
+    wanted: Tables = field(default_factory=dict)
+    trials: int = 12
+    refused: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    afterwards: list[Callable[[], Any]] = field(default_factory=list)
 
     def stream(self, **flags: Any) -> str:
         """One run of the stream to its end."""
@@ -123,9 +142,13 @@ def maintenance_between(bench: Bench) -> None:
     for number in range(len(source())):
         bench.deliver(number)
         bench.stream()
-        round_ = Maintenance(bench.spark, bench.folder / "tables", bench.folder / "checkpoint",
-                             Progress(sys.stderr))  # fmt: skip
-        round_.run(keep_hours=0.0, files=2)
+        maintained(bench)
+
+
+def maintained(bench: Bench) -> None:
+    """A round of maintenance that keeps of versions and rows of _batches what is in use."""
+    tables, kept = bench.folder / "tables", bench.folder / "checkpoint"
+    Maintenance(bench.spark, tables, kept, Progress(sys.stderr)).run(Kept(0.0, 0.0), 2)
 
 
 def rewritten_source(bench: Bench) -> None:
@@ -134,10 +157,245 @@ def rewritten_source(bench: Bench) -> None:
     bench.stream()
     path = bench.folder / "in" / "0.jsonl"
     whole = path.read_text()
-    path.write_text(whole[: len(whole) // 2])
+    path.write_text(whole[: whole.index("\n", len(whole) // 2) + 1])
     assert "was cut to" in bench.stream()
     bench.deliver()
     bench.stream()
+
+
+def half_a_line(bench: Bench) -> None:
+    """A file whose end is cut inside a line and stands still: that line is refused, and said; when
+    the file is written anew, all of it is read."""
+    bench.deliver(0)
+    path = bench.folder / "in" / "0.jsonl"
+    whole = path.read_text()
+    path.write_text(whole[: len(whole) // 2])
+    bench.stream()
+    bench.refused.append(whole[: len(whole) // 2].rsplit("\n", 1)[1])
+    bench.deliver()
+    bench.stream()
+
+
+def clocks(bench: Bench) -> None:
+    """The machine's clock jumps by weeks between starts, and files come with any time of change."""
+    sound = time.time
+    try:
+        for number in range(len(source())):
+            jump = bench.chance.choice([-40, -8, 8, 40]) * 86_400.0
+            time.time = lambda jump=jump: sound() + jump
+            bench.deliver(number)
+            stamp = sound() + bench.chance.uniform(-1e7, -1e6)
+            os.utime(bench.folder / "in" / f"{number}.jsonl", (stamp, stamp))
+            bench.stream()
+            if number == 1:
+                maintained(bench)
+    finally:
+        time.time = sound
+
+
+def full_disk(bench: Bench) -> None:
+    """A disk with little left, again and again: each time it says so, and goes on when there is."""
+    with small_disk(bench) as disk:
+        ballast = disk / "ballast"
+        bench.deliver()
+        full = 0
+        for _ in range(6):
+            free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+            ballast.write_bytes(b"x" * max(0, free - bench.chance.randint(0, 1 << 17)))
+            said = failed_outside(bench, "No space left on device")
+            full += bool(said)
+            ballast.unlink()
+        if not full:
+            raise AssertionError("the disk was never full")
+        bench.stream()
+
+
+def read_only_tables(bench: Bench) -> None:
+    """The disk of tables and checkpoint can only be read from one start on."""
+    with small_disk(bench) as disk:
+        bench.deliver(0)
+        bench.stream()
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        bench.deliver()
+        if not failed_outside(bench, "Read-only file system"):
+            raise AssertionError("wrote to a disk that can only be read")
+        subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+        bench.stream()
+
+
+@contextmanager
+def small_disk(bench: Bench) -> Iterator[Path]:
+    """A file system of its own in memory, on which tables and checkpoint lie; it stays until the
+    fault has been looked at."""
+    disk = bench.folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", disk], check=True)
+    bench.afterwards.append(lambda: subprocess.run(["umount", "--lazy", disk], check=True))
+    for name in ("tables", "checkpoint"):
+        (disk / name).mkdir()
+        (bench.folder / name).symlink_to(disk / name)
+    yield disk
+
+
+def failed_outside(bench: Bench, words: str, source: KafkaSource | None = None) -> str:
+    """What a start said that failed for what it stands on; "" where it came to its end."""
+    try:
+        bench.stream(source=source)
+    except Exception as error:
+        status, said = ending(error)
+        if status != failures.EXIT_TRY_AGAIN or words not in said:
+            raise AssertionError(f"exit {status}: {said}") from error
+        return said
+    return ""
+
+
+def ending(error: Exception) -> tuple[int, str]:
+    """The exit status of a job that fails so, and its last line."""
+
+    def again(argv: list[str]) -> int:
+        raise error
+
+    if isinstance(error, TablesError | LockedError | SourceError):
+        return failures.EXIT_UNUSABLE, str(error)
+    with redirect_stderr(io.StringIO()) as out:
+        status = failures.exit_status(again, ["stream.py"])
+    return status, out.getvalue().strip().splitlines()[-1]
+
+
+def damaged_checkpoint(bench: Bench) -> None:
+    """Files of the checkpoint are gone, cut or empty: refused in words, or the same tables."""
+    bench.deliver(0, 1)
+    bench.stream()
+    kept = bench.folder / "kept"
+    for part in ("tables", "checkpoint"):
+        shutil.copytree(bench.folder / part, kept / part)
+    files = [
+        p for p in sorted((kept / "checkpoint").rglob("*")) if p.is_file() and p.name[0] != "."
+    ]
+    bench.deliver()
+    for _ in range(bench.trials):
+        path = bench.chance.choice(files).relative_to(kept)
+        how = bench.chance.choice(["gone", "cut", "empty"])
+        damage(bench.folder / path, how)
+        try:
+            bench.stream()
+            said = "went on"
+            apart = differences(bench.spark, bench.folder / "tables", bench.wanted)
+        except Exception as error:
+            status, said = ending(error)
+            apart = [] if status in (2, 5) else [f"exit {status}: {said}"]
+        print(f"  {path} {how}: {said}", flush=True)
+        if apart:
+            bench.found.append(f"{path} {how}: {'; '.join(apart)}")
+        put_back(bench, kept)
+    bench.stream()
+
+
+def damage(path: Path, how: str) -> None:
+    """Takes a file away, or half of it, or all that is in it."""
+    data = path.read_bytes()
+    path.unlink()
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    if how != "gone":
+        path.write_bytes(data[: len(data) // 2] if how == "cut" else b"")
+
+
+def put_back(bench: Bench, kept: Path) -> None:
+    """Tables and checkpoint as they were, for Delta too."""
+    for part in ("tables", "checkpoint"):
+        shutil.rmtree(bench.folder / part)
+        shutil.copytree(kept / part, bench.folder / part)
+    bench.spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def deleted_rows(bench: Bench) -> None:
+    """Somebody deletes rows beside the stream: refused in words when the rows are counted; taken
+    back, it goes on."""
+    bench.deliver(0, 1)
+    bench.stream()
+    table = f"delta.`{bench.folder / 'tables' / 'isr_and_leadership'}`"
+    bench.spark.sql(f"DELETE FROM {table} WHERE leader_epoch = 0").collect()
+    refused(bench, "somebody else has written.* is a DELETE.*fold the events into new tables")
+    version = bench.spark.sql(f"DESCRIBE HISTORY {table}").agg({"version": "max"}).first()[0]
+    bench.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version - 1}").collect()
+    bench.deliver()
+    bench.stream()
+
+
+def added_column(bench: Bench) -> None:
+    """Somebody adds a column to tables between two micro-batches: it says to start again, or goes
+    on."""
+    bench.deliver(0, 1)
+    sound = fold_stream.Fold.take
+
+    def take(fold: Any, frame: Any, micro_batch_id: int) -> None:
+        sound(fold, frame, micro_batch_id)
+        if micro_batch_id == 0:
+            for table in ("replica_events", "verdicts"):
+                path = bench.folder / "tables" / table
+                bench.spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (note string)")
+
+    fold_stream.Fold.take = take  # type: ignore[method-assign]
+    try:
+        failed_outside(bench, "start it again")
+    finally:
+        fold_stream.Fold.take = sound  # type: ignore[method-assign]
+    bench.deliver()
+    failed_outside(bench, "start it again")
+    bench.stream()
+
+
+def killed_workers(bench: Bench) -> None:
+    """Python workers are killed at random moments, until a start comes to its end."""
+    bench.deliver()
+    for _ in range(bench.trials):
+        done = threading.Event()
+        killer = threading.Thread(target=kill_a_worker, args=(bench.chance.uniform(0, 8), done))
+        killer.start()
+        try:
+            bench.stream()
+        except Exception as error:
+            status, said = ending(error)
+            if status != failures.EXIT_TRY_AGAIN:
+                raise AssertionError(f"exit {status}: {said}") from error
+        finally:
+            done.set()
+            killer.join()
+    bench.stream()
+
+
+def kill_a_worker(after: float, done: threading.Event) -> None:
+    """Kills the first worker of this process's Spark that is seen at work after so many seconds."""
+    done.wait(after)
+    while not done.wait(0.02):
+        for pid in descendants(os.getpid()):
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                parent = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+                forked = b"pyspark.daemon" in Path(f"/proc/{parent}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if forked and b"pyspark.daemon" in command:
+                os.kill(pid, signal.SIGKILL)
+                return
+
+
+def broker_killed(bench: Bench) -> None:
+    """The source's only broker is killed, and comes back: a start without it says so."""
+    quick = {"kafka.default.api.timeout.ms": "5000", "kafka.request.timeout.ms": "4000"}
+    (bench.folder / "kafka").mkdir()
+    with started_broker(bench.folder / "kafka") as broker:
+        topic = KafkaSource(broker.address, "events", quick)
+        make_topic(broker, "events")
+        lines = [wire.to_json(event).encode() for piece in source() for event in piece]
+        send(broker, "events", list(lines[: len(lines) // 2]))
+        run_stream(bench.spark, bench.folder, source=topic)
+        broker.process.kill()
+        if not failed_outside(bench, "start it again", topic):
+            raise AssertionError("there was no broker, and nothing said so")
+        broker.restart()
+        send(broker, "events", list(lines[len(lines) // 2 :]))
+        run_stream(bench.spark, bench.folder, source=topic)
 
 
 def another_analyzer(bench: Bench) -> None:
@@ -175,6 +433,23 @@ def other_shuffle_partitions(bench: Bench) -> None:
         bench.stream()
     finally:
         bench.spark.conf.set("spark.sql.shuffle.partitions", str(before))
+
+
+def too_much_held(bench: Bench) -> None:
+    """All topic partitions together may hold nothing: what waits behind a gap is let go, and read
+    again when the gap has closed."""
+    little, let_go = {"held_total_limit": "1"}, False
+    numbers = list(range(len(source())))
+    for number in reversed(numbers):
+        bench.deliver(number)
+        bench.stream(**little)
+        batches = rows(bench.spark, bench.folder / "tables", "_batches")
+        in_state = sum(row["held_in_state"] or 0 for row in batches)
+        held = sum(row["held"] for row in batches)
+        print(f"  {held} held, {in_state} of them in the state", flush=True)
+        let_go = let_go or held > in_state
+    if not let_go:
+        raise AssertionError("nothing was let go")
 
 
 def refusals(bench: Bench) -> None:
@@ -244,27 +519,39 @@ def taken_over(bench: Bench) -> None:
 FAULTS: dict[str, Callable[[Bench], None]] = {
     fault.__name__: fault
     for fault in (
-        crashes, files_in_any_order, maintenance_between, rewritten_source, another_analyzer,
-        other_shuffle_partitions, refusals, taken_over,
+        crashes, files_in_any_order, maintenance_between, rewritten_source, half_a_line,
+        another_analyzer, other_shuffle_partitions, refusals, taken_over, clocks, deleted_rows,
+        added_column, damaged_checkpoint, full_disk, read_only_tables, killed_workers,
+        broker_killed, too_much_held,
     )
 }  # fmt: skip
 
 
-def state_of(spark: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rows of every table, without who wrote them; events and line refusals once each."""
+def state_of(spark: SparkSession, folder: Path, refused: Sequence[str] = ()) -> Tables:
+    """The rows of every table, without who wrote them; events and line refusals once each.
+
+    refused: raw lines that are to stand in quarantine, and are left out here.
+    """
     found = {}
+    left = list(refused)
     for table in contracts.tables().values():
         if table.written != "view" and table.name not in LEFT_OUT:
-            unique = {repr(row): row for row in rows(spark, folder, table.name)}
+            unique = {}
+            for row in rows(spark, folder, table.name):
+                if row.get("raw") in left:
+                    left.remove(row["raw"])
+                else:
+                    unique[repr(row)] = row
             found[table.name] = [unique[text] for text in sorted(unique)]
+    assert not left, f"not in quarantine: {left}"
     return found
 
 
 def differences(
-    spark: SparkSession, folder: Path, wanted: dict[str, list[dict[str, Any]]]
+    spark: SparkSession, folder: Path, wanted: Tables, refused: Sequence[str] = ()
 ) -> list[str]:
     """In words, the tables that differ from what is wanted."""
-    found = state_of(spark, folder)
+    found = state_of(spark, folder, refused)
     return [
         f"{table}: {len(found[table])} rows, undisturbed {len(kept)}"
         for table, kept in wanted.items()
@@ -272,7 +559,7 @@ def differences(
     ]
 
 
-def undisturbed(spark: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:
+def undisturbed(spark: SparkSession, folder: Path) -> Tables:
     """The tables of a run that nothing disturbs, which must be those of a replay."""
     bench = Bench(spark, folder, random.Random(0))
     (folder / "in").mkdir(parents=True)
@@ -287,19 +574,25 @@ def undisturbed(spark: SparkSession, folder: Path) -> dict[str, list[dict[str, A
 
 def work(
     spark: SparkSession, base: Path, name: str, fault: Callable[[Bench], None], seed: int,
-    wanted: dict[str, list[dict[str, Any]]],
+    wanted: Tables, trials: int = 12,
 ) -> list[str]:  # fmt: skip
     """One fault on a folder of its own; what its tables do not share with the undisturbed ones."""
     folder = base / name
     (folder / "in").mkdir(parents=True)
-    fault(Bench(spark, folder, random.Random(f"{seed} {name}")))
-    return differences(spark, folder / "tables", wanted)
+    bench = Bench(spark, folder, random.Random(f"{seed} {name}"), wanted, trials)
+    try:
+        fault(bench)
+        return bench.found + differences(spark, folder / "tables", wanted, bench.refused)
+    finally:
+        for undo in bench.afterwards:
+            undo()
 
 
 def main(argv: list[str]) -> int:
     """The command; exit status 0 when no fault left a difference."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--trials", type=int, default=12, help="of faults that come in many forms")
     parser.add_argument("--only", nargs="*", default=list(FAULTS), choices=list(FAULTS))
     flags = parser.parse_args(argv)
     bad = 0
@@ -309,7 +602,7 @@ def main(argv: list[str]) -> int:
         wanted = undisturbed(spark, base / "undisturbed")
         for fault in flags.only:
             try:
-                apart = work(spark, base, fault, FAULTS[fault], flags.seed, wanted)
+                apart = work(spark, base, fault, FAULTS[fault], flags.seed, wanted, flags.trials)
             except Exception as error:
                 apart = [f"{type(error).__name__}: {str(error)[:500]}"]
             bad += bool(apart)

@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 
 from replication import paths
 from replication.spark import contracts, settings
+from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
+from replication.spark.ingest import KafkaSource
 from replication.spark.live import ShippedSource
 from replication.spark.progress import Progress
 from replication.spark.replay import ReplayJob, slices_of
@@ -22,7 +24,9 @@ from replication.spark.tables import Store
 
 # What differs between two runs of the same input: who wrote a row, in which micro-batch.
 RUN_COLUMNS = ("run", "micro_batch_id")
-ANSWERS = ("verdicts", "loss_ledger", "divergences", "findings", "replica_states")
+ANSWERS = (
+    "verdicts", "loss_ledger", "divergences", "findings", "replica_states", "at_risk",
+)  # fmt: skip
 
 
 # Short runs: the first compiler of the JVM is enough, and a small heap.
@@ -60,14 +64,15 @@ def start_session(warehouse: Path) -> SparkSession:
 
 def run_stream(
     spark: SparkSession, folder: Path, new_run: str | None = None,
-    source: ShippedSource | None = None, **flags: Any,
+    source: ShippedSource | KafkaSource | None = None, alerting: Alerting | None = None,
+    **flags: Any,
 ) -> str:  # fmt: skip
     """jobs/stream.py over folder/in into folder/tables; returns what it said."""
     said = io.StringIO()
     job = StreamJob(
         spark, folder / "tables", folder / "checkpoint",
         settings.load({"write_threads": "1", "settle_seconds": "0", **flags}),
-        Progress(said), Stop(),
+        Progress(said), Stop(), alerting,
     )  # fmt: skip
     job.run(source or folder / "in", new_run)
     return said.getvalue()

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from replication.spark.event_files import (
     GZIPPED,
     LINES,
     PARQUET,
+    PRUNED,
     REFUSED,
     Admission,
     SourceError,
@@ -20,6 +22,7 @@ from replication.spark.event_files import (
     lines_of,
     next_slice,
 )
+from replication.spark.maintain import _write_joined
 
 
 def test_whole_lines_of_a_growing_file_are_taken_and_the_rest_later(tmp_path: Path) -> None:
@@ -194,3 +197,43 @@ def test_members_appended_to_a_gzip_file_are_read_and_nothing_twice(tmp_path: Pa
     notes = [json.loads(p.read_text()) for p in sorted((tmp_path / "notes").glob("*.json"))]
     read = [list(lines_of(n["path"], n["first_byte"], n["end_byte"])) for n in notes]
     assert read == [[b"one", b"two"], [b"three"]]
+
+
+def test_a_folder_that_takes_long_to_look_at_is_looked_at_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    now, spent = [100.0], [0.0]
+
+    def thread_time() -> float:
+        spent[0] += 0.5
+        return spent[0]
+
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.thread_time", thread_time)
+    admission = Admission(tmp_path / "in", tmp_path / "notes", settle_seconds=0)
+    assert admission.admit() == 0
+    (tmp_path / "in" / "a.jsonl").write_text("{}\n")
+    now[0] += 9.9
+    assert admission.admit() == 0
+    now[0] += 0.2
+    assert admission.admit() == 1
+
+
+def test_notes_that_were_joined_keep_their_time(tmp_path: Path) -> None:
+    """Spark passes over files a week older than the newest it has seen: the clock may go back."""
+    (tmp_path / "in").mkdir()
+    notes = tmp_path / "notes"
+    for name in "ab":
+        (tmp_path / "in" / name).write_text("{}\n")
+    ahead = time.time() + 40 * 86_400
+    Admission(tmp_path / "in", notes, 0).admit()
+    for path in notes.glob("*.json"):
+        os.utime(path, (ahead, ahead))
+    _write_joined(notes / PRUNED, sorted(notes.glob("*.json")))
+    for path in notes.glob("*.json"):
+        path.unlink()
+    (tmp_path / "in" / "c").write_text("{}\n")
+    assert Admission(tmp_path / "in", notes, 0).admit() == 1
+    [new] = notes.glob("*.json")
+    assert new.stat().st_mtime > ahead

@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +48,25 @@ def events_below(folder: Path) -> list[str]:
     return sorted(wire.to_json(e) for e in found if isinstance(e, Event))
 
 
-def laptops(evidence: Path) -> list[str]:
-    return sorted(wire.to_json(e) for e in import_evidence([evidence]).events())
+def laptops(*evidence: Path) -> list[str]:
+    return sorted(wire.to_json(e) for e in import_evidence(list(evidence)).events())
 
 
-@pytest.mark.parametrize(
-    "incident", [*QUICK, *(pytest.param(i, marks=pytest.mark.slow) for i in OTHERS)]
-)
+@pytest.mark.parametrize("incident", QUICK)
 def test_events_are_those_of_the_laptop(spark: SparkSession, tmp_path: Path, incident: str) -> None:
     """Ids, sequences, sources and order of each partition are part of the event's text."""
     run_import(spark, INCIDENTS / incident, "--out", tmp_path / "out", "--format", "json")
     assert events_below(tmp_path / "out") == laptops(INCIDENTS / incident)
+
+
+@pytest.mark.slow
+def test_events_of_many_clusters_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    """All other incidents in one call: every cluster keeps its own release and brokers."""
+    evidence = [INCIDENTS / incident for incident in OTHERS]
+    run_import(spark, *evidence, "--out", tmp_path / "out", "--format", "json")
+    found = events_below(tmp_path / "out")
+    assert found == laptops(*evidence)
+    assert len({json.loads(event)["cluster_id"] for event in found}) == len(OTHERS)
 
 
 def test_parquet_and_digests(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,26 +3,25 @@
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.spark import views
-from replication.spark.maintain import Maintenance
+from replication.spark.maintain import ADDED_UP, Kept, Maintenance, summed_up
 from replication.spark.progress import Progress
 from replication.spark.tables import Store, TablesError
-from tests.spark.event_rows import made_trace
+from tests.spark.event_rows import made_trace, other_content
 from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
-
-pytestmark = pytest.mark.spark
 
 
 def maintain(spark: SparkSession, folder: Path) -> str:
     """One round that keeps nothing which is not in use."""
     said = io.StringIO()
     round_ = Maintenance(spark, folder / "tables", folder / "checkpoint", Progress(said))
-    round_.run(keep_hours=0.0, files=2)
+    round_.run(Kept(0.0), 2)
     return said.getvalue()
 
 
@@ -30,6 +29,7 @@ def files_on_disk(folder: Path) -> int:
     return len(list((folder / "tables").glob("*/*.parquet")))
 
 
+@pytest.mark.spark
 @pytest.mark.sweep
 def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
     spark: SparkSession, folder: Path
@@ -65,6 +65,58 @@ def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
     assert len(rows(spark, folder / "tables", "replica_events")) == sum(map(len, pieces))
 
 
+@pytest.mark.spark
+@pytest.mark.sweep
+def test_what_is_older_than_the_retention_goes_and_is_counted(
+    spark: SparkSession, folder: Path
+) -> None:
+    """Events, rows of _batches, commits. What comes late then cannot be settled, and that is said;
+    a partition with a gap keeps its events."""
+    events, gapped = made_trace(0), made_trace(1)
+    pieces = [events[:20], gapped[:10] + gapped[11:], events[20:30]]
+    for number, piece in enumerate(pieces):
+        write_events(folder / "in" / f"{number}.jsonl", piece)
+    run_stream(spark, folder, profile="small-batches")
+    before = answers(spark, folder / "tables")
+    round_ = Maintenance(spark, folder / "tables", folder / "checkpoint", Progress(io.StringIO()))
+    round_.run(Kept(0.0, 0.0, 0.0), 2)
+    assert answers(spark, folder / "tables") == before
+    kept = Store(spark, folder / "tables").newest("replica_events").select("partition").collect()
+    assert [row["partition"] for row in kept] == [1] * (len(gapped) - 1)
+    batches = rows(spark, folder / "tables", "_batches")
+    assert sorted((r["query"], r["first_micro_batch_id"]) for r in batches) == [
+        ("fold", -1), ("fold", 2), ("ingest", -1), ("ingest", 2), ("retention", 2)
+    ]  # fmt: skip
+    late = [other_content(events[8]), *events[30:], gapped[10]]
+    write_events(folder / "in" / "3.jsonl", late)
+    said = run_stream(spark, folder, profile="small-batches")
+    total = len(events) + len(gapped)
+    assert f"in all: {total + 1} rows = {total} applied + 1 duplicates" in said
+    [refused] = rows(spark, folder / "tables", "quarantine")
+    assert (refused["reason_code"], refused["rows"]) == ("cannot_be_settled", 0)
+    write_events(folder / "in" / "3.jsonl", [*events[30:], gapped[10]])
+    run_replay(spark, folder)
+    assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
+
+
+def test_summed_up_rows_stand_for_all_of_them() -> None:
+    def row(number: int, **other: Any) -> dict[str, Any]:
+        counts = dict.fromkeys(ADDED_UP, 1)
+        return {**counts, "micro_batch_id": number, "first_micro_batch_id": None,
+                "table_rows": {"verdicts": number}, "newest_event_time": None,
+                "finished_at": None, **other}  # fmt: skip
+
+    rows_ = [row(3, newest_event_time=9), row(4, table_rows=None), row(5, finished_at=7)]
+    total = summed_up(rows_)
+    assert total["first_micro_batch_id"] == 3
+    assert total["micro_batch_id"] == 5
+    assert total["rows_in"] == total["held_in_state"] == 3
+    assert total["table_rows"] == {"verdicts": 8}
+    assert (total["newest_event_time"], total["finished_at"]) == (9, 7)
+    assert summed_up([total, row(6)])["first_micro_batch_id"] == 3
+
+
+@pytest.mark.spark
 def test_a_folder_without_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TablesError, match="no table _batches"):
-        Maintenance(spark, tmp_path, None, Progress(io.StringIO())).run(0.0, 2)
+        Maintenance(spark, tmp_path, None, Progress(io.StringIO())).run(Kept(0.0), 2)

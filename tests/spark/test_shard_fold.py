@@ -2,20 +2,28 @@
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from benchmarks.core import events_of, steady
-from replication.protocol.folding import fold
-from replication.protocol.folding.codec import CorruptState
+from replication.protocol.folding import codec, fold
+from replication.protocol.folding.codec import CorruptState, UnknownFormat
 from replication.protocol.ground.events import Event, HighWatermarkAdvanced
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import judge
 from replication.protocol.judgement.bounded import fold_all
-from replication.spark.partition_fold import ANSWER_TABLES, TABLES, Out
-from replication.spark.shard_fold import FIGURES, REFOLD, ShardFold, fold_sorted, out_frame
+from replication.spark.partition_fold import ANSWER_TABLES, HEAD, TABLES, Out, PartitionFold
+from replication.spark.shard_fold import (
+    FIGURES,
+    REFOLD,
+    UNSETTLED,
+    ShardFold,
+    fold_sorted,
+    out_frame,
+)
 from tests.spark.event_rows import frame_of, identified, made_trace, other_content, shuffled
 
 NAME = "cluster/t/id/0"
@@ -124,7 +132,7 @@ def test_an_event_for_a_folded_slot_is_handed_out_to_be_looked_up() -> None:
     late = other_content(events[3])
     _, sums, out = fold_in_batches([*events, late], [len(events), 1])
     assert [r for o in out if o.table == "_late" for r in o.rows] == [
-        {"sequence": 3, "event_id": late.event_id}
+        {"sequence": 3, "event_id": late.event_id, "trace_generation": 0, "trace_id": "trace"}
     ]
     assert sums["duplicates"] == 1
 
@@ -153,6 +161,72 @@ def test_a_refold_is_taken_over_and_its_events_are_ignored_when_they_come_by() -
     assert figures["ignored"] == 20
     assert figures["applied"] == len(events) - 10
     assert shard.live[NAME].counts()["applied"] == len(events)
+
+
+def test_what_cannot_be_folded_again_is_said_once_and_asked_no_more() -> None:
+    events = made_trace(0)
+    shard = ShardFold(limit=8)
+    shard.take(frame_of(events[1:12], 0))
+    shard.take(frame_of(events[:1], 0))
+    asked = [o.table for o in shard.outcome()]
+    assert asked.count(REFOLD) == 1
+    said = []
+    for _ in range(2):
+        shard = ShardFold.decode(shard.encode(), limit=8)
+        shard.adopt(NAME, UNSETTLED + b"deleted", 0)
+        said += list(shard.outcome())
+    assert REFOLD not in [o.table for o in said]
+    [note] = [row for o in said if o.table == "quarantine" for row in o.rows]
+    assert (note["reason_code"], note["reason"], note["rows"]) == (
+        "cannot_be_settled",
+        "deleted",
+        0,
+    )
+    newer = made_trace(0, generation=1, rounds=2)
+    shard.take(frame_of(newer, 1))
+    assert not shard.live[NAME].unsettled
+
+
+def test_a_state_of_the_format_before_goes_on_or_is_refused_in_words() -> None:
+    """Kept bytes of an older analyzer: read as they were meant, or refused, never misread."""
+    kept = Path(__file__).with_name("states") / "rpf3.bin"
+    first, rest = made_trace(0), made_trace(1)
+    arrived = [*first[:30], other_content(first[8]), *rest[1:12]]
+    now = ShardFold()
+    now.take(frame_of(arrived, 0))
+    list(now.outcome())
+    older = ShardFold.decode(kept.read_bytes())
+    assert set(older.blobs) == set(now.live)
+    for name, blob in older.blobs.items():
+        if state_layout(blob) == codec.layout():
+            assert PartitionFold.decode(name, blob).encode() == now.live[name].encode()
+        else:
+            with pytest.raises(UnknownFormat, match="fold the events anew"):
+                PartitionFold.decode(name, blob)
+        with pytest.raises(CorruptState, match="is none of this fold"):
+            PartitionFold.decode(name, b"RPF1" + blob[4:])
+
+
+def state_layout(blob: bytes) -> int:
+    """The layout of the core's state inside an encoded partition."""
+    (size,) = HEAD.unpack_from(blob)[1:]
+    return int(codec.HEAD.unpack_from(blob, HEAD.size + size)[2])
+
+
+def test_an_older_state_counts_its_rows_by_the_names_of_tables() -> None:
+    part = PartitionFold(NAME)
+    for event in made_trace(0):
+        part.offer(event)
+    part.drain()
+    part.answer()
+    part.take_out()
+    now = part.encode()
+    (size,) = HEAD.unpack_from(now)[1:]
+    header = json.loads(now[HEAD.size : HEAD.size + size])
+    lists = [[header[13].get(t) for t in ANSWER_TABLES], [header[14].get(t, 0) for t in TABLES]]
+    older = json.dumps([*header[:13], *lists, *header[15:-1]], separators=(",", ":")).encode()
+    data = HEAD.pack(b"RPF3", len(older)) + older + now[HEAD.size + size :]
+    assert PartitionFold.decode(NAME, data).encode() == now
 
 
 def test_a_refold_older_than_what_was_seen_is_asked_for_again() -> None:

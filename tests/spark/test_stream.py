@@ -3,6 +3,7 @@
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -107,23 +108,26 @@ def test_the_replay_answers_the_same(
     assert len(rows(spark, folder / "replayed", "replica_events")) == len(incident)
 
 
-def test_twenty_micro_batches_in_reverse_with_duplicates_and_a_restart(
-    spark: SparkSession, incident: list[Event], undisturbed: Path, folder: Path
+@pytest.mark.parametrize("count", [6, pytest.param(20, marks=pytest.mark.sweep)])
+def test_many_micro_batches_in_reverse_with_duplicates_and_a_restart(
+    spark: SparkSession, incident: list[Event], undisturbed: Path, folder: Path, count: int
 ) -> None:
     """Files in reverse order, every third event twice, the stream stopped in the middle."""
-    pieces = [incident[n * len(incident) // 20 : (n + 1) * len(incident) // 20] for n in range(20)]
+    bounds = [n * len(incident) // count for n in range(count + 1)]
+    pieces = [incident[a:b] for a, b in pairwise(bounds)]
     pieces.reverse()
-    for number, piece in enumerate(pieces[:13]):
+    half = count * 2 // 3
+    for number, piece in enumerate(pieces[:half]):
         write_events(folder / "in" / f"{number:03}.jsonl", piece)
     run_stream(spark, folder, profile="small-batches")
     before = rows(spark, folder / "tables", "verdicts")
     assert {r["verdict"] for r in before} == {"UNKNOWN"}
     assert all(r["reason"].startswith("trace_gap") for r in before)
-    for number, piece in enumerate([*pieces[13:], incident[::3]], start=13):
+    for number, piece in enumerate([*pieces[half:], incident[::3]], start=half):
         write_events(folder / "in" / f"{number:03}.jsonl", piece)
     said = run_stream(spark, folder, profile="small-batches")
     folds = Store(spark, folder / "tables").newest_batches()["fold"]["micro_batch_id"] + 1
-    assert folds >= 20
+    assert folds >= count
     assert answers(spark, folder / "tables") == answers(spark, undisturbed / "tables")
     doubled = len(incident[::3])
     assert (

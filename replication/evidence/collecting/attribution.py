@@ -315,7 +315,8 @@ def _metadata(directory_and_log: tuple[Path, Path | None]) -> MetadataHistory | 
     if where is None or not directory.is_file():
         return None if where is None else read_cluster_metadata(where)
     with TemporaryDirectory() as into:
-        restored = restore_cluster_metadata(directory, Path(into))
+        # Lines of a digest have been put together already.
+        restored = where if where.is_dir() else restore_cluster_metadata(directory, Path(into))
         if restored is None:
             return None
         history = read_cluster_metadata(restored)

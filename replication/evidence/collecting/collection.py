@@ -28,6 +28,11 @@ from replication.evidence.clients.client_logs import (
 from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.collecting.finding import cannot_be_opened, find, is_binary, why_ignored
 from replication.evidence.event_dumps import is_event_dump
+from replication.evidence.log_directories.digest_lines import (
+    directories_of,
+    is_digest_lines,
+    read_digest_lines,
+)
 from replication.evidence.log_directories.digest_reader import (
     is_digest,
     read_digest,
@@ -154,11 +159,11 @@ class Collection:
 
     found_directories, found_logs and found_dumps: before it is known whose they are. log_dirs,
     quorum: what those tools printed. recognised: path -> what kind of file, of those that are
-    neither broker logs nor log directories. zookeeper_steps, zookeeper: what ZooKeeper's files
-    hold, and by cluster id what that comes to. ignored: what was left aside, and why. unpacked:
-    where
-    archives were unpacked to; workplace keeps that as long as it is needed. time_zone: of the
-    brokers' machines, where the user said it; all_producers: as the user said.
+    neither broker logs nor log directories. digest_lines: until all are read. zookeeper_steps,
+    zookeeper: what ZooKeeper's files hold, and by cluster id what that comes to. ignored: what was
+    left aside, and why. unpacked: where archives were unpacked to; workplace keeps that as long as
+    it is needed. time_zone: of the brokers' machines, where the user said it; all_producers: as the
+    user said.
     """
 
     files: int = 0
@@ -170,6 +175,7 @@ class Collection:
     consumption_logs: int = 0
     descriptions: list[TopicDescription | PartitionDescription] = field(default_factory=list)
     histories: dict[str, MetadataHistory] = field(default_factory=dict)
+    digest_lines: list[dict[str, Any]] = field(default_factory=list)
     event_dumps: list[Path] = field(default_factory=list)
     metadata_dumps: list[MetadataHistory] = field(default_factory=list)
     dumps: list[BrokerDump] = field(default_factory=list)
@@ -250,6 +256,10 @@ def read_all(
     reader = partial(read_file, facts_folder=facts_folder, told=told)
     for reading in spread(reader, found.files):
         result.take(reading)
+    seen = directories_of(result.digest_lines, result.unpacked.into)
+    result.found_directories += seen
+    result.unreadable += [u for directory in seen for u in directory.unreadable]
+    result.digest_lines = []
     if result.near_misses:
         raise NoEvidence("; ".join(result.unpacked.shown(text) for text in result.near_misses))
     return result
@@ -294,6 +304,9 @@ def read_file(
         result.unreadable += directory.unreadable
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
+    elif is_digest_lines(path):
+        _sort(read_digest_lines(path), result.digest_lines, result)
+        result.recognised[str(path)] = "lines of a digest"
     elif is_zookeeper_file(path):
         _sort(read_zookeeper_file(path), result.zookeeper_steps, result)
         result.recognised[str(path)] = "ZooKeeper snapshot or transaction log"

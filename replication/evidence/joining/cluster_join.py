@@ -37,7 +37,7 @@ from replication.evidence.joining.one_cluster import (
     evidence_of,
     with_logs_in_utc,
 )
-from replication.evidence.joining.partition_events import PartitionEvidence
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_settings import (
     by_kafka_topics,
     described_partitions,
@@ -155,7 +155,8 @@ def _place(
 ) -> None:
     """Gives each copied directory its slot among the lives of its broker's process."""
     by_broker: dict[int, list[Copy]] = {}
-    for copy in (c for found in copies.values() for c in found if not c.is_dump):
+    copied = (c for found in copies.values() for c in found if not c.is_dump)
+    for copy in (c for c in copied if c.read_at is None):
         by_broker.setdefault(copy.broker, []).append(copy)
     for broker, mine in by_broker.items():
         if broker in brokers:

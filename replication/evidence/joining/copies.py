@@ -8,9 +8,10 @@ distinct contents at an offset are numbered from 0, in the order of copies: this
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.log_directories.record_payloads import (
     RecordIdentity,
@@ -55,6 +56,23 @@ class Copy:
     def is_dump(self) -> bool:
         """Whether it is what kafka-dump-log printed: stretches of the log, of an unknown moment."""
         return isinstance(self.directory, DumpedDirectory)
+
+    @property
+    def read_at(self) -> int | None:
+        """When lines of a digest saw it so the last time, by its broker's clock; else None."""
+        return self.directory.read_at if isinstance(self.directory, SeenDirectory) else None
+
+    def sightings(self) -> list["Copy"]:
+        """What was seen beside a broker, when it was so first and when it was so the last time."""
+        seen = self.directory
+        if not isinstance(seen, SeenDirectory) or seen.told_at >= seen.read_at:
+            return [self]
+        return [replace(self, directory=replace(seen, read_at=seen.told_at)), self]
+
+    @property
+    def shown_at(self) -> int | None:
+        """When it was so: when it was seen, else the time of its newest record."""
+        return self.latest_timestamp if self.read_at is None else self.read_at
 
     @property
     def is_part(self) -> bool:
@@ -116,7 +134,9 @@ def identify_contents(
     idempotent producers too.
     """
     result = Contents(sequences_read=with_sequences and bool(copies))
-    result.damaged.update(c.path for c in copies if c.directory.unreadable or c.is_part)
+    result.damaged.update(
+        c.path for c in copies if c.directory.unreadable or c.is_part or c.read_at is not None
+    )
     for copy in copies if names is not None else []:
         if isinstance(copy.directory, DumpedDirectory):
             result.printed[copy.path] = {r.offset: r for r in copy.directory.record_keys()}
@@ -134,6 +154,9 @@ def identify_contents(
         else:
             _number_by_record(cell, copies, spans, result, names)
     for copy, found in zip(copies, spans, strict=True):
+        if copy.read_at is not None:
+            # Their batches nobody printed: leader epoch and offset stand for the record.
+            found = [Span(first, end, e, None) for e, first, end in copy.directory.spans]
         copy.spans = normalized(found)
     return result
 
@@ -317,10 +340,15 @@ def _index(result: Contents, key: str | None, place: Place) -> None:
         places.append(place)
 
 
+def in_time(copy: Copy) -> tuple[bool, float]:
+    """The order of one broker's copies: what was seen beside it comes after what was copied."""
+    return (copy.read_at is not None, copy.slot)
+
+
 def latest(copies: Iterable[Copy]) -> dict[int, Copy]:
     """The last copy of each replica that is the replica itself, by slot."""
     result: dict[int, Copy] = {}
-    for copy in sorted(copies, key=lambda c: c.slot):
+    for copy in sorted(copies, key=in_time):
         if copy.directory.kind == "replica":
             result[copy.broker] = copy
     return result

@@ -10,7 +10,9 @@ from dataclasses import replace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import identify_contents
-from replication.evidence.joining.partition_events import PartitionEvidence, events_of, is_traced
+from replication.evidence.joining.declared_coverage import is_traced
+from replication.evidence.joining.partition_events import events_of
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise, naming_of
 from replication.evidence.joining.registrations import filled, from_lines, joined
 from replication.evidence.joining.repeated_lines import each_once

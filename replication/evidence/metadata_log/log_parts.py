@@ -222,7 +222,7 @@ class _Reader:
     def _recovered(self, base: int) -> Iterator[Part]:
         """After a broken place: the state of a snapshot as soon as the log reaches one."""
         for end_offset, snapshot in self.snapshots:
-            if self.expected < end_offset == base:
+            if self.expected <= end_offset == base:
                 yield from self.snapshot(end_offset, snapshot)
                 return
 

@@ -3,7 +3,8 @@
 Recognised by their fields, not by configuration: Fluent Bit and Fluentd (`log`), Vector and
 Filebeat (`message`, file path, host), rsyslog and syslog-ng as JSON (`msg` or `message`,
 `hostname`), Kubernetes metadata in any of them, Kubernetes' own container format and docker's JSON
-lines, and raw lines. A mapping names fields where a fleet has its own.
+lines, and raw lines. A mapping names fields where a fleet has its own. Lines of `digest.py
+--to-stdout` come the same ways, or as the envelope itself where a shipper takes JSON apart.
 """
 
 import json
@@ -11,6 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from replication.evidence.digest import LINES_NAME
+from replication.evidence.log_directories.digest_lines import checked, is_digest_line
 
 # Dotted names of fields, the most telling first.
 LINE_FIELDS = ("message", "log", "msg", "MESSAGE", "event.original", "line", "@message")
@@ -38,7 +42,8 @@ class ShippedLine:
     """One line of a broker's log. host, path, cluster: "" where the envelope does not say.
 
     offset: the byte at which the line begins in its file, None where the envelope does not say.
-    partial: the container runtime cut the line here, and the next one goes on with it.
+    partial: the container runtime cut the line here, and the next one goes on with it. digest: it
+    is a line of `digest.py --to-stdout`, not of the broker.
     """
 
     text: str
@@ -47,6 +52,7 @@ class ShippedLine:
     cluster: str = ""
     offset: int | None = None
     partial: bool = False
+    digest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,9 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
     if not isinstance(envelope, dict):
         yield NotALine("JSON, but no envelope of a log line")
         return
+    if LINES_NAME in envelope:
+        yield from _digest_line(json.dumps(envelope), names, envelope)
+        return
     line = _first(envelope, names.line + LINE_FIELDS)
     if not isinstance(line, str):
         yield NotALine(
@@ -120,7 +129,21 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
     yield from _lines(line, names, envelope)
 
 
-def _lines(text: str, names: FieldNames, envelope: dict[str, Any]) -> Iterator[ShippedLine]:
+def _digest_line(
+    text: str, names: FieldNames, envelope: dict[str, Any]
+) -> Iterator[ShippedLine | NotALine]:
+    line = checked(text)
+    if isinstance(line, str):
+        yield NotALine(f"a line of a digest, but {line}")
+        return
+    host = _text(_first(envelope, names.host + HOST_FIELDS))
+    cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
+    yield ShippedLine(json.dumps(line, sort_keys=True), host, "", cluster, digest=True)
+
+
+def _lines(
+    text: str, names: FieldNames, envelope: dict[str, Any]
+) -> Iterator[ShippedLine | NotALine]:
     host = _text(_first(envelope, names.host + HOST_FIELDS))
     path = _text(_first(envelope, names.path + PATH_FIELDS))
     cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
@@ -131,7 +154,9 @@ def _lines(text: str, names: FieldNames, envelope: dict[str, Any]) -> Iterator[S
         wrapped = CONTAINER_LINE.match(line)
         if wrapped is not None:
             partial, line = wrapped[1] == "P", line[wrapped.end() :]
-        if line.strip():
+        if is_digest_line(line):
+            yield from _digest_line(line, names, envelope)
+        elif line.strip():
             yield ShippedLine(line, host, path, cluster, at, partial)
         if at is not None:
             at += len(line.encode()) + 1

@@ -11,16 +11,17 @@ each micro-batch that brought a line.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
+from replication.evidence.shipping.silence import Heard, heard_of, silent_brokers
 from replication.evidence.shipping.spool import Spool, Taken
 from replication.protocol.ground import wire
-from replication.protocol.ground.events import Event
+from replication.protocol.ground.events import Event, ReplicaLogObserved
 
 Name = tuple[str, str, str, int]
 STATE = "partitions.json"
@@ -29,12 +30,24 @@ STATE = "partitions.json"
 @dataclass(slots=True)
 class Joined:
     """What a micro-batch brought: what became of its lines, and of which partitions events were
-    written. notes: what the import said of the evidence, by cluster."""
+    written. notes: what the import said of the evidence, by cluster. silent: by cluster the brokers
+    from which nothing comes any more, and since when."""
 
     taken: Taken
     events: int = 0
     changed: list[Name] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    silent: dict[str, dict[int, str]] = field(default_factory=dict)
+    heard: Heard = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Known:
+    """What is kept between two micro-batches: of each partition the fingerprint of what was written
+    last, and when each host was heard of."""
+
+    partitions: dict[str, str] = field(default_factory=dict)
+    heard: Heard = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +57,13 @@ class LiveJoin:
 
     A partition's identity must not change while lines come in, and most lines name no cluster: a
     cluster is called by its id here, else by its name, whatever start-up lines may say later.
+    silence_bound: as `silence.silent_hosts` has it.
     """
 
     folder: Path
     out: Path
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
+    silence_bound: float = 0.0
 
     def step(
         self,
@@ -60,6 +75,7 @@ class LiveJoin:
         spool = Spool(self.folder / "spool")
         joined = Joined(spool.take(micro_batch_id, lines))
         known = self._known(micro_batch_id)
+        known.heard = joined.heard = heard_of(known.heard, joined.taken.heard)
         chosen: list[Event] = []
         for cluster in spool.clusters() if joined.taken.kept else []:
             if cluster.name not in joined.taken.clusters:
@@ -71,7 +87,11 @@ class LiveJoin:
             except NoEvidence as error:
                 joined.notes.append(f"{cluster.name}: {error}")
                 continue
-            chosen += self._changed(imported, cluster.name, known, joined)
+            silent = silent_brokers(imported.collection, cluster, known.heard, self.silence_bound)
+            joined.silent[cluster.name] = silent
+            for partition in imported.partitions:
+                partition.silent = silent
+            chosen += self._changed(imported, cluster.name, known.partitions, joined)
             joined.notes += [f"{cluster.name}: {note}" for note in imported.notes]
         self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / f"{micro_batch_id:010}.jsonl"
@@ -104,18 +124,18 @@ class LiveJoin:
                 result += events
         return result
 
-    def _known(self, micro_batch_id: int) -> dict[str, str]:
-        """The fingerprints from before this micro-batch, done for the first time or again."""
+    def _known(self, micro_batch_id: int) -> Known:
+        """What was kept before this micro-batch, done for the first time or again."""
         path = self._state(micro_batch_id - 1)
         if not path.exists():
-            return {}
-        found: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+            return Known()
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Known(found["partitions"], found["heard"]) if "heard" in found else Known(found)
 
-    def _remember(self, micro_batch_id: int, known: dict[str, str]) -> None:
+    def _remember(self, micro_batch_id: int, known: Known) -> None:
         path = self._state(micro_batch_id)
         unfinished = path.with_name(f".{path.name}")
-        unfinished.write_text(json.dumps(known, sort_keys=True), encoding="utf-8")
+        unfinished.write_text(json.dumps(asdict(known), sort_keys=True), encoding="utf-8")
         unfinished.replace(path)
         old = self._state(micro_batch_id - 2)
         old.unlink(missing_ok=True)
@@ -133,9 +153,20 @@ def named(event: Event, cluster_id: str) -> Event:
 
 
 def _fingerprint(events: list[Event]) -> str:
-    """Of what the events say, whichever import they are of and wherever they were read."""
+    """Of what the events say, whichever import they are of and wherever they were read.
+
+    That a running broker's log is the same later on is told again and again, and is no change; that
+    it was read after another's had changed is one.
+    """
     digest = hashlib.blake2b(digest_size=16)
+    seen: dict[int, list[int]] = {}
     for event in events:
         plain = replace(event, event_id="", trace_id="", trace_generation=0, source=None)
-        digest.update(wire.to_json(plain).encode())
+        if isinstance(event.fact, ReplicaLogObserved) and event.fact.copy == "live":
+            seen.setdefault(event.fact.replica, []).append(event.observed_at or 0)
+            if len(seen[event.fact.replica]) > 1:
+                continue
+        digest.update(wire.to_json(replace(plain, sequence=0)).encode())
+    after = [(a, b) for a in seen for b in seen if seen[a][-1] >= seen[b][0]]
+    digest.update(repr(sorted(after)).encode())
     return digest.hexdigest()

@@ -4,33 +4,41 @@
 
 A micro-batch writes files of its own: one that is done again after a failure writes the same ones
 again. A line that was shipped twice stands in two files, or is dropped within one; joining takes
-each once.
+each once. Of a digest's lines only the newest about each replica are kept, in one file of a host.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from replication.evidence.digest import LINES_NAME, LINES_VERSION
+from replication.evidence.log_directories.digest_lines import order_of, subject_of
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
+from replication.evidence.shipping.silence import Heard, moment_of
 
 # A file's name and a host's are somebody's words: nothing in them leads out of the folder.
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _STAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]?\d*)")
 NO_HOST, NO_LOG, ONE_CLUSTER = "unnamed-host", "broker.log", "cluster"
+DIGEST = "digest.lines"
 DEEPEST = 8
 
 
 @dataclass(slots=True)
 class Taken:
-    """What became of the lines of one micro-batch: rows = kept + repeated + refused."""
+    """What became of the lines of one micro-batch: rows = kept + repeated + refused. heard: when
+    each host was heard of the last time."""
 
     rows: int = 0
     kept: int = 0
     repeated: int = 0
     refused: list[NotALine] = field(default_factory=list)
     clusters: set[str] = field(default_factory=set)
+    heard: Heard = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +51,25 @@ class Spool:
         """Lays out the lines of one micro-batch. Raises OSError where the disk refuses."""
         taken = Taken()
         logs: dict[Path, _Log] = {}
+        digests: dict[Path, list[dict[str, Any]]] = {}
         for line in lines:
             taken.rows += 1
             if isinstance(line, NotALine):
                 taken.refused.append(line)
                 continue
             place = self._place(line)
+            if line.digest:
+                digests.setdefault(self._host(line), []).append(json.loads(line.text))
+                continue
             log = logs.setdefault(place, _Log())
             if log.add(line):
                 taken.kept += 1
                 taken.clusters.add(place.relative_to(self.folder).parts[0])
+                self._hear(taken, line, "log", moment_of(log.stamp))
             else:
                 taken.repeated += 1
+        for host, found in digests.items():
+            self._take_digest(micro_batch_id, host, found, taken)
         self._forget(micro_batch_id)
         for place, log in logs.items():
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -63,6 +78,44 @@ class Spool:
             unfinished.write_text("\n".join(log.in_order()) + "\n", encoding="utf-8")
             unfinished.replace(target)
         return taken
+
+    def _hear(self, taken: Taken, line: ShippedLine, clock: str, at: int | None) -> None:
+        cluster, host = self._host(line).relative_to(self.folder).parts
+        if at is not None:
+            clocks = taken.heard.setdefault(f"{cluster}/{host}", {})
+            clocks[clock] = max(at, clocks.get(clock, at))
+
+    def _take_digest(
+        self, micro_batch_id: int, host: Path, lines: list[dict[str, Any]], taken: Taken
+    ) -> None:
+        """Puts the newest of a host's lines in the place of what it told before."""
+        kept_in = self.folder.parent / "digests" / host.relative_to(self.folder)
+        kept_in.mkdir(parents=True, exist_ok=True)
+        told = {int(p.stem): p for p in kept_in.glob("*.lines")}
+        before = [n for n in told if n < micro_batch_id]
+        newest: dict[tuple[str, str, str, int], dict[str, Any]] = {}
+        if before:
+            for text in told[max(before)].read_text(encoding="utf-8").splitlines():
+                newest[subject_of(json.loads(text))] = json.loads(text)
+        clocks = taken.heard.setdefault("/".join(host.relative_to(self.folder).parts), {})
+        for line in lines:
+            known = newest.get(subject_of(line))
+            if known is not None and order_of(known) >= order_of(line):
+                taken.repeated += 1
+                continue
+            newest[subject_of(line)] = line
+            taken.kept += 1
+            taken.clusters.add(host.relative_to(self.folder).parts[0])
+            clocks["digest"] = max(line["at"], clocks.get("digest", 0))
+            clocks["every"] = int(line.get("every", 60) * 1000)
+        text = "".join(json.dumps(line) + "\n" for line in _digest_first(newest.values()))
+        host.mkdir(parents=True, exist_ok=True)
+        for target in (kept_in / f"{micro_batch_id:010}.lines", host / DIGEST):
+            unfinished = target.with_name(f".{target.name}.unfinished")
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(target)
+        for number in sorted(before)[:-1]:
+            told[number].unlink()
 
     def clusters(self) -> list[Path]:
         """A folder of evidence for each cluster."""
@@ -77,12 +130,11 @@ class Spool:
 
     def _place(self, line: ShippedLine) -> Path:
         parts = [safe_name(part) for part in line.path.split("/")]
-        return Path(
-            self.folder,
-            safe_name(line.cluster) or ONE_CLUSTER,
-            safe_name(line.host) or NO_HOST,
-            *([part for part in parts if part][-DEEPEST:] or [NO_LOG]),
-        )
+        return Path(self._host(line), *([part for part in parts if part][-DEEPEST:] or [NO_LOG]))
+
+    def _host(self, line: ShippedLine) -> Path:
+        cluster = safe_name(line.cluster) or ONE_CLUSTER
+        return Path(self.folder, cluster, safe_name(line.host) or NO_HOST)
 
 
 @dataclass(slots=True)
@@ -119,6 +171,12 @@ class _Log:
             ordered = sorted(self.lines, key=lambda each: (each[1], each[2]))
         rest = [self.open_part] if self.open_part else []
         return [text for *_, text in ordered] + rest
+
+
+def _digest_first(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """In a canonical order, each beginning as such a line is known."""
+    ordered = sorted(lines, key=order_of)
+    return [{LINES_NAME: LINES_VERSION, **line} for line in ordered]
 
 
 def safe_name(text: str) -> str:

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from replication.protocol.folding import conformance
+from replication.protocol.folding.conformance.truncations import derived_cut
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import (
     assign,
+    latest_epoch,
     truncate_from_end,
     truncate_from_start,
 )
@@ -30,6 +32,7 @@ from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     Copy,
     Promise,
+    Removal,
     Replica,
     State,
     StorageLoss,
@@ -275,7 +278,17 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
     between was committed, under an epoch that the replica's own cache still names."""
     known = replica.checkpointed
     replica.checkpointed = None
-    if known is None or known[1] <= end or known[0] is None:
+    if known is None or known[1] <= end:
+        return
+    if not any(s.event_id == event.event_id for s in state.history.storage_losses[-1:]):
+        # A copy alone that ends below its checkpoint may be torn, or of a running broker.
+        members = state.registration.last_members
+        loss = StorageLoss(
+            replica.replica, known[1], end, state.witness(event), members, known[0],
+            at=state.applied,
+        )  # fmt: skip
+        state.history.storage_losses.append(loss)
+    if known[0] is None:
         return
     _add_promise(
         state.history.commitments,
@@ -483,7 +496,10 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     target = fact.to_offset
     inferred = target is None
     if target is None:
-        target = replica.high_watermark or 0
+        cut = derived_cut(state, replica)
+        target = (replica.high_watermark or 0) if cut is None else cut.offset
+        if cut is not None:
+            state.history.derived.append(cut)
     end = fact.from_offset
     if end is None and (replica.tail_known or replica.log.log_end_offset > target):
         end = replica.log.log_end_offset
@@ -742,7 +758,17 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 
 
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
-    _advance_log_start(_replica(state, fact.replica), fact.log_start_offset)
+    replica = _replica(state, fact.replica)
+    _advance_log_start(replica, fact.log_start_offset)
+    leader_epoch = replica.leader_epoch
+    if replica.role != "leader" or leader_epoch is None or _is_superseded(state, leader_epoch):
+        return
+    term = (leader_epoch, replica.term_occurrence)
+    known = state.history.removals
+    if known and (known[-1].leader_epoch, known[-1].occurrence) == term:
+        known[-1].below = max(known[-1].below, fact.log_start_offset)
+    else:
+        known.append(Removal(*term, fact.log_start_offset))
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
@@ -794,6 +820,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     lost = clipped(lost, start, ANY_OCCURRENCE << 32)
     _set_aside(state, replica, lost)
     replica.promised_below = None
+    had = replica.log.log_end_offset
     replica.log = ReplicaLog()
     replica.log.replace(spans, start, fact.log_end_offset)
     replica.captured = True
@@ -803,32 +830,21 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.stopped = fact.stopped
     replica.as_of = event_id
     replica.observed_at = event.observed_at
-    replica.seen_at = event.observed_at if fact.copy == "live" else None
+    _note_sighting(replica, event, as_before=not lost and fact.log_end_offset == had)
     if not is_part:
         # Whether less than before is a loss of storage, the next start will tell. A part may be
         # of any later moment.
         replica.known_log_end_offset = max(replica.known_log_end_offset or 0, fact.log_end_offset)
     if fact.epoch_entries is not None:
         replica.epoch_entries = fact.epoch_entries
+        replica.filed_epoch = latest_epoch(fact.epoch_entries)
     else:
-        replica.epoch_entries = replica.log.epoch_entries()
+        replica.epoch_entries, replica.filed_epoch = replica.log.epoch_entries(), None
     if not is_part:
         _note_log_end(state, replica, fact.log_end_offset)
     epochs = _epochs_of(replica, fact.spans)
     if fact.high_watermark is None:
         return
-    if fact.high_watermark > fact.log_end_offset:
-        state.history.storage_losses.append(
-            StorageLoss(
-                fact.replica,
-                fact.high_watermark,
-                fact.log_end_offset,
-                event_id,
-                state.registration.last_members,
-                max(epochs, default=None),
-                at=state.applied,
-            )
-        )
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
     led = _last_led(state, replica) if led_until_then else None
     if led is not None and led.end_high_watermark is None and led.ended != "followed":
@@ -844,6 +860,14 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
             state.history.commitments,
             Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),
         )
+
+
+def _note_sighting(replica: Replica, event: ev.Event, *, as_before: bool) -> None:
+    """When a running broker's log was read; since when it is the same."""
+    live = getattr(event.fact, "copy", "") == "live"
+    if not live or replica.seen_at is None or not as_before:
+        replica.seen_since = event.observed_at if live else None
+    replica.seen_at = event.observed_at if live else None
 
 
 def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:

@@ -21,11 +21,13 @@ class Replica:
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
     came back with from a stop that was not seen to be clean, after it had led. partial: only some
-    stretches of the log were seen, and nobody knows where it ends. seen_at: when the log was read
-    beside the running broker, by its machine's clock. claimed, fetched and answered are
+    stretches of the log were seen, and nobody knows where it ends. seen_since, seen_at: when the
+    log was read beside the running broker for the first and the last time as it is here, by its
+    machine's clock. claimed, fetched and answered are
     conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
     seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
-    runs, where brokers run several releases.
+    runs, where brokers run several releases. filed_epoch: the last leader epoch that its epoch file
+    named when it was read last.
     """
 
     replica: int
@@ -56,7 +58,9 @@ class Replica:
     fetched: bool = False
     answered: bool = False
     kafka_version: str | None = None
+    filed_epoch: int | None = None
     seen_at: int | None = None
+    seen_since: int | None = None
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
@@ -187,6 +191,33 @@ class StorageLoss:
     at: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A value that nobody observed and that a rule forces between two observations.
+
+    what: high_watermark (it is at least offset), epoch_entry (leader_epoch begins at offset in the
+    replica's epoch cache) or truncation (to offset). rule: the file in rules/ that forces it, or
+    `assign`, by which an epoch cache grows. because: what it rests on, in words.
+    """
+
+    what: str
+    replica: int
+    offset: int
+    leader_epoch: int | None
+    rule: str
+    because: str
+
+
+@dataclass(slots=True)
+class Removal:
+    """A valid leader's log began at an offset, in a term: what lay below it was removed lawfully
+    (retention, deleteRecords), and whoever leads later need not have it."""
+
+    leader_epoch: int
+    occurrence: int
+    below: int
+
+
 @dataclass(slots=True)
 class Refutation:
     """A step that contradicts an invariant, found by the fold where it happened."""
@@ -198,7 +229,7 @@ class Refutation:
 
 @dataclass(slots=True)
 class History:
-    """What was promised and what was done, in the order of events."""
+    """What was promised and what was done, in the order of events. derived: cuts of no line."""
 
     terms: list[Term] = field(default_factory=list)
     commitments: list[Promise] = field(default_factory=list)
@@ -207,7 +238,9 @@ class History:
     truncations: list[Truncation] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     storage_losses: list[StorageLoss] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
+    derived: list[Derived] = field(default_factory=list)
     # commitments by leader epoch and content: made again when needed, never written down.
     _committed: dict[tuple[int | None, int | None], list[Promise]] = field(
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
@@ -221,6 +254,19 @@ class History:
             for promise in self.commitments:
                 self.note_commitment(promise)
         return self._committed.get((leader_epoch, content), [])
+
+    def removed_below(self, by_term: tuple[int, int] | None) -> int:
+        """Up to where records promised by the end of a term were removed lawfully since; of a
+        promise that nothing dates: where any were."""
+        below = 0
+        for removal in self.removals:
+            if by_term is not None and removal.leader_epoch <= by_term[0]:
+                same = [t.occurrence for t in self.terms if t.leader_epoch == by_term[0]]
+                last = min(by_term[1], max(same, default=0))
+                if (removal.leader_epoch, removal.occurrence) < (by_term[0], last):
+                    continue
+            below = max(below, removal.below)
+        return below
 
     def note_commitment(self, promise: Promise) -> None:
         """Keeps count of what was just added to commitments."""

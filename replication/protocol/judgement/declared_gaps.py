@@ -107,7 +107,7 @@ def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
     """Of what is missing, all that could change the verdict, in words."""
     name = verdict.invariant
     if verdict.verdict == VIOLATED and name in BY_TRACE and gaps.untraced:
-        return [f"some steps of broker {r}" for r in sorted(gaps.untraced | gaps.brokers)]
+        return [_steps_of(state, r) for r in sorted(gaps.untraced | gaps.brokers)]
     rests_on_leaders = name in BY_CLIENTS or name in BY_ONE_STEP
     if gaps.later and verdict.verdict == HOLDS and rests_on_leaders and not state.settings.deleted:
         return [gaps.later]
@@ -123,8 +123,14 @@ def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
     matter = gaps.brokers
     if not gaps.controller and name != "log_matching":
         matter = gaps.brokers & leaders
-    found = [f"some steps of broker {r}" for r in sorted(matter)]
+    found = [_steps_of(state, r) for r in sorted(matter)]
     clients = BY_CLIENTS.get(name)
     if clients in gaps.clients and (name != "committed_records_survive" or found or controller):
         found.append(f"some {clients}")
     return controller + found
+
+
+def _steps_of(state: State, replica: int) -> str:
+    """What is missing of a broker, and as far as it was declared, why."""
+    _, detail = state.coverage.get(("replica_trace", replica), (True, None))
+    return f"some steps of broker {replica}{f' ({detail})' if detail else ''}"

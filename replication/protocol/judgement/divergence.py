@@ -9,14 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
-from replication.protocol.ground.leader_epoch_cache import (
-    EpochCache,
-    as_asked,
-    end_offset_for_epoch,
-    latest_epoch,
-    truncate_from_end,
-)
-from replication.protocol.ground.model import overlaps, same_record
+from replication.protocol.folding.conformance.truncations import comes_to_rest
+from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
+from replication.protocol.ground.model import EpochEntry, overlaps, same_record
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour, behaviour
 from replication.protocol.judgement.reference import (
@@ -26,8 +21,6 @@ from replication.protocol.judgement.reference import (
     tail_is_known,
 )
 from replication.protocol.rules.out_of_range_reset import out_of_range_reset
-from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
-from replication.protocol.rules.truncate_to_leader_end_offset import truncate_to_leader_end_offset
 
 # One release of each truncation rule, for evidence that does not tell its version.
 _EVERY_RULE = ("0.10.2", "0.11.0", "2.0.0", "2.8.2", "4.1.1")
@@ -67,10 +60,10 @@ def incomparable(state: State) -> tuple[int, int, int, int] | None:
     Traced appends before message format v2 have neither leader epoch nor bytes.
     """
     known = comparable(state)
-    nameless = {r.replica for r in known if any(s.leader_epoch is None for s in r.log.spans)}
+    without_epochs = {r.replica for r in known if any(s.leader_epoch is None for s in r.log.spans)}
     for i, a in enumerate(known):
         for b in known[i + 1 :]:
-            if not nameless & {a.replica, b.replica}:
+            if not without_epochs & {a.replica, b.replica}:
                 continue
             for first, end, left, right in overlaps(a.log.spans, b.log.spans):
                 if same_record(left, right) is None and None in (left.content, right.content):
@@ -236,10 +229,20 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
     if flags.truncation == "truncate_to_high_watermark":
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     cache: EpochCache = replica.epoch_entries
-    leaders: EpochCache = leader.epoch_entries
+    leaders = _when_it_leads(leader, replica, flags)
     if not cache or not leaders:
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
-    return _common_end(cache, end, leaders, leader.log.log_end_offset, flags)
+    return comes_to_rest(cache, end, leaders, leader.log.log_end_offset, flags)
+
+
+def _when_it_leads(leader: Replica, replica: Replica, flags: Behaviour) -> EpochCache:
+    """The epoch cache that a follower will ask: a leader whose own epoch is older than what the
+    follower has leads in a newer one before it answers."""
+    entries: EpochCache = leader.epoch_entries
+    if not flags.has("epoch_cached_at_election"):
+        return entries
+    newest = max(e.leader_epoch for e in (*entries, *replica.epoch_entries, EpochEntry(-1, 0)))
+    return assign(entries, newest + 1, leader.log.log_end_offset, flags)
 
 
 def _rests_on_unknown_high_watermark(
@@ -251,22 +254,3 @@ def _rests_on_unknown_high_watermark(
     if not replica.epoch_entries or not leader.epoch_entries:
         return True
     return any(flags.truncation == "truncate_to_high_watermark" for flags in possible)
-
-
-def _common_end(
-    cache: EpochCache, end: int, leaders: EpochCache, leader_end: int, flags: Behaviour
-) -> int:
-    """Where rounds of asking the leader for the end of the latest own epoch come to rest."""
-    while cache:
-        latest = latest_epoch(cache)
-        answer = as_asked(end_offset_for_epoch(leaders, latest, leader_end, flags), flags)
-        if answer.end_offset is None:
-            return end
-        if not flags.has("truncates_by_common_epoch"):
-            return truncate_to_leader_end_offset(latest, answer.end_offset, end, end).to_offset
-        cut = truncate_by_common_epoch(answer, cache, end, end, flags)
-        end, kept = cut.to_offset, truncate_from_end(cache, cut.to_offset)
-        if cut.finished or kept == cache:
-            return end
-        cache = kept
-    return end

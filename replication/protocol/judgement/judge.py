@@ -3,9 +3,10 @@
 Pure: the same state gives the same answer, in every host.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground.model import moment
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
@@ -162,6 +163,7 @@ def _partition(state: State) -> dict[str, Any]:
             }
             for t in state.history.truncations
         ],
+        "derived": [asdict(d) for d in derived_values(state)],
         "older_copies": [
             {
                 "replica": c.replica,

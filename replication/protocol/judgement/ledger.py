@@ -152,44 +152,37 @@ def _specific(identity: Identity) -> int:
 def _add_to_better_known(
     known: dict[Identity, list[Absence]], absence: Absence, identity: Identity
 ) -> list[tuple[int, int]]:
-    """Adds the absence to the one better known record it can mean; the offsets left over."""
-    candidates = {
-        other: [
-            p
-            for p in parts
-            if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset
-        ]
+    """Adds the absence, offset by offset, to the one better known record it can mean there; the
+    offsets left over."""
+    candidates = [
+        (other, p)
         for other, parts in known.items()
         if _compatible(identity, other) and _specific(other) > _specific(identity)
-    }
-    candidates = {k: v for k, v in candidates.items() if v}
-    covered = []
-    for other, parts in candidates.items():
-        for p in parts:
-            first = max(p.first_offset, absence.first_offset)
-            end = min(p.end_offset, absence.end_offset)
-            covered.append(Span(first, end, 0, 0))
-            if len(candidates) == 1:
-                known[other].append(replace(absence, first_offset=first, end_offset=end))
-    return _outside(absence.first_offset, absence.end_offset, covered)
+        for p in parts
+        if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset
+    ]
+    cuts = {o for _, p in candidates for o in (p.first_offset, p.end_offset)}
+    ends = (absence.first_offset, absence.end_offset)
+    rest: list[tuple[int, int]] = []
+    for first, end in pairwise(sorted({*ends, *(o for o in cuts if ends[0] < o < ends[1])})):
+        meant = {i for i, p in candidates if p.first_offset <= first and p.end_offset >= end}
+        if len(meant) == 1:
+            part = replace(absence, first_offset=first, end_offset=end)
+            known[meant.pop()].append(part)
+        elif not meant:
+            rest.append((first, end))
+    return rest
+
+
+def may_be_about(loss: Loss, absence: Absence) -> bool:
+    """Whether a row may be of records that are absent: of offsets alone, any there may."""
+    overlap = loss.first_offset < absence.end_offset and absence.first_offset < loss.end_offset
+    epochs = {loss.record.leader_epoch, absence.promise.span.leader_epoch} - {None}
+    return overlap and len(epochs) < 2
 
 
 def _compatible(a: Identity, b: Identity) -> bool:
     return all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))
-
-
-def _outside(first: int, end: int, spans: list[Span]) -> list[tuple[int, int]]:
-    result = []
-    position = first
-    for span in sorted(spans):
-        if span.end_offset <= position or span.first_offset >= end:
-            continue
-        if span.first_offset > position:
-            result.append((position, span.first_offset))
-        position = max(position, span.end_offset)
-    if position < end:
-        result.append((position, end))
-    return result
 
 
 def _cut(

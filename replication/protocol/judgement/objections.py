@@ -21,6 +21,7 @@ def objection(state: State, starts: TermStarts, absence: Absence) -> Doubt | Non
         answered_after_leading_again,
         foreign_to_its_leader,
         promised_later,
+        removed_before_or_after,
     ):
         doubt = objects(state, starts, absence)
         if doubt is not None:
@@ -154,6 +155,19 @@ def promised_later(state: State, starts: TermStarts, absence: Absence) -> Doubt 
         absence,
         f"nothing tells in which epoch replica {promise.replica} had learned its high watermark",
         f"the broker log of broker {promise.replica}",
+    )
+
+
+def removed_before_or_after(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
+    """Whether records at such offsets were removed lawfully, and nothing tells whether these."""
+    removed = state.history.removed_below(None)
+    if absence.promise.by_term is not None or absence.first_offset >= removed:
+        return None
+    return _doubt(
+        absence,
+        f"a leader's log began at {removed} at some time, and nothing tells whether these records "
+        "were removed then or written later",
+        "an acknowledgement log with payload ids",
     )
 
 

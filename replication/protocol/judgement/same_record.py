@@ -3,9 +3,14 @@
 from replication.protocol.ground.model import Span, clipped, is_seen, same_record, uncovered
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
-from replication.protocol.judgement.reference import Reference, lived_on_unseen, log_is_known
-from replication.protocol.judgement.term_starts import term_start
-from replication.protocol.judgement.unseen_terms import BESIDE_THE_ISR
+from replication.protocol.judgement.reference import (
+    Reference,
+    lived_on_unseen,
+    log_is_covered,
+    log_is_known,
+)
+from replication.protocol.judgement.term_starts import TermStarts, term_start
+from replication.protocol.judgement.unseen_terms import BESIDE_THE_ISR, UNSURE_KINDS, never_began
 
 
 def compare(
@@ -27,7 +32,7 @@ def compare(
         )
     same = same_record(promise.span, held)
     if same is None and promise.span.content is None:
-        same = _by_position(state, promise, held, first, end, term)
+        same = _by_position(state, ref, promise, held, first, end, term)
         if same is True and not is_seen(held) and _has_unplaced_term(state, ref, promise):
             same = None
     if same is True:
@@ -123,11 +128,17 @@ def _has_unplaced_term(state: State, ref: Reference, promise: Promise) -> bool:
 
 
 def _by_position(
-    state: State, promise: Promise, held: Span, first: int, end: int, term: Term | None
+    state: State,
+    ref: Reference,
+    promise: Promise,
+    held: Span,
+    first: int,
+    end: int,
+    term: Term | None,
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
     if promise.by_term is not None:
-        if _is_superseded_in_its_lineage(state, promise, held, end):
+        if _is_superseded_in_its_lineage(state, ref, promise, held, first, end):
             return None
         if term is None:
             return True
@@ -141,7 +152,9 @@ def _by_position(
     return True
 
 
-def _is_superseded_in_its_lineage(state: State, promise: Promise, held: Span, end: int) -> bool:
+def _is_superseded_in_its_lineage(
+    state: State, ref: Reference, promise: Promise, held: Span, first: int, end: int
+) -> bool:
     """Whether the promise may be of other records than what stands there: of a later term's, by
     whose end it was made, which began at or below them or with a log beside theirs."""
     assert promise.by_term is not None
@@ -150,13 +163,68 @@ def _is_superseded_in_its_lineage(state: State, promise: Promise, held: Span, en
     for term in state.history.terms:
         if held.leader_epoch < term.leader_epoch <= promise.by_term[0]:
             start = term_start(state, term)
-            if (start is not None and start < end) or term.election_kind in BESIDE_THE_ISR:
+            if (start is not None and start < end) or _led_beside(
+                state, ref, term, Span(first, end, *held[2:])
+            ):
                 return True
     return False
 
 
+def _led_beside(state: State, ref: Reference, term: Term, held: Span) -> bool:
+    """Whether the leader of a term may have held others than these records at their offsets.
+
+    One elected beside the ISR, or in a way that nothing tells, unless it holds them still and never
+    cut there, or nobody had led before them who wrote so far.
+    """
+    if term.election_kind not in UNSURE_KINDS or never_began(state, term):
+        return False
+    if term.election_kind in BESIDE_THE_ISR:
+        return True
+    kept = state.replicas.get(term.leader)
+    if kept is not None and log_is_known(state, kept) and not _was_cut(state, term.leader, held):
+        same = clipped(kept.log.spans, held.first_offset, held.end_offset)
+        if not uncovered(*held[:2], [s for s in same if same_record(s, held) is True]):
+            return False
+    made_in = held.leader_epoch or 0
+    for offset in (held.first_offset, held.end_offset - 1):
+        if any(e < made_in for e in may_have_written(state, ref.starts, offset)):
+            return True
+    return False
+
+
+def _was_cut(state: State, replica: int, held: Span) -> bool:
+    """Whether a replica is known, or not known not, to have cut its log at or below records."""
+    if not log_is_covered(state, replica):
+        return True
+    cuts = [t.to_offset for t in state.history.truncations if t.replica == replica]
+    cuts += [s.left_end_offset for s in state.history.storage_losses if s.replica == replica]
+    return any(cut < held.end_offset for cut in cuts)
+
+
+def may_have_written(state: State, starts: TermStarts, offset: int) -> list[int]:
+    """The leader epochs in which the offset may have been written.
+
+    A leader that stopped may have held more than is left of it.
+    """
+    found: list[int] = []
+    for term, start in zip(starts.terms, starts.starts, strict=True):
+        told = term.ended in ("led_on", "followed") and term.end_log_end_offset is not None
+        if (start is None or start <= offset) and not (
+            never_began(state, term) or (told and (term.end_log_end_offset or 0) <= offset)
+        ):
+            found.append(term.leader_epoch)
+    return sorted(set(found))
+
+
 def _first_to_stand_there(state: State, last: int) -> bool:
-    """Whether nobody led from, and nobody cut to, that offset or below it after the first term."""
+    """Whether nobody led from, and nobody cut to, that offset or below it after the first term.
+
+    With ZooKeeper a leader that lost its log's end may lead on in its epoch: its lines tell.
+    """
+    if state.settings.controller != "kraft" and not all(
+        log_is_covered(state, first.leader) for first in state.history.terms[:1]
+    ):
+        return False
     for later in state.history.terms[1:]:
         start = term_start(state, later)
         if start is None or start <= last:

@@ -20,10 +20,9 @@ from replication.protocol.judgement.reference import (
     tail_is_known,
     what_is_missing,
 )
-from replication.protocol.judgement.same_record import compare
+from replication.protocol.judgement.same_record import compare, may_have_written
 from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
-    never_began,
     unnamed_leader_epoch,
 )
 
@@ -31,7 +30,15 @@ ANY_OCCURRENCE = 1 << 30
 
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
-    """What became of one promise: the parts absent from a later leader, and the parts in doubt."""
+    """What became of one promise: the parts absent from a later leader, and the parts in doubt.
+
+    What was removed lawfully since need not be anywhere.
+    """
+    removed = state.history.removed_below(promise.by_term) if promise.by_term is not None else 0
+    if removed > promise.span.first_offset:
+        if removed >= promise.span.end_offset:
+            return [], []
+        promise = replace(promise, span=promise.span._replace(first_offset=removed))
     if ref.candidates:
         return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
@@ -84,7 +91,7 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
     for a, b in uncovered(first, end, log.spans) if first < end else []:
         for low, high in pairwise(sorted({a, b, *_borders(ref, a, b)})):
-            writers = _may_have_written(state, ref, low)
+            writers = may_have_written(state, ref.starts, low)
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in writers]
             lost = [found[0] for found in fates]
             if whole and fates and all(lost):
@@ -98,21 +105,6 @@ def _borders(ref: Reference, first: int, end: int) -> set[int]:
     """Offsets in between at which another term may have written."""
     ends = {t.end_log_end_offset for t in ref.starts.terms}
     return {o for o in {*ref.starts.starts, *ends} if o is not None and first < o < end}
-
-
-def _may_have_written(state: State, ref: Reference, offset: int) -> list[int]:
-    """The leader epochs in which the offset may have been written.
-
-    A leader that stopped may have held more than is left of it.
-    """
-    found: list[int] = []
-    for term, start in zip(ref.starts.terms, ref.starts.starts, strict=True):
-        told = term.ended in ("led_on", "followed") and term.end_log_end_offset is not None
-        if (start is None or start <= offset) and not (
-            never_began(state, term) or (told and (term.end_log_end_offset or 0) <= offset)
-        ):
-            found.append(term.leader_epoch)
-    return sorted(set(found))
 
 
 def _named(promise: Promise, first: int, end: int, leader_epoch: int) -> Promise:

@@ -2,12 +2,15 @@
 
 from replication.protocol.ground.topic_partition import Promise, State, Term
 from replication.protocol.judgement.absence import Doubt
+from replication.protocol.judgement.lacking_terms import appender, led_on_after
 from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import TermStarts
 
 ANY_OCCURRENCE = 1 << 62
 BESIDE_THE_ISR = ("unclean", "last_known_leader")
 UNSURE_KINDS = (*BESIDE_THE_ISR, "unknown", None)
+# High watermarks that some line or file tells, of whatever moment before it.
+BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
 
 
 def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]:
@@ -29,6 +32,18 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
                 f"the broker log of broker {term.leader}",
             )
         ]
+    lacking = _lacked_before_promised(state, ref.starts, promise)
+    if lacking is not None:
+        return [
+            Doubt(
+                first,
+                end,
+                promise,
+                f"broker {lacking.leader} led epoch {lacking.leader_epoch} without it, and nothing "
+                "tells whether it had been committed before",
+                "an acknowledgement log of the producers",
+            )
+        ]
     missed = unnamed_leader_epoch(state, ref.starts, promise.by_term[0])
     if missed is None:
         return []
@@ -41,6 +56,30 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
             "the controller's history (metadata log or state-change.log)",
         )
     ]
+
+
+def _lacked_before_promised(state: State, starts: TermStarts, promise: Promise) -> Term | None:
+    """A leader between the one that wrote the records and the last by whose end a high watermark
+    may have reached them, that began without them, though they may have been committed then.
+
+    Not one from the ISR, which has what is committed; and not where who wrote them led on after."""
+    by_term, made_in = promise.by_term, promise.span.leader_epoch
+    if promise.how not in BY_HIGH_WATERMARK or made_in is None or by_term is None:
+        return None
+    wrote, end = appender(starts, promise), promise.span.end_offset
+    for term, start in zip(starts.terms, starts.starts, strict=True):
+        between = made_in < term.leader_epoch and term.order <= by_term
+        if between and start is not None and start < end and _may_lack(state, term, end):
+            first = max(start, promise.span.first_offset)
+            if not led_on_after(state, term, first, end, wrote, made_in):
+                return term
+    return None
+
+
+def _may_lack(state: State, term: Term, end: int) -> bool:
+    """Whether a leader may have begun without records below that offset that were committed."""
+    by_rule = term.election_kind not in UNSURE_KINDS and not truncates_to_high_watermark(state)
+    return not by_rule or lost_storage_in_isr(state, term, end)
 
 
 def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | None:

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from replication.protocol.ground.topic_partition import Replica, State, StorageLoss, Term
 from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.lacking_terms import appender
 from replication.protocol.judgement.reference import Reference
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import TermStarts
@@ -80,28 +81,54 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     known: list[bool] = []
     lossy = {s.replica for s in state.history.storage_losses}
     before = True
+    last: Term | None = None
     for term, start in zip(starts.terms, starts.starts, strict=True):
         mark = term.end_high_watermark
         traced = state.coverage.get(("replica_trace", term.leader), (False, None))[0]
         if not traced and not never_began(state, term):
             sure = term.election_kind not in UNSURE_KINDS and term.leader not in lossy
+            sure = sure and not (last is not None and _may_have_come_back_short(state, last, term))
             reached = mark is not None and start is not None and mark >= start
             before = mark is not None and (before or (sure and reached))
         known.append(before)
+        last = term
     return known
+
+
+def _may_have_come_back_short(state: State, before: Term, term: Term) -> bool:
+    """Whether a leader led again next after a stop that was not seen to be clean."""
+    replica = state.replicas.get(term.leader)
+    unclean = replica is not None and replica.may_have_lost_from is not None
+    return before.leader == term.leader and before.ended == "stopped" and unclean
 
 
 def lost_by_who_answered(state: State, ref: Reference, absences: list[Absence]) -> Absence | None:
     """Records that a leader was answering for at acks=1 and came back without from a stop that was
     not clean: lost with its storage, it may be, and nothing tells whether they were committed."""
-    lost_from = None if ref.replica is None else ref.replica.may_have_lost_from
-    if lost_from is None or all(_known_by_the_end(state, ref.starts)[-1:]):
+    if all(_known_by_the_end(state, ref.starts)[-1:]):
         return None
     for absence in absences:
-        at_the_end = absence.term is None and lost_from <= absence.first_offset
-        if absence.promise.how == "acks_1" and at_the_end:
+        if absence.promise.how == "acks_1" and _lost_itself(state, ref, absence):
             return absence
     return None
+
+
+def _lost_itself(state: State, ref: Reference, absence: Absence) -> bool:
+    """Whether a leader leads without what it answered for itself, or may have."""
+    wrote = appender(ref.starts, absence.promise)
+    if absence.term is not None:
+        before = [t for t in ref.starts.terms if t.order < absence.term.order]
+        again = [t for t in before if t.leader == absence.term.leader]
+        return bool(again) and (
+            wrote is None or (wrote == absence.term.leader and before[-1] is again[-1])
+        )
+    if ref.replica is None:
+        return False
+    lost_from = ref.replica.may_have_lost_from
+    if lost_from is not None and lost_from <= absence.first_offset:
+        return True
+    cut = any(t.replica == ref.leader for t in state.history.truncations)
+    return wrote == ref.leader and not cut
 
 
 def came_back_alone(state: State, starts: TermStarts) -> int | None:
@@ -110,9 +137,7 @@ def came_back_alone(state: State, starts: TermStarts) -> int | None:
     if all(_known_by_the_end(state, starts)[-1:]):
         return None
     for before, term in pairwise(starts.terms):
-        replica = state.replicas.get(term.leader)
-        unclean = replica is not None and replica.may_have_lost_from is not None
-        if before.leader == term.leader and before.ended == "stopped" and unclean:
+        if _may_have_come_back_short(state, before, term):
             return term.leader
     return None
 

@@ -6,7 +6,7 @@ from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.judgement.absence import Absence, Doubt
 from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, stands
 from replication.protocol.judgement.divergence import Divergence, divergences
-from replication.protocol.judgement.ledger import Loss, losses
+from replication.protocol.judgement.ledger import Loss, losses, may_be_about
 from replication.protocol.judgement.reference import Reference, log_is_known, reference
 from replication.protocol.judgement.survival import fate
 
@@ -30,6 +30,18 @@ class View:
     def supplied(self, subject: str) -> bool:
         """Whether any evidence of this kind was handed over."""
         return any(s == subject for s, _ in self.state.coverage)
+
+    def rows_of(self, *how: str) -> list[Loss]:
+        """The losses that may be of records promised in one of these ways."""
+        promised = [a for a in self.absences if a.promise.how in how]
+        named = {id(a.promise) for a in promised}
+        unidentified = [a for a in promised if None in a.promise.span[2:]]
+        return [
+            x
+            for x in self.losses
+            if any(id(part.promise) in named for part in x.absences)
+            or any(may_be_about(x, a) for a in unidentified)
+        ]
 
     def doubts_of(self, *how: str) -> list[Doubt]:
         """The doubts about promises made in one of these ways."""

@@ -76,6 +76,16 @@ def test_a_gap_is_bridged_or_all_is_lost() -> None:
     ]  # fmt: skip
 
 
+def test_after_a_broken_batch_a_snapshot_is_taken_where_the_log_reaches_it() -> None:
+    broken = bytearray(log(*[change(leader=1)] * 12))
+    broken[len(log(*[change(leader=1)] * 8)) - 2] ^= 1  # in the batch at offset 7
+    told = list(shapes(parts({LOG: bytes(broken), TEN: snapshot(topic())})))
+    assert told[7:] == [
+        "the batch", Lost(), (8, 9, [8]), (9, 10, [9]), ("snapshot", 10), (10, 11, [10]),
+        (11, 12, [11]),
+    ]  # fmt: skip
+
+
 def test_a_snapshot_that_is_broken_or_incomplete_is_not_used_and_loses_nothing() -> None:
     whole = snapshot(topic(), partition())
     cut = bytearray(whole)

@@ -46,3 +46,12 @@ def test_a_follower_keeps_what_its_leader_had_under_that_epoch() -> None:
     follower = state.replicas[2]
     assert [is_cut_by_following(state, ref, follower, o) for o in (4, 5, 6)] == [False, True, True]
     assert (incomparable(state), unseen_ends(state, ref)) == (None, None)
+
+
+def test_a_leader_answers_from_an_epoch_above_all_that_its_follower_has() -> None:
+    """Elected from an older epoch, it has not led yet: it will cache a newer one before it answers,
+    and what the follower wrote in between goes (from 2.0.1; before, only an append caches)."""
+    logs = copy(1, (0, 5, 0, 0), mark=0), copy(2, (0, 3, 1, 1), mark=0)
+
+    assert found("2.8.1", *logs) == [(1, 2, 0, 3, "pending", False)]
+    assert found("2.0.0", *logs) == [(1, 2, 0, 3, "settled", False)]

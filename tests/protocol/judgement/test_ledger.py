@@ -10,6 +10,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.settling import ONLY_BEFOREHAND, still_to_get
+from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 UNCLEAN = (
     "isolate B", "fence B", "fence C", "produce A a", "stop A", "rejoin B", "elect B isr=B",
@@ -99,3 +100,42 @@ def test_a_cleanly_stopped_directory_is_here_and_a_running_one_may_have_gone_on(
     asked = ["the log directory of broker 1", "the log directory of broker 2 as it is now"]
 
     assert still_to_get(state, asked) == asked[1:]
+
+
+def test_an_acknowledgement_by_offsets_alone_is_of_the_record_at_each_offset() -> None:
+    """Two records were committed, and both are acknowledged in one run without payload ids."""
+    facts = [
+        *given(2, 3),
+        elected(1, 0, "initial"),
+        ev.RecordsAcknowledged(0, 2, "all"),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(1, (0, 1, 0, 0), (1, 2, 0, 1), mark=2),
+        copy(2, mark=0),
+    ]
+
+    losses = answer(told(facts)).losses
+
+    assert [(x["first_offset"], x["end_offset"], x["tier"]) for x in losses] == [
+        (0, 2, "acknowledged_by_isr")
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
+
+
+def test_an_acknowledgement_that_may_be_of_either_lost_record_is_of_one() -> None:
+    """Epochs 0 and 1 both wrote offset 0 and committed it; which was acknowledged is not told."""
+    facts = [
+        *given(3),
+        elected(1, 0, "initial"),
+        ev.RecordsAcknowledged(0, 1, "all"),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        elected(3, 2, "unclean", (3,)),
+        ev.BecameLeader(3, 2, 0, 0),
+        copy(1, (0, 1, 0, 0), mark=1),
+        copy(2, (0, 1, 1, 1), mark=1),
+        copy(3, mark=0),
+    ]
+
+    assert {x["tier"] for x in answer(told(facts)).losses} == {"committed"}
+    assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"

@@ -13,6 +13,7 @@ def test_every_objection_is_asked() -> None:
         objections.answered_after_leading_again,
         objections.foreign_to_its_leader,
         objections.promised_later,
+        objections.removed_before_or_after,
     ):
         assert question.__name__ in asked
 

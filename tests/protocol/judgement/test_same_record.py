@@ -4,7 +4,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.same_record import compare
-from tests.protocol.judgement.told import copy, elected, given, told, verdict
+from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 
 def loaded(mark: int) -> list[ev.Fact]:
@@ -44,3 +44,46 @@ def test_the_doubt_is_of_the_offsets_above_the_start() -> None:
     found = compare(state, reference(state), promise, 10, 12, held, None)
 
     assert isinstance(found, Doubt)
+
+
+def flip_flop(*covered: int, controller: bool) -> list[ev.Fact]:
+    """Broker 3 took epoch 2 with an older record at offset 0 and committed it; broker 2 wrote
+    another there in epoch 1 and leads epoch 3 with that."""
+    elections = [
+        elected(1, 0, "initial"),
+        elected(2, 1, "clean"),
+        elected(3, 2, "unclean", (3,)),
+        elected(2, 3, "unclean", (2,)),
+    ]
+    return [
+        *given(*covered),
+        *(elections if controller else []),
+        ev.BecameFollower(3, 1, 2, 1, 0),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.BecameLeader(3, 2, 1, 0),
+        ev.BecameFollower(3, 3, 2, 1, 1),
+        ev.BecameLeader(2, 3, 2, 0),
+        copy(2, (0, 2, 1, 1), (2, 3, 3, 2), mark=3),
+    ]
+
+
+def test_a_leader_elected_in_a_way_that_nothing_tells_may_have_led_beside() -> None:
+    assert verdict(flip_flop(2, 3, controller=False)) != "HOLDS"
+    assert verdict(flip_flop(2, 3, controller=True)) != "HOLDS"
+
+
+def in_one_epoch(*covered: int) -> list[ev.Fact]:
+    """With ZooKeeper a leader may lose its log's end, restart and write it anew in its epoch."""
+    return [
+        *given(*covered),
+        elected(1, 0, "initial"),
+        *([ev.BecameLeader(1, 0, 0, 0)] if 1 in covered else []),
+        ev.RecordsAcknowledged(0, 2, "1"),
+        copy(1, (0, 3, 0, 0), mark=3),
+        copy(2, (0, 3, 0, 0), mark=3),
+    ]
+
+
+def test_offsets_alone_name_records_of_one_epoch_where_its_leaders_lines_are_here() -> None:
+    assert verdict(in_one_epoch(1), ACKNOWLEDGED) == "HOLDS"
+    assert verdict(in_one_epoch(2), ACKNOWLEDGED) == "UNKNOWN"

@@ -142,3 +142,39 @@ def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
         *(copy(r, (0, 3, 0, 0), (3, 8, 2, 0)) for r in (1, 2, 3)),
     ]
     assert [x["cause"] for x in answer(told(facts)).losses] == ["unclean_election"]
+
+
+def removed_then_elected_beside(*before: ev.Fact) -> list[ev.Fact]:
+    """Broker 1 commits two records; broker 2 is elected beside the ISR with an empty log."""
+    return [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 2, "all", 0, 0),
+        *before,
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(2, (0, 5, 1, 1), mark=5),
+        copy(3, (0, 5, 1, 1), mark=5),
+    ]
+
+
+def test_what_a_leader_removed_lawfully_no_later_leader_need_have() -> None:
+    removed = ev.LogStartAdvanced(1, 2, "deletion")
+
+    assert verdict(removed_then_elected_beside()) == "VIOLATED"
+    assert verdict(removed_then_elected_beside(removed), ACKNOWLEDGED) == "HOLDS"
+
+
+def test_records_written_later_at_removed_offsets_are_kept() -> None:
+    again = [ev.RecordsAcknowledged(0, 1, "all", 1, 2)]
+    facts = removed_then_elected_beside(ev.LogStartAdvanced(1, 2, "deletion"))
+
+    assert verdict([*facts, *again], ACKNOWLEDGED) == "VIOLATED"
+
+
+def test_a_follower_removes_nothing_from_the_promise() -> None:
+    removed = ev.LogStartAdvanced(3, 2, "retention")
+
+    assert verdict(removed_then_elected_beside(removed)) == "VIOLATED"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.unwitnessed_election import (
@@ -95,3 +96,28 @@ def test_a_leader_that_came_back_alone_is_a_question_without_acknowledgements() 
     assert came_back_alone(state, reference(state).starts) == 1
     assert verdict([*given(1, 2, 3, acks=False), *facts]) == "UNKNOWN"
     assert verdict([*given(1, 2, 3), *facts]) == "HOLDS"
+
+
+def came_back(*covered: int, acks: bool) -> list[ev.Fact]:
+    """Broker 1, alone in the ISR, stops uncleanly with an unknown log and leads again from 0."""
+    answered = [ev.RecordsAcknowledged(1, 2, "1", None, UNSEEN_CONTENT)] if acks else []
+    return [
+        *given(*covered, acks=acks),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        *answered,
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 0, 0),
+        copy(1, mark=0),
+        copy(2, mark=0),
+        copy(3, mark=0),
+    ]
+
+
+def test_a_leader_that_came_back_alone_from_an_unclean_stop_has_not_all_that_it_committed() -> None:
+    """Its high watermark at its own start says nothing of what it had before the stop."""
+    assert came_back_alone(told(came_back(1, 2, 3, acks=False)), reference(
+        told(came_back(1, 2, 3, acks=False))).starts) == 1  # fmt: skip
+    assert verdict(came_back(1, 2, 3, acks=True)) == "UNKNOWN"

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable
 
 from replication.evidence.broker_logs.line_families import (
-    controller,
+    controller_kraft,
+    controller_zookeeper,
     in_sync_replicas,
     leadership,
     lifecycle,
@@ -21,7 +22,8 @@ FAMILIES: tuple[LineFamily, ...] = (
     *truncation.FAMILIES,
     *logs.FAMILIES,
     *in_sync_replicas.FAMILIES,
-    *controller.FAMILIES,
+    *controller_zookeeper.FAMILIES,
+    *controller_kraft.FAMILIES,
     *settings.FAMILIES,
     *traces.FAMILIES,
 )

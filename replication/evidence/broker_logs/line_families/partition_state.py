@@ -7,7 +7,12 @@ One reader for all renderings: `PartitionState(..)` of LeaderAndIsr and UpdateMe
 
 import re
 
-from replication.evidence.broker_logs.line_families.family import Fields, read_field
+from replication.evidence.broker_logs.line_families.family import (
+    Fields,
+    Found,
+    found_by_groups,
+    read_field,
+)
 
 _LIST = r"(?:List|Vector|ArrayBuffer|Set|HashSet)?"
 _NUMBERS = r"\[?([\d, ]*)\]?"
@@ -65,3 +70,12 @@ def named_partition(text: str) -> tuple[str, int] | None:
     """Topic and partition where the state itself names them (requests since 2.4)."""
     match = _NAMED.search(text)
     return (match[1], int(match[2])) if match else None
+
+
+def found_with_state(match: re.Match[str]) -> list[Found]:
+    """What a line's groups give, the state in its group `state` read into fields."""
+    found = found_by_groups(match)
+    state = found.fields.pop("state", "")
+    named = named_partition(state)
+    topic, partition = (found.topic, found.partition) if named is None else named
+    return [Found({**partition_state(state), **found.fields}, found.node, topic, partition)]

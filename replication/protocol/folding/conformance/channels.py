@@ -59,8 +59,10 @@ def begin(
     state: State, follower: Replica, leader: int | None, leader_epoch: int, log_end_offset: int
 ) -> None:
     """The follower fetches from the leader of this epoch from now on."""
-    # Unfenced, the same leader may have seen its fetch before either had heard of the epoch.
+    # Unfenced, the same leader may have seen its fetch before either had heard of the epoch; but
+    # there is none before the first one.
     same = leader is None or follower.leader is None or leader == follower.leader
+    same = same and leader_epoch > 0
     follower.fetched = same and not is_fenced(state, follower.replica, leader)
     channel = find(state, leader_epoch, follower.replica)
     if channel is not None:

@@ -1,10 +1,10 @@
 """Starts, stops and copies: what a replica comes back with, and whether its epoch file fits."""
 
-from replication.protocol.folding.conformance import channels
+from replication.protocol.folding.conformance import channels, truncations
 from replication.protocol.folding.conformance.expected import behaviour_of, exclude
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
-from replication.protocol.ground.model import Span, uncovered
+from replication.protocol.ground.model import Span, overlaps, same_record, uncovered
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.versions import Behaviour, known_behaviour
 from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
@@ -65,6 +65,7 @@ def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObser
     In a copy that somebody took, epochs and base offsets stand outside every check sum: a misfit
     proves damage as well as a wrong step.
     """
+    _derive_cut(state, fact)
     flags = state.behaviour(fact.replica)
     entries = fact.epoch_entries
     if flags is None or entries is None or fact.copy != "current" or event.grade != "traced":
@@ -76,6 +77,22 @@ def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObser
         expected, observed = wrong
         what = f"broker {fact.replica}'s leader-epoch-checkpoint"
         exclude(state, event, "assign", what, expected, observed)
+
+
+def _derive_cut(state: State, fact: ev.ReplicaLogObserved) -> None:
+    """Notes the cut that a copy shows to have been made, where no line tells of it."""
+    replica = state.replicas.get(fact.replica)
+    if replica is None or fact.copy != "current" or not replica.log.spans:
+        return
+    if not (replica.stale or state.is_traced(fact.replica)):
+        return  # What its log was when it began to follow, nobody saw.
+    gone = [a for a, _, x, y in overlaps(replica.log.spans, list(fact.spans))
+            if same_record(x, y) is False]  # fmt: skip
+    if not gone:
+        return
+    cut = truncations.derived_cut(state, replica)
+    if cut is not None and cut.offset == gone[0]:
+        state.history.derived.append(cut)
 
 
 def _misplaced(

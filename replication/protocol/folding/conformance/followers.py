@@ -1,6 +1,6 @@
 """A follower's side: what it appends, which high watermark it takes over, where it cuts."""
 
-from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance import channels, told_lines, truncations
 from replication.protocol.folding.conformance.expected import (
     behaviour_of,
     exclude,
@@ -33,6 +33,14 @@ def follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) 
     """A follower appends at its log's end what it fetched there."""
     replica = state.replicas.get(fact.replica)
     if replica is None or behaviour_of(state, fact.replica) is None:
+        return
+    cut = None
+    if fact.first_offset < replica.log.log_end_offset:
+        cut = truncations.derived_cut(state, replica)
+    if cut is not None and cut.offset == fact.first_offset:
+        # Only the line that tells of the cut is missing.
+        state.history.derived.append(cut)
+        channels.fell_back(state, replica)
         return
     hold_append(state, event, replica, fact.first_offset)
     if replica.role != "follower" or replica.leader_epoch is None:
@@ -152,6 +160,7 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     replica = state.replicas.get(fact.replica)
     if replica is None:
         return
+    told_lines.truncated(state, event, fact, replica)
     flags = behaviour_of(state, fact.replica)
     if flags is None or replica.role != "follower" or fact.to_offset is None:
         return

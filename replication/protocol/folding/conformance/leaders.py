@@ -1,6 +1,6 @@
 """A leader's side: its high watermark, the fetches that move it, and who may join the ISR."""
 
-from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance import channels, told_lines, truncations
 from replication.protocol.folding.conformance.expected import (
     KEPT,
     behaviour_of,
@@ -68,6 +68,7 @@ def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, reig
 
 def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     """A leader's log is what it was; its epoch cache and high watermark are where it begins."""
+    told_lines.became_leader(state, event, fact)
     replica = state.replicas.get(fact.replica)
     reign = reign_of(state, fact.leader_epoch)
     if replica is None:
@@ -286,32 +287,49 @@ def _hold_late(
     flags: Behaviour,
 ) -> None:
     """A high watermark that all replicas have passed must have moved before they fetch again."""
+    mark, end = leader.high_watermark, leader.log.log_end_offset
+    before = leader.remote_log_end_offsets.get(fact.replica)
+    if mark is None or before is None or before <= mark:
+        return
+    found = forced_high_watermark(state, leader, reign, flags)
+    if found is None:
+        return
+    forced, least, others = found
+    what = f"leader {fact.leader} left its high watermark where it was"
+    summary = worded("high_watermark_of_leader", what, f"at least {forced}", mark)
+    told = (leader.leader_epoch or 0, fact.replica, least, end, event.event_id, summary)
+    late = Expectation("late", "high_watermark_of_leader", *told)
+    late.others = others
+    if not any(x.summary == summary for x in state.conformance.open):
+        wait(state, late, place_of(event))
+
+
+def forced_high_watermark(
+    state: State, leader: Replica, reign: Reign, flags: Behaviour
+) -> tuple[int, int, tuple[int, ...]] | None:
+    """Where a leader's high watermark must be by now, if that is further than it was seen at.
+
+    With the least size of the ISR that this needs, and the replicas that were taken not to matter
+    because no ISR of the epoch named them.
+    """
     mark, ends = leader.high_watermark, leader.remote_log_end_offsets
-    before = ends.get(fact.replica)
     assigned = state.settings.assigned_replicas
-    if mark is None or before is None or before <= mark or not assigned or not reign.whole:
-        return
-    members = reign.ever
-    awaited = [r for r in assigned if r != fact.leader and (r in members or r in ends)]
+    if mark is None or not assigned or not reign.whole:
+        return None
+    remote = [r for r in assigned if r != leader.replica]
+    awaited = [r for r in remote if r in reign.ever or r in ends]
     if any(ends.get(r, -1) <= mark for r in awaited):
-        return
+        return None
     least = effective_min_insync_replicas(
         state.settings.min_insync_replicas or 1, len(assigned), flags
     )
     remotes = [RemoteReplica(ends[r], True, True) for r in awaited]
     end = leader.log.log_end_offset
     forced = high_watermark_of_leader(mark, end, remotes, len(assigned), least, flags)
-    if forced <= mark:
-        return
     if not flags.has("high_watermark_waits_for_min_insync_replicas"):
         least = 0
-    what = f"leader {fact.leader} left its high watermark where it was"
-    summary = worded("high_watermark_of_leader", what, f"at least {forced}", mark)
-    told = (leader.leader_epoch or 0, fact.replica, least, end, event.event_id, summary)
-    late = Expectation("late", "high_watermark_of_leader", *told)
-    late.others = tuple(r for r in assigned if r != fact.leader and r not in awaited)
-    if not any(x.summary == summary for x in state.conformance.open):
-        wait(state, late, place_of(event))
+    others = tuple(r for r in remote if r not in awaited)
+    return (forced, least, others) if forced > mark else None
 
 
 def high_watermark_advanced(

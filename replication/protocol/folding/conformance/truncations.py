@@ -16,8 +16,15 @@ from replication.protocol.ground.leader_epoch_cache import (
     truncate_from_end,
     truncate_from_start,
 )
-from replication.protocol.ground.model import EpochEndOffset
-from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
+from replication.protocol.ground.model import EpochEndOffset, EpochEntry
+from replication.protocol.ground.topic_partition import (
+    Derived,
+    Expectation,
+    Reign,
+    Replica,
+    State,
+    place_of,
+)
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
 from replication.protocol.rules.truncate_on_fetch import truncate_on_fetch
@@ -33,12 +40,15 @@ def hold(
 ) -> None:
     """Holds one cut (one round of it) against the rule; waits for a leader not yet read."""
     target, end = fact.to_offset, follower.log.log_end_offset
-    if target is None or target >= end or follower.leader_epoch is None:
+    if target is None or follower.leader_epoch is None:
         return
     if fact.reason not in BY_LEADER or follower.known_log_end_offset is None:
         return
     mark = follower.high_watermark
     what = f"broker {follower.replica} truncated its log from {end}"
+    if target >= end:
+        _hold_no_cut(state, event, follower, what, target)
+        return
     cache = known_cache(follower)
     by_mark = flags.truncation == "truncate_to_high_watermark" or cache == ()
     if by_mark:
@@ -68,6 +78,86 @@ def hold(
         state.conformance.predicted += 1
     else:
         exclude(state, event, flags.truncation, what, _either(cut), target)
+
+
+def _hold_no_cut(state: State, event: ev.Event, follower: Replica, what: str, target: int) -> None:
+    """A line without effect is lawful where the rule cuts nothing."""
+    cut = derived_cut(state, follower)
+    if cut is not None and target == follower.log.log_end_offset:
+        exclude(state, event, cut.rule, what, cut.offset, target)
+
+
+def derived_cut(state: State, follower: Replica) -> Derived | None:
+    """Where the rule makes a follower cut its log, though no line tells that it did.
+
+    None where it cuts nothing, where a line tells of a cut under this leader, or where it hangs on
+    what is not known. Rounds of asking the leader come to rest there.
+    """
+    flags, leader_epoch = state.behaviour(follower.replica), follower.leader_epoch
+    if flags is None or leader_epoch is None or follower.role != "follower":
+        return None
+    told = [t for t in state.history.truncations if t.replica == follower.replica]
+    if any(t.term_epoch == leader_epoch for t in told):
+        return None
+    end, mark = follower.log.log_end_offset, follower.high_watermark
+    if flags.truncation == "truncate_to_high_watermark":
+        # Of an untraced replica the high watermark is a lower bound alone.
+        to = mark if state.is_traced(follower.replica) else None
+        because = "its high watermark was there when it began to follow"
+    else:
+        to = _rest(state, follower, flags)
+        because = f"the leader of epoch {leader_epoch} has other leader epochs from there on"
+    if to is None or to >= end:
+        return None
+    return Derived("truncation", follower.replica, to, leader_epoch, flags.truncation, because)
+
+
+def _rest(state: State, follower: Replica, flags: Behaviour) -> int | None:
+    """Where rounds of asking the leader whom it follows come to rest, by what is known of it."""
+    cache = known_cache(follower)
+    asked = latest_epoch(cache) if cache else None
+    if not cache or asked is None or asked >= (follower.leader_epoch or 0):
+        return None
+    found = _leaders_cache(state, follower.leader_epoch or 0)
+    if found is None:
+        return None
+    entries, start = found
+    return comes_to_rest(cache, follower.log.log_end_offset, entries, start, flags)
+
+
+def _leaders_cache(state: State, leader_epoch: int) -> tuple[EpochCache, int] | None:
+    """The epoch cache and the log end with which the leader of an epoch began, with that epoch."""
+    terms = [t for t in state.history.terms if t.leader_epoch == leader_epoch]
+    if len(terms) != 1 or terms[0].start_offset is None:
+        return None
+    reign, start = state.conformance.reigns.get(leader_epoch), terms[0].start_offset
+    entries = None if reign is None else reign.epoch_entries
+    if entries is None:
+        leader = state.replicas.get(terms[0].leader)
+        entries = None if leader is None else known_cache(leader)
+    if entries is None:
+        return None
+    before = tuple(e for e in entries if e.leader_epoch < leader_epoch and e.start_offset < start)
+    return (*before, EpochEntry(leader_epoch, start)), start
+
+
+def comes_to_rest(
+    cache: EpochCache, end: int, leaders: EpochCache, leader_end: int, flags: Behaviour
+) -> int:
+    """Where rounds of asking the leader for the end of the latest own epoch come to rest."""
+    while cache:
+        latest = latest_epoch(cache)
+        answer = as_asked(end_offset_for_epoch(leaders, latest, leader_end, flags), flags)
+        if answer.end_offset is None:
+            return end
+        if not flags.has("truncates_by_common_epoch"):
+            return truncate_to_leader_end_offset(latest, answer.end_offset, end, end).to_offset
+        cut = truncate_by_common_epoch(answer, cache, end, end, flags)
+        end, kept = cut.to_offset, truncate_from_end(cache, cut.to_offset)
+        if cut.finished or kept == cache:
+            return end
+        cache = kept
+    return end
 
 
 def _hold_by_mark(state: State, event: ev.Event, what: str, mark: int | None, target: int) -> None:

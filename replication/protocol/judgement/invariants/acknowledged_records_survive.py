@@ -10,12 +10,8 @@ def judge(view: View) -> Verdict:
     """UNKNOWN, not supplied, without an acknowledgement log: brokers do not write it."""
     if view.state.settings.deleted:
         return holds(NAME, "the topic was deleted, and its records with it")
-    findings = [
-        x.finding
-        for x in view.losses
-        if x.finding is not None
-        and any(a.promise.how in ("acks_all", "acks_1") for a in x.absences)
-    ]
+    rows = view.rows_of("acks_all", "acks_1")
+    findings = [x.finding for x in rows if x.finding is not None]
     if findings:
         return violated(NAME, findings)
     if not view.supplied("acknowledgements"):

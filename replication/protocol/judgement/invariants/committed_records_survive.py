@@ -23,7 +23,8 @@ def judge(view: View) -> Verdict:
     """VIOLATED with each lost run as a witness; UNKNOWN where a committed record is in doubt."""
     if view.state.settings.deleted:
         return holds(NAME, "the topic was deleted, and its records with it")
-    broken = [x for x in view.losses if x.tier != "acknowledged_by_leader"]
+    committed = {id(x) for x in view.rows_of("consumed", "acks_all", *BY_HIGH_WATERMARK)}
+    broken = [x for x in view.losses if x.tier != "acknowledged_by_leader" or id(x) in committed]
     findings = [x.finding for x in broken if x.finding is not None]
     if findings:
         return violated(NAME, findings)
@@ -91,7 +92,8 @@ def _lost_unseen(view: View) -> Verdict | None:
             ["an acknowledgement log", "consumption logs"],
         )
     alone = came_back_alone(view.state, view.ref.starts)
-    if alone is not None and not view.supplied("acknowledgements"):
+    unsure_of = view.doubts_of("acks_1") or not view.supplied("acknowledgements")
+    if alone is not None and unsure_of:
         return unknown(
             NAME,
             f"broker {alone} stopped, not cleanly, and led again: nothing tells what its log lost",

@@ -10,11 +10,7 @@ def judge(view: View) -> Verdict:
     """UNKNOWN, not supplied, without a consumption log."""
     if view.state.settings.deleted:
         return holds(NAME, "the topic was deleted, and its records with it")
-    findings = [
-        x.finding
-        for x in view.losses
-        if x.finding is not None and any(a.promise.how == "consumed" for a in x.absences)
-    ]
+    findings = [x.finding for x in view.rows_of("consumed") if x.finding is not None]
     if findings:
         return violated(NAME, findings)
     if not view.supplied("consumptions"):

@@ -1,0 +1,65 @@
+"""What the evidence covers: whose logs, directories and promises are whole."""
+
+from collections.abc import Iterator
+
+from replication.evidence.joining.copies import latest
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
+from replication.protocol.ground import events as ev
+
+LISTED = "kafka-log-dirs lists a replica"
+NO_NAMES = "the payload ids are not these records' keys"
+
+
+def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
+    """Whether a broker's lines are a trace of its replica, complete as far as they tell.
+
+    Each term of leadership that the controller gave it before its last one must stand in them:
+    without such a line its appends would be taken for an earlier epoch's.
+    """
+    lines = evidence.lines.get(broker, [])
+    if broker in evidence.unsure_lines | evidence.damaged_lines:
+        return False
+    if not {f.kind for f in lines} >= NEEDED_KINDS:
+        return False
+    # A version that prints a line of its own leads from that line on, not from the request.
+    prints_own = any(f.kind == "became_leader" for f in lines)
+    kind = "became_leader" if prints_own else "leader_and_isr_received"
+    told = {f.fields.get("leader_epoch") for f in lines if f.kind == kind}
+    followed = {f.fields.get("leader_epoch") for f in lines if f.kind == "became_follower"}
+    last = max((e for e in told | followed if isinstance(e, int)), default=-1)
+    given = {r.fact.leader_epoch for r in evidence.recorded if r.fact.leader == broker}
+    if any(e not in told for e in given if e < last):
+        return False
+    return is_whole(in_order(lines, broker), broker)
+
+
+def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
+    """What a verdict may take an absence for: where a subject is declared whole, it would show."""
+    if evidence.has_acknowledgement_log:
+        yield ev.CoverageDeclared("acknowledgements", None, True)
+    if evidence.has_all_producers:
+        yield ev.CoverageDeclared("all_producers", None, True)
+    if evidence.has_consumption_log:
+        yield ev.CoverageDeclared("consumptions", None, True)
+    if evidence.history_complete:
+        yield ev.CoverageDeclared("controller_history", None, True)
+    if evidence.later_history is not None:
+        yield ev.CoverageDeclared("controller_history_end", None, False, evidence.later_history)
+    if evidence.copies and evidence.bytes_verified and not evidence.contents.unreadable:
+        yield ev.CoverageDeclared("payloads", None, True)
+    if evidence.naming.looked and evidence.naming.unnamed:
+        yield ev.CoverageDeclared("payload_ids", None, False, NO_NAMES)
+    for broker in sorted(evidence.lines):
+        kinds = {f.kind for f in evidence.lines[broker]}
+        covered = "process_started" in kinds and broker not in evidence.unsure_lines
+        yield ev.CoverageDeclared("broker_log", broker, covered)
+        if is_traced(evidence, broker):
+            yield ev.CoverageDeclared("replica_trace", broker, True)
+    handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}
+    listed = evidence.listed_replicas
+    for broker in sorted(handed_over):
+        told = LISTED if broker in listed else None
+        yield ev.CoverageDeclared("log_directory", broker, True, told)
+    for broker in sorted(listed - handed_over):
+        yield ev.CoverageDeclared("log_directory", broker, False, LISTED)

@@ -1,0 +1,276 @@
+"""A replica's steps by its broker's lines: each a fact, read by the role that the broker has."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.traces import in_order
+from replication.protocol.ground import events as ev
+
+# A fetcher announces a cut and makes it at once, ms.
+_AT_ONCE = 1_000
+_REASONS = ("high_watermark", "leader_epoch", "diverging_epoch", "out_of_range")
+TRACE_KINDS = frozenset(
+    ("log_appended", "leader_high_watermark_updated", "high_watermark_set",
+     "fetch_response_received", "follower_log_end_recorded")
+)  # fmt: skip
+
+
+class Step(NamedTuple):
+    """`kind`: the line's, "stop", or "life" where a process starts. at: the broker's clock, ms."""
+
+    kind: str
+    fact: ev.Fact | None
+    at: int | None
+    source: ev.Source | None
+
+
+_Answer = tuple[int | None, int | None, int | None]
+"""(leader epoch, where the leader ends it, where the follower cuts by that)."""
+
+
+@dataclass(slots=True)
+class _Role:
+    """What the lines so far say of the broker: they are read by it.
+
+    prints_leadership, prints_following: its version prints lines of its own for these. cuts_to:
+    what a cut follows that no line explains; reason: (when, why) as the fetcher announced the next
+    cut; answer: by which answer of its leader. clean: how the process before ended, by what this
+    one found; stopped: by its own last lines.
+    """
+
+    prints_leadership: bool
+    prints_following: bool
+    cuts_to: str
+    leads: bool = False
+    leader_epoch: int | None = None
+    reason: tuple[int | None, str | None] | None = None
+    answer: _Answer | None = None
+    clean: bool | None = None
+    stopped: str | None = None
+    high_watermark: int | None = None
+    version: str | None = None
+
+
+def steps_of_lines(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
+    """The replica's steps in the order of its broker's lines."""
+    lines = in_order(evidence.lines.get(broker, []), broker)
+    role = _Role(
+        any(f.kind == "became_leader" for f in lines),
+        any(f.kind == "became_follower" for f in lines),
+        evidence.truncates_by,
+    )
+    versions = _versions(lines)
+    role.version = next(versions)
+    for line in lines:
+        source = ev.Source(line.path, line.line)
+        if line.kind == "process_started":
+            if role.leader_epoch is not None or role.stopped:
+                ended = ev.ReplicaStopped(broker, role.stopped or "process_crash")
+                yield Step("stop", ended, line.at, source)
+            role.leads, role.clean, role.stopped = False, None, None
+            role.version = next(versions)
+            yield Step("life", None, line.at, source)
+            continue
+        fact = _READERS[line.kind](broker, line, role) if line.kind in _READERS else None
+        if fact is not None:
+            yield Step(line.kind, fact, line.at, source)
+
+
+def _versions(lines: list[LogLineFact]) -> Iterator[str | None]:
+    """What each life of the process runs, the one before the first start included.
+
+    A broker prints its version when its logs are loaded already.
+    """
+    version: str | None = None
+    for fact in lines:
+        if fact.kind == "process_started":
+            yield version
+            version = None
+        elif fact.kind == "kafka_version":
+            version = version or str(fact.fields["version"])
+    yield version
+
+
+def _ended(broker: int, line: LogLineFact, role: _Role) -> None:
+    role.stopped = "clean" if line.kind == "stopped_cleanly" else "unknown"
+
+
+def _start_found(broker: int, line: LogLineFact, role: _Role) -> None:
+    role.clean = line.kind == "clean_shutdown_found"
+
+
+def _by_request(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    """Role changes from LeaderAndIsr requests, where the version prints no line of its own."""
+    f = line.fields
+    if f.get("leader") is None or f.get("leader_epoch") is None:
+        return None
+    leads = f["leader"] == broker
+    # With a line of its own it leads from that on: until then its fetchers still append.
+    if role.prints_leadership if leads else role.prints_following:
+        return None
+    role.leads, role.leader_epoch = leads, f["leader_epoch"]
+    partition_epoch = f.get("partition_epoch")
+    if leads:
+        return ev.BecameLeader(broker, f["leader_epoch"], partition_epoch=partition_epoch)
+    return ev.BecameFollower(
+        broker, f["leader_epoch"], f["leader"], partition_epoch=partition_epoch
+    )
+
+
+def _log_loaded(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
+    f = line.fields
+    start, end = f.get("log_start_offset"), f.get("log_end_offset")
+    return ev.ReplicaStarted(broker, start, end, None, role.clean, role.version)
+
+
+def _log_created(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
+    return ev.ReplicaStarted(broker, 0, 0, None, None, role.version)
+
+
+def _high_watermark_loaded(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    value = line.fields.get("high_watermark")
+    return ev.CheckpointObserved(broker, value) if value else None
+
+
+def _became_leader(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
+    f = line.fields
+    before = f.get("previous_leader_epoch")
+    # Up to 3.5 the line has the epoch alone; that it led then is told by its own line of then.
+    led = role.leads and role.leader_epoch == before
+    if f.get("previous_leader", broker if led else None) != broker:
+        before = None
+    role.leads, role.leader_epoch = True, f["leader_epoch"]
+    return ev.BecameLeader(
+        broker,
+        f["leader_epoch"],
+        f.get("log_end_offset"),
+        f.get("high_watermark"),
+        f.get("partition_epoch"),
+        before,
+    )
+
+
+def _became_follower(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
+    f = line.fields
+    role.leads, role.leader_epoch = False, f["leader_epoch"]
+    return ev.BecameFollower(
+        broker,
+        f["leader_epoch"],
+        f.get("leader"),
+        f.get("log_end_offset"),
+        f.get("high_watermark"),
+        f.get("partition_epoch"),
+    )
+
+
+def _truncation_reason(broker: int, line: LogLineFact, role: _Role) -> None:
+    f = line.fields
+    role.reason = (line.at, f.get("reason"))
+    # The answer counts for the cut that its own line announces, and no other.
+    answer = (f.get("leader_epoch"), f.get("end_offset"), f.get("to_offset"))
+    role.answer = answer if f.get("reason") == "leader_epoch" else None
+
+
+def _out_of_range(broker: int, line: LogLineFact, role: _Role) -> None:
+    role.reason = (line.at, "out_of_range")
+
+
+def _fetch_offset_reset(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    role.reason = (line.at, "out_of_range")
+    f = line.fields
+    if (
+        f.get("to") == "start"
+        and f.get("to_offset") is not None
+        and (f.get("from_offset") is not None and f["from_offset"] < f["to_offset"])
+    ):
+        return ev.Truncated(broker, f["to_offset"], f["from_offset"], "full")
+    return None
+
+
+def _truncated(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    f = line.fields
+    reason = role.cuts_to
+    if role.reason is not None:
+        at, named = role.reason
+        if at is None or line.at is None or abs(line.at - at) <= _AT_ONCE:
+            reason = named if named in _REASONS else "leader_epoch"
+        role.reason = None
+    told, role.answer = role.answer, None
+    by_answer = told is not None and reason == "leader_epoch" and told[2] == f["to_offset"]
+    epoch_end = told[:2] if told is not None and by_answer and _is_defined(told) else (None, None)
+    return ev.Truncated(broker, f["to_offset"], f.get("log_end_offset"), reason, *epoch_end)
+
+
+def _is_defined(answer: _Answer) -> bool:
+    """Whether the leader knew the epoch: Kafka prints -1 where it did not."""
+    return all(number is not None and number >= 0 for number in answer)
+
+
+def _log_start_advanced(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    value = line.fields.get("log_start_offset")
+    if value is None:
+        return None
+    return ev.LogStartAdvanced(broker, value, line.fields.get("reason"))
+
+
+def _log_appended(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    first, end = line.fields.get("first_offset"), line.fields.get("end_offset")
+    if first is None or end is None or end <= first:
+        return None
+    if role.leads:
+        return ev.LeaderAppended(broker, first, end, role.leader_epoch)
+    return ev.FollowerAppended(broker, first, end)
+
+
+def _leader_high_watermark(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    value = line.fields.get("to_high_watermark")
+    if value is None:
+        return None
+    role.high_watermark = value
+    return ev.HighWatermarkAdvanced(broker, value)
+
+
+def _high_watermark_set(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    value = line.fields.get("high_watermark")
+    if value is None or line.fields.get("replica", broker) != broker:
+        return None
+    if value == role.high_watermark:
+        return None
+    role.high_watermark = value
+    return ev.HighWatermarkAdvanced(broker, value)
+
+
+def _follower_log_end(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
+    f = line.fields
+    if f.get("replica") is None or f.get("log_end_offset") is None or f["replica"] == broker:
+        return None
+    return ev.FetchRequested(f["replica"], broker, f["log_end_offset"])
+
+
+_READERS: dict[str, Callable[[int, LogLineFact, _Role], ev.Fact | None]] = {
+    "leader_and_isr_received": _by_request,
+    "clean_shutdown_found": _start_found,
+    "unclean_recovery": _start_found,
+    "process_signalled": _ended,
+    "stopping": _ended,
+    "stopped_cleanly": _ended,
+    "log_loaded": _log_loaded,
+    "log_created": _log_created,
+    "high_watermark_loaded": _high_watermark_loaded,
+    # One line for each replica, of which only the local one's is not 0 (1.1 - 2.3).
+    "replica_loaded": _high_watermark_loaded,
+    "became_leader": _became_leader,
+    "became_follower": _became_follower,
+    "truncation_reason": _truncation_reason,
+    "fetch_offset_reset": _fetch_offset_reset,
+    "fetch_out_of_range": _out_of_range,
+    "truncated": _truncated,
+    "log_start_advanced": _log_start_advanced,
+    "log_appended": _log_appended,
+    "leader_high_watermark_updated": _leader_high_watermark,
+    "high_watermark_set": _high_watermark_set,
+    "follower_log_end_recorded": _follower_log_end,
+}

@@ -1,0 +1,157 @@
+"""What clients were told, as runs of offsets with one identity each."""
+
+from collections.abc import Iterable, Iterator
+
+from replication.evidence.clients.client_logs import Acknowledgement
+from replication.evidence.joining.copies import (
+    UNSEEN_CONTENT,
+    Contents,
+    Copy,
+    Place,
+    latest,
+    sequence_key,
+)
+from replication.evidence.joining.event_order import LAST, Entry
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.payload_ids import Promise
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import clipped
+
+
+def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
+    """Acknowledgements and consumptions as runs of offsets with one identity each."""
+    known = latest(evidence.copies)
+    leaders = [r.fact.leader for r in evidence.recorded if r.fact.leader is not None]
+    leader = known.get(leaders[-1]) if leaders else None
+    # Only where all that could lead was looked through, a payload found nowhere is gone.
+    looked_at = [leader] if leader is not None else list(known.values())
+    acked = [a for a in evidence.acknowledgements if a.status == "acked" and a.acks != "0"]
+    repeated = _repeated(acked)
+    if repeated:
+        evidence.notes.append(
+            f"{evidence.topic}-{evidence.partition}: {len(repeated)} payload ids were acknowledged "
+            "at several offsets; they are not unique and are ignored"
+        )
+    claimed = _claimed(evidence, leader)
+    rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
+    for a in acked:
+        payload = None if a.payload_id in repeated else evidence.naming.name(a)
+        name = _name(evidence.contents, a, payload)
+        seen_all = _seen_all(evidence.contents, looked_at, by_payload=payload is not None)
+        if payload is not None and not evidence.naming.is_declared(a):
+            seen_all = seen_all and a.offset in claimed
+        place = _place(evidence.contents, leader, a.offset, name, seen_all)
+        if place is not None:
+            rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
+    for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
+        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content)
+        yield Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
+    seen = []
+    for c in evidence.consumptions:
+        payload = evidence.naming.name(c) if evidence.contents.payloads_read else None
+        seen_all = _seen_all(evidence.contents, looked_at, by_payload=True)
+        if not evidence.naming.is_declared(c):
+            seen_all = seen_all and c.offset in claimed
+        place = _place(evidence.contents, leader, c.offset, payload, seen_all)
+        if place is not None:
+            seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line)))
+    for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
+        consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
+        yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
+
+
+def _claimed(evidence: PartitionEvidence, leader: Copy | None) -> set[int]:
+    """Offsets at which a record stands that some client names by its own id.
+
+    A record whose id is found nowhere is gone from there. Where nobody names what stands there, it
+    may be the very record, and its id no name of it after all.
+    """
+    promises: list[Promise] = [*evidence.acknowledgements, *evidence.consumptions]
+    named = {p.payload_id for p in promises} - {None}
+    places = evidence.contents.places
+    return {
+        place.offset
+        for payload_id in named
+        for place in places.get(str(payload_id), ())
+        if leader is None or _in_log(leader, place)
+    }
+
+
+def _repeated(acked: Iterable[Acknowledgement]) -> set[str]:
+    seen: dict[str, int | None] = {}
+    repeated = set()
+    for a in acked:
+        if a.payload_id is None or a.offset is None:
+            continue
+        if seen.setdefault(a.payload_id, a.offset) != a.offset:
+            repeated.add(a.payload_id)
+    return repeated
+
+
+def _name(contents: Contents, a: Acknowledgement, payload: str | None) -> str | None:
+    """By what an acknowledged record is looked for: its payload id, else its sequence number."""
+    if payload is not None and contents.payloads_read:
+        return payload
+    if not contents.sequences_read or a.producer_id is None or a.producer_epoch is None:
+        return None
+    return None if a.sequence is None else sequence_key(a.producer_id, a.producer_epoch, a.sequence)
+
+
+def _seen_all(contents: Contents, copies: list[Copy], *, by_payload: bool) -> bool:
+    """Whether a name that none of the copies showed is in none of them."""
+    hidden = contents.unread | contents.damaged if by_payload else contents.damaged
+    return bool(copies) and not any(c.path in hidden for c in copies)
+
+
+def _place(
+    contents: Contents,
+    leader: Copy | None,
+    offset: int | None,
+    name: str | None,
+    seen_all: bool,
+) -> tuple[int, int | None, int | None] | None:
+    """Offset, leader epoch and content of the very record that was promised, as far as known."""
+    if name is None:
+        return None if offset is None else (offset, None, None)
+    places = contents.places.get(name, [])
+    surviving = [p for p in places if _in_log(leader, p)]
+    here = [p for p in places if p.offset == offset]
+    for choice in ([p for p in surviving if p.offset == offset], surviving, here, places):
+        if choice:
+            return (choice[0].offset, choice[0].leader_epoch, choice[0].content)
+    return None if offset is None else (offset, None, UNSEEN_CONTENT if seen_all else None)
+
+
+def _in_log(copy: Copy | None, place: Place) -> bool:
+    if copy is None:
+        return False
+    return any(
+        s.content == place.content and s.leader_epoch == place.leader_epoch
+        for s in clipped(copy.spans, place.offset, place.offset + 1)
+    )
+
+
+_Row = tuple[int, str, int | None, int | None, int | None, ev.Source]
+
+
+_Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source]
+
+
+def _runs(rows: list[_Row]) -> list[_Run]:
+    """Rows of single offsets as runs of neighbours with equal identity; the first row's source."""
+    ordered = sorted(
+        set(rows),
+        key=lambda r: (r[0], r[1], r[2] or -1, r[3] or -1, r[4] or 0, r[5].path, r[5].line or 0),
+    )
+    result: list[_Run] = []
+    open_runs: dict[tuple[str, int | None, int | None], int] = {}
+    for offset, acks, leader_epoch, content, at, source in ordered:
+        key = (acks, leader_epoch, content)
+        index = open_runs.get(key)
+        if index is not None and result[index][1] >= offset:
+            first, end, *rest = result[index]
+            result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
+            continue
+        open_runs[key] = len(result)
+        result.append((offset, offset + 1, acks, leader_epoch, content, at, source))
+    return result

@@ -1,0 +1,108 @@
+"""What a copy or a dump of a replica's log shows of it."""
+
+from collections.abc import Iterator
+
+from replication.evidence.joining.copies import Copy
+from replication.evidence.log_directories.log_directory import PartitionDirectory
+from replication.evidence.tools.dumped_logs import DumpedDirectory
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import (
+    EpochEntry,
+    Span,
+    clipped,
+    normalized,
+    uncovered,
+)
+
+
+def _of_dump(
+    broker: int, dump: DumpedDirectory, seen: list[Span], described: ev.PartitionDescribed
+) -> ev.ReplicaLogObserved:
+    """What a dump shows. What lies between its stretches was not seen, unless bytes that join and
+    compaction of the topic say that nothing does."""
+    start, end = dump.log_start_offset or 0, dump.log_end_offset or 0
+    policy = described.cleanup_policy or ""
+    holes = [Span(*hole, None, None) for hole in dump.holes if "compact" in policy]
+    unseen = [Span(a, b, None, None) for a, b in uncovered(start, end, [*seen, *holes])]
+    return ev.ReplicaLogObserved(
+        replica=broker,
+        log_start_offset=start,
+        log_end_offset=end,
+        spans=tuple(clipped(normalized([*seen, *unseen]), start, end)),
+        stopped=False if dump.is_whole else None,
+        copy="part",
+    )
+
+
+def shown_by(
+    copy: Copy, keeps_every_offset: bool, described: ev.PartitionDescribed
+) -> ev.ReplicaLogObserved | ev.ReplicaStarted:
+    """What a copy shows; a copy without any segment only shows that the broker lived on.
+
+    A log has at least one segment file, so none is a copy that is not whole. The same holds for
+    what could not be read, for an offset between two segments and for those below the first one
+    that the epoch file still names: such records may be held but were not handed over, and stand
+    as a span without epoch and content. Where the log's last segments are among them, only a part
+    of it was seen. keeps_every_offset: the topic is not compacted, so that a gap is no lawful one.
+    """
+    directory = copy.directory
+    if isinstance(directory, DumpedDirectory):
+        return _of_dump(copy.broker, directory, copy.spans, described)
+    if copy.read_at is not None:
+        return _seen(copy)
+    if directory.log_start_offset is None or not directory.segments:
+        return ev.ReplicaStarted(copy.broker)
+    start = directory.log_start_offset
+    end = directory.log_end_offset if directory.log_end_offset is not None else start
+    entries = directory.epoch_entries
+    spans = list(copy.spans)
+    goes_on = bool(directory.unread) and directory.unread[-1][1] is None
+    if goes_on:
+        end = max(end, *_reached(directory))
+    unseen = [(a, end if b is None else b) for a, b in directory.unread]
+    if keeps_every_offset:
+        if entries and entries[0][1] < directory.segments[0].base_offset == start:
+            start = entries[0][1]
+        unseen += uncovered(start, directory.segments[-1].base_offset, copy.spans)
+    for a, b in unseen:
+        spans += [Span(x, y, None, None) for x, y in uncovered(a, b, spans)]
+    whole = directory.end_is_certain and (directory.last_snapshot_offset or 0) <= end
+    kind = {"replica": "current", "deleted": "failed"}.get(directory.kind, directory.kind)
+    stopped = copy.clean and whole and (directory.high_watermark or 0) <= end
+    return ev.ReplicaLogObserved(
+        replica=copy.broker,
+        log_start_offset=start,
+        log_end_offset=end,
+        spans=tuple(clipped(normalized(spans), start, max(end, start))),
+        high_watermark=directory.high_watermark,
+        recovery_point=directory.recovery_point,
+        epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
+        stopped=None if goes_on and kind == "current" else stopped,
+        copy="part" if goes_on and kind == "current" else kind,
+    )
+
+
+def _seen(copy: Copy) -> ev.ReplicaLogObserved:
+    """What a line of a digest tells of a replica: all but the bytes of its records."""
+    directory = copy.directory
+    entries = directory.epoch_entries
+    kind = {"replica": "current" if copy.clean else "live", "deleted": "failed"}
+    return ev.ReplicaLogObserved(
+        replica=copy.broker,
+        log_start_offset=directory.log_start_offset or 0,
+        log_end_offset=directory.log_end_offset or 0,
+        spans=tuple(copy.spans),
+        high_watermark=directory.high_watermark,
+        recovery_point=directory.recovery_point,
+        epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
+        stopped=copy.clean,
+        copy=kind.get(directory.kind, directory.kind),
+    )
+
+
+def _reached(directory: PartitionDirectory) -> Iterator[int]:
+    """Offsets that a log had reached by the small files beside its segments."""
+    yield directory.high_watermark or 0
+    yield directory.recovery_point or 0
+    yield directory.last_snapshot_offset or 0
+    yield from (start for _, start in directory.epoch_entries or ())

@@ -1,0 +1,268 @@
+"""Reads what `digest.py --to-stdout` printed beside running brokers: the newest state of each.
+
+Lines may come in any order, twice, from several files and several directories; of each replica the
+newest line counts. What they make is a LogDirectory like that of a digest, with less in it: a log's
+end and its leader epochs, no record batches. Bytes of a controller's metadata log are put together
+again as files.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from replication.evidence.digest import CLUSTER_METADATA, LINES_NAME, LINES_VERSION, RawBatch
+from replication.evidence.log_directories.log_directory import (
+    LogDirectory,
+    PartitionDirectory,
+    Segment,
+    Span,
+    parse_directory_name,
+    readable_or_none,
+)
+from replication.evidence.log_directories.segments import RecordBatch
+from replication.evidence.log_directories.small_files import (
+    parse_clean_shutdown,
+    parse_meta_properties,
+)
+from replication.evidence.opening import READ_ERRORS, open_unpacked
+from replication.evidence.unreadable import Unreadable
+
+BEGINS = f'{{"{LINES_NAME}"'
+LONGEST_LINE = 1 << 20
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSegment:
+    """Stands for all segments of a log whose batches nobody printed."""
+
+    base_offset: int
+    path: Path
+
+    def scan(self) -> Iterator[RawBatch]:
+        """No batch was printed."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class SeenDirectory(PartitionDirectory):
+    """One replica as a line tells of it. told_at, read_at: when it was so for the first and for the
+    last time, in milliseconds by its machine's clock, which is its broker's too."""
+
+    told_at: int = 0
+    read_at: int = 0
+
+    def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
+        """Nothing: only spans are known."""
+        yield from ()
+
+
+@dataclass(slots=True)
+class _Told:
+    """The newest lines about one log directory of one machine."""
+
+    name: str
+    newest: Line | None = None
+    partitions: dict[str, Line] = field(default_factory=dict)
+    errors: dict[str, Line] = field(default_factory=dict)
+    files: Line | None = None
+    pieces: dict[tuple[str, int], Line] = field(default_factory=dict)
+    path: Path = Path()
+
+
+def is_digest_lines(path: Path) -> bool:
+    """Whether the file begins with such a line."""
+    try:
+        with open_unpacked(path) as stream:
+            return stream.read(len(BEGINS)).decode("utf-8", "replace") == BEGINS
+    except READ_ERRORS:
+        return False
+
+
+def is_digest_line(text: str) -> bool:
+    """Whether a line is one of a digest."""
+    return text.startswith(BEGINS)
+
+
+def read_digest_lines(path: Path) -> Iterator[Line | Unreadable]:
+    """The lines of a file, each with `path`; what is none, and why."""
+    try:
+        with open_unpacked(path) as stream:
+            for number, raw in enumerate(stream, 1):
+                if not raw.strip():
+                    continue
+                line = checked(raw.decode("utf-8", "replace"))
+                if isinstance(line, str):
+                    yield Unreadable(str(path), f"line {number}", line)
+                else:
+                    yield {**line, "path": str(path)}
+    except READ_ERRORS as error:
+        yield Unreadable(str(path), "file", str(error))
+
+
+def checked(text: str) -> Line | str:
+    """The line as an object; why it is none of a digest."""
+    if len(text) > LONGEST_LINE:
+        return f"longer than {LONGEST_LINE} bytes"
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return "no whole JSON object"
+    if not isinstance(line, dict) or line.get(LINES_NAME) != LINES_VERSION:
+        return f"no line of {LINES_NAME} {LINES_VERSION}"
+    wanted = {"n": int, "started": int, "at": int, "directory": str, "what": str}
+    for name, kind in wanted.items():
+        if type(line.get(name)) is not kind:
+            return f"its {name} is {line.get(name)!r}"
+    return line
+
+
+def order_of(line: Line) -> tuple[int, int]:
+    """Lines of one directory in the order they were printed."""
+    return (line["started"], line["n"])
+
+
+def subject_of(line: Line) -> tuple[str, str, str, int]:
+    """What a line speaks of: of two that speak of the same the newer counts."""
+    what = "partition" if line["what"] == "gone" else line["what"]
+    name = "" if what == "directory" else str(line.get("name", ""))
+    return (line["directory"], what, name, line.get("at_byte", 0) if what == "metadata" else 0)
+
+
+def directories_of(lines: Iterable[Line], workplace: Path) -> list[LogDirectory]:
+    """The log directories that the lines tell of.
+
+    Lines of one directory of one broker belong together, whichever files they stand in: it is known
+    by its meta.properties. workplace: where files of metadata logs are put together.
+    """
+    ordered = sorted(lines, key=order_of)
+    whose: dict[tuple[str, str], str] = {}
+    for line in ordered:
+        if line["what"] == "directory" and line.get("meta"):
+            whose[line["path"], line["directory"]] = line["meta"]
+    told: dict[tuple[str, str], _Told] = {}
+    for line in ordered:
+        place = (line["path"], line["directory"])
+        key: tuple[str, str] = (whose.get(place) or line["path"], line["directory"])
+        _take(told.setdefault(key, _Told(line["directory"])), line)
+    return [
+        _log_directory(each, workplace / f"digest-lines-{number}")
+        for number, (_, each) in enumerate(sorted(told.items(), key=lambda item: item[0]))
+    ]
+
+
+def _take(told: _Told, line: Line) -> None:
+    """A newer line about the directory."""
+    what, name = line["what"], str(line.get("name", ""))
+    told.path = Path(str(line.get("path", "")))
+    if what == "directory":
+        told.newest = line
+        told.errors.pop("", None)
+    elif what == "partition":
+        told.partitions[name] = line
+        told.errors.pop(name, None)
+    elif what == "gone":
+        told.partitions.pop(name, None)
+    elif what == "error":
+        told.errors[name] = line
+    elif what == "metadata_files":
+        told.files = line
+    elif what == "metadata":
+        told.pieces[name, line["at_byte"]] = line
+
+
+def _log_directory(told: _Told, folder: Path) -> LogDirectory:
+    path = told.path
+    unreadable = [
+        Unreadable(str(path), "file", f"{told.name}/{name}: {line['reason']}")
+        for name, line in sorted(told.errors.items())
+    ]
+    newest = told.newest or {}
+    where = f"{path} ({told.name})"
+    meta, clean = newest.get("meta"), newest.get("clean_shutdown")
+    partitions = []
+    for name, line in sorted(told.partitions.items()):
+        try:
+            read_at = max(line["at"], newest.get("at", 0))
+            partitions.append(_partition(path / name, line, read_at, runs=clean is None))
+        except (KeyError, TypeError, ValueError) as error:
+            unreadable.append(Unreadable(str(path), "file", f"its line about {name}: {error!r}"))
+    return LogDirectory(
+        path=path,
+        meta=readable_or_none(parse_meta_properties(meta, where) if meta else None, unreadable),
+        clean_shutdown=readable_or_none(
+            parse_clean_shutdown(clean, where) if clean is not None else None, unreadable
+        ),
+        partitions=tuple(partitions),
+        unreadable=tuple(unreadable),
+        has_cluster_metadata=_restored(told, folder),
+    )
+
+
+def _partition(path: Path, line: Line, read_at: int, *, runs: bool) -> SeenDirectory:
+    topic, partition, kind = parse_directory_name(path.name)
+    start, end = int(line["log_start_offset"]), int(line["log_end_offset"])
+    entries = line["leader_epochs"]
+    pairs = None if entries is None else tuple((int(e), int(first)) for e, first in entries)
+    high_watermark = line["high_watermark"]
+    if high_watermark is not None and runs:
+        # Read one after the other beside a broker that may have cut the log in between.
+        high_watermark = min(int(high_watermark), end)
+    whole: Segment = SeenSegment(start, path)
+    return SeenDirectory(
+        path=path,
+        topic=topic,
+        partition=partition,
+        kind=kind,
+        topic_id=line["topic_id"],
+        log_start_offset=start,
+        first_batch_offset=None,
+        log_end_offset=max(end, start),
+        end_is_certain=True,
+        batch_count=0,
+        spans=tuple(_spans(pairs or (), start, end)),
+        epoch_entries=pairs,
+        high_watermark=high_watermark,
+        recovery_point=line["recovery_point"],
+        last_snapshot_offset=None,
+        max_timestamp=None,
+        unreadable=(),
+        segments=(whole,),
+        told_at=line["at"],
+        read_at=read_at,
+    )
+
+
+def _spans(entries: Iterable[tuple[int, int]], start: int, end: int) -> Iterator[Span]:
+    """The log by its epoch cache: each leader epoch's records, and those below the first entry."""
+    borders = [(None, start), *entries]
+    for index, (leader_epoch, first) in enumerate(borders):
+        following = borders[index + 1][1] if index + 1 < len(borders) else end
+        first, following = max(first, start), min(following, end)
+        if first < following:
+            yield (leader_epoch, first, following)
+
+
+def _restored(told: _Told, folder: Path) -> Path | None:
+    """The files of the metadata log as far as they were printed; None where there are none."""
+    if not told.pieces:
+        return None
+    target = folder / CLUSTER_METADATA
+    target.mkdir(parents=True, exist_ok=True)
+    there = None if told.files is None else set(map(str, told.files.get("names", ())))
+    sizes: dict[str, Line] = {}
+    for (name, at), line in sorted(told.pieces.items()):
+        if "/" in name or name.startswith(".") or (there is not None and name not in there):
+            continue
+        with (target / name).open("r+b" if (target / name).exists() else "w+b") as stream:
+            stream.seek(at)
+            stream.write(base64.b64decode(line["base64"]))
+        newest = sizes.get(name)
+        sizes[name] = line if newest is None or order_of(line) > order_of(newest) else newest
+    for name, line in sizes.items():
+        with (target / name).open("r+b") as stream:
+            stream.truncate(int(line["size"]))
+    return target

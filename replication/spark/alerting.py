@@ -1,0 +1,180 @@
+"""Tells people what the stream finds: metrics for Prometheus, and a webhook, each change once.
+
+The fold hands over the rows that changed; at the start the tables say what stood before. What could
+not be delivered stays due and is tried again with every look, and at the next start.
+"""
+
+import json
+import os
+import re
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from replication.spark.alerts import TABLES, Alert, Answer, Outbox, Row, alerts_of, payload
+from replication.spark.answer_tables import Outcome
+from replication.spark.event_files import SourceError
+from replication.spark.metrics import Metrics
+from replication.spark.progress import Progress
+from replication.spark.tables import Store
+
+STATE = "alerts.json"
+# One notification holds so many alerts, so that no receiver refuses it for its size.
+MOST_IN_ONE = 100
+PATIENCE_SECONDS = 10.0
+# A delivery that failed is tried again after a time that doubles from the first to the last.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Where people are told: the port of the metrics, and the webhook's address."""
+
+    port: int | None = None
+    webhook: str | None = None
+
+
+def channels_of(given: list[str], environment: Mapping[str, str] = os.environ) -> Channels:
+    """`prometheus=PORT` and `webhook=URL`; `${NAME}` is taken from the environment.
+
+    Raises SourceError.
+    """
+    found: dict[str, str] = {}
+    for each in given:
+        kind, equals, value = each.partition("=")
+        if not equals or kind not in ("prometheus", "webhook"):
+            raise SourceError(f"--alert {each!r} is neither prometheus=PORT nor webhook=URL")
+        try:
+            found[kind] = re.sub(r"\$\{(\w+)\}", lambda match: environment[match[1]], value)
+        except KeyError as error:
+            raise SourceError(f"--alert {kind}: {error} is not in the environment") from None
+    port = found.get("prometheus")
+    if port is not None and not (port.isdigit() and 0 < int(port) < 65_536):
+        raise SourceError(f"--alert prometheus={port}: no port")
+    if not re.match(r"https?://", found.get("webhook", "http://")):
+        raise SourceError("--alert webhook: its address begins with neither http:// nor https://")
+    return Channels(int(port) if port else None, found.get("webhook"))
+
+
+@dataclass
+class Alerting:
+    """The alerts of one stream. names: a cluster's readable name by its id."""
+
+    channels: Channels
+    folder: Path
+    progress: Progress
+    names: Mapping[str, str] = field(default_factory=dict)
+    answer: Answer = field(init=False)
+    outbox: Outbox = field(init=False)
+    metrics: Metrics = field(default_factory=Metrics)
+    pause: float = FIRST_PAUSE
+    not_before: float = 0.0
+    # The queries hand over rows in their own threads, and the job tells in its own.
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.answer = Answer(names=self.names)
+        self.outbox = Outbox(self.folder / STATE)
+
+    def begin(self, store: Store) -> None:
+        """Takes what the tables say now, and opens the port. Raises SourceError: it is taken."""
+        for table in TABLES:
+            frame = store.at_cut(table)
+            if table == "verdicts":
+                frame = frame.filter(F.col("verdict") != "HOLDS")
+            rows: dict[str, list[Row]] = {}
+            for row in frame.collect():
+                found = row.asDict(recursive=True)
+                rows.setdefault(found["topic_partition_id"], []).append(found)
+            for name, found_rows in rows.items():
+                self.answer.put(table, name, found_rows)
+        if self.channels.port is not None:
+            try:
+                self.metrics.serve(self.channels.port)
+            except OSError as error:
+                raise SourceError(f"--alert prometheus={self.channels.port}: {error}") from None
+        self._show()
+
+    def take(self, outcome: Outcome, micro_batch_id: int) -> None:
+        """Takes the rows that a micro-batch of the fold has written."""
+        changed = []
+        if any(outcome.has(table) for table in TABLES):
+            frame = outcome.frame.filter(F.col("out_table").isin(list(TABLES)))
+            changed = frame.select("out_table", "topic_partition_id", "rows").collect()
+        newest = outcome.figures.get("newest_event_time")
+        with self.lock:
+            for row in changed:
+                rows = json.loads(row["rows"])
+                self.answer.put(row["out_table"], row["topic_partition_id"], rows)
+            if newest is not None:
+                self.answer.clock = max(int(newest), self.answer.clock or 0)
+        self.progressed("fold", micro_batch_id, outcome.figures)
+        self._show()
+
+    def heard(self, silent: dict[str, dict[int, str]], newest: Mapping[str, int]) -> None:
+        """Takes what the live query found: silent brokers, and each cluster's newest line."""
+        with self.lock:
+            self.answer.silent = {**(self.answer.silent or {}), **silent}
+        self.metrics.heard(newest)
+        self._show()
+
+    def progressed(self, query: str, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
+        """Notes a micro-batch of any query."""
+        self.metrics.progress(query, micro_batch_id, figures, time.time())
+
+    def standing(self) -> list[Alert]:
+        """The alerts that stand now."""
+        with self.lock:
+            return alerts_of(self.answer)
+
+    def deliver(self, tries: int = 1) -> bool:
+        """Tells what nobody was told yet; whether all of it is delivered.
+
+        Does nothing while the pause after a failure lasts, unless more than one try is asked for.
+        """
+        keeps = ("BrokerSilent",) if self.answer.silent is None else ()
+        due = self.outbox.due(self.standing(), keeps)
+        self.metrics.pending.set(len(due) if self.channels.webhook else 0)
+        if not due or self.channels.webhook is None:
+            return True
+        for _ in range(tries):
+            if tries == 1 and time.monotonic() < self.not_before:
+                return False
+            if self._post(due, self.channels.webhook):
+                return True
+            if tries > 1:
+                time.sleep(min(self.pause, 1.0))
+        return False
+
+    def _post(self, due: list[Row], address: str) -> bool:
+        for first in range(0, len(due), MOST_IN_ONE):
+            part = due[first : first + MOST_IN_ONE]
+            request = urllib.request.Request(
+                address, json.dumps(payload(part)).encode(), {"Content-Type": "application/json"}
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
+                    pass
+            except (urllib.error.URLError, OSError) as error:
+                reason = getattr(error, "reason", None) or error
+                self.progress.say(f"alerts: {len(due)} not delivered, tried again: {reason}")
+                self.not_before = time.monotonic() + self.pause
+                self.pause = min(2 * self.pause, LONGEST_PAUSE)
+                return False
+            self.outbox.was_told(part)
+        self.progress.say(f"alerts: {len(due)} delivered")
+        self.pause = FIRST_PAUSE
+        self.metrics.pending.set(0)
+        return True
+
+    def _show(self) -> None:
+        standing = self.standing()
+        with self.lock:
+            self.metrics.show(self.answer, standing)

@@ -1,0 +1,96 @@
+"""The answer as Prometheus metrics: gauges by cluster and topic, and how the queries get on."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+
+from replication.spark.alerts import CRITICAL, Alert, Answer, Row
+
+PREFIX = "replication"
+COUNTED = ("rows_in", "applied", "duplicates", "quarantined")
+
+
+class Metrics:
+    """All metrics of one process, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        where = ("cluster", "cluster_name", "topic")
+        self.at_risk = self._gauge("records_at_risk", "Records one failure away from loss",
+                                   *where, "tier", "failure")  # fmt: skip
+        self.dangers = self._gauge("dangers", "Dangers that stand", *where, "cause")
+        self.gone = self._gauge("records_gone", "Records gone from the leader", *where, "status",
+                                "tier", "contract")  # fmt: skip
+        self.verdicts = self._gauge("verdicts", "Verdicts other than HOLDS", *where, "invariant",
+                                    "verdict")  # fmt: skip
+        self.silent = self._gauge("silent_broker", "1: nothing comes from it any more", "cluster",
+                                  "cluster_name", "broker")  # fmt: skip
+        self.alerts = self._gauge("alerts", "Alerts that stand", "alertname", "severity")
+        self.pending = self._gauge("alerts_not_delivered", "Changes nobody was told of yet")
+        self.newest = self._gauge("newest_line_timestamp_seconds", "Newest line of a cluster",
+                                  "cluster")  # fmt: skip
+        self.micro_batch = self._gauge("micro_batch", "Newest micro-batch", "query")
+        self.seconds = self._gauge("micro_batch_seconds", "How long it took", "query")
+        self.finished = self._gauge("micro_batch_finished_timestamp_seconds", "When", "query")
+        self.held = self._gauge("events_held", "Events that wait behind a gap")
+        self.rows = {
+            name: Counter(f"{PREFIX}_{name}", f"Rows: {name}", ["query"], registry=self.registry)
+            for name in COUNTED
+        }
+
+    def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
+        return Gauge(f"{PREFIX}_{name}", about, labels, registry=self.registry)
+
+    def serve(self, port: int) -> None:
+        """Answers scrapes at /metrics from a thread of its own. OSError: the port is taken."""
+        start_http_server(port, registry=self.registry)
+
+    def show(self, answer: Answer, standing: Iterable[Alert]) -> None:
+        """Sets every gauge that follows from the answer."""
+        for gauge in (self.at_risk, self.dangers, self.gone, self.verdicts, self.silent,
+                      self.alerts):  # fmt: skip
+            gauge.clear()
+        for row, where in _rows(answer, answer.at_risk):
+            self.at_risk.labels(*where, row["tier"], row["failure"]).inc(row["records"])
+            self.dangers.labels(*where, row["cause"]).inc()
+        for row, where in _rows(answer, answer.loss_ledger):
+            labels = (*where, row["status"], row["tier"], row["contract"])
+            self.gone.labels(*labels).inc(row["records"] or 0)
+        for row, where in _rows(answer, answer.verdicts):
+            self.verdicts.labels(*where, row["invariant"], row["verdict"]).inc()
+        for cluster, brokers in (answer.silent or {}).items():
+            for broker in brokers:
+                name = answer.names.get(cluster, cluster)
+                self.silent.labels(cluster, name, str(broker)).set(1)
+        for severity in (CRITICAL, "warning"):
+            self.alerts.labels("any", severity).set(0)
+        for alert in standing:
+            self.alerts.labels(alert.labels["alertname"], alert.severity).inc()
+            self.alerts.labels("any", alert.severity).inc()
+
+    def progress(
+        self, query: str, micro_batch_id: int, figures: Mapping[str, Any], at: float
+    ) -> None:
+        """Notes a finished micro-batch. at: seconds since 1970."""
+        self.micro_batch.labels(query).set(micro_batch_id)
+        self.seconds.labels(query).set((figures.get("milliseconds") or 0) / 1000)
+        self.finished.labels(query).set(at)
+        if query == "fold":
+            self.held.inc(figures.get("held") or 0)
+        for name, counter in self.rows.items():
+            counter.labels(query).inc(max(0, figures.get(name) or 0))
+
+    def heard(self, newest: Mapping[str, int]) -> None:
+        """newest: by cluster the time of its newest line, in milliseconds."""
+        for cluster, at in newest.items():
+            self.newest.labels(cluster).set(at / 1000)
+
+
+def _rows(
+    answer: Answer, table: Mapping[str, list[Row]]
+) -> Iterable[tuple[Row, tuple[str, str, str]]]:
+    for name, rows in table.items():
+        cluster, topic, _, _ = name.rsplit("/", 3)
+        for row in rows:
+            yield row, (cluster, answer.names.get(cluster, cluster), topic)

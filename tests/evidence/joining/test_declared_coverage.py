@@ -1,0 +1,52 @@
+"""What is declared whole: where something is absent there, it was not."""
+
+from dataclasses import replace
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.declared_coverage import declared_coverage, is_traced
+from replication.evidence.joining.registrations import Recorded
+from replication.evidence.joining.traces import NEEDED_KINDS
+from replication.protocol.ground import events as ev
+from tests.evidence.joining.evidence import evidence, leads, started
+from tests.evidence.joining.lines import line
+
+
+def declared(each: object) -> set[tuple[str, int | None, bool]]:
+    return {(c.subject, c.replica, c.complete) for c in declared_coverage(each)}  # type: ignore[arg-type]
+
+
+def test_a_brokers_log_covers_where_it_begins_with_a_start_and_no_line_is_anybodys() -> None:
+    whole = evidence(started(), leads(0, 1))
+    assert declared(whole) == {("broker_log", 1, True)}
+    assert declared(evidence(leads(0, 1))) == {("broker_log", 1, False)}
+    assert declared(replace(whole, unsure_lines={1})) == {("broker_log", 1, False)}
+
+
+def test_what_clients_logs_and_controllers_cover() -> None:
+    found = evidence(
+        has_acknowledgement_log=True, has_consumption_log=True, has_all_producers=True,
+        history_complete=True, later_history="the quorum committed more",
+    )  # fmt: skip
+    assert {subject for subject, _, _ in declared(found)} == {
+        "acknowledgements", "consumptions", "all_producers", "controller_history",
+        "controller_history_end",
+    }  # fmt: skip
+
+
+def test_a_listed_replica_without_its_directory_is_known_to_be_missing() -> None:
+    assert declared(evidence(listed_replicas={3})) == {("log_directory", 3, False)}
+
+
+def traced_lines() -> list[LogLineFact]:
+    kinds = sorted(NEEDED_KINDS)
+    return [leads(4, 1), *(line(k, at=9, number=n, leader_epoch=4) for n, k in enumerate(kinds, 2))]
+
+
+def test_a_trace_that_lacks_a_term_which_the_controller_gave_is_none() -> None:
+    def given(*leader_epochs: int) -> list[Recorded]:
+        return [Recorded(ev.LeadershipRecorded(1, e), None, ev.Source("x")) for e in leader_epochs]
+
+    assert is_traced(evidence(*traced_lines(), recorded=given(4)), 1)
+    assert not is_traced(evidence(*traced_lines(), recorded=given(3, 4)), 1)
+    assert not is_traced(evidence(*traced_lines(), damaged_lines={1}), 1)
+    assert not is_traced(evidence(leads(4, 1)), 1)

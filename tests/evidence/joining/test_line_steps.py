@@ -1,0 +1,67 @@
+"""A replica's steps by its broker's lines, each read by the role that the broker has."""
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.line_steps import steps_of_lines
+from replication.protocol.ground import events as ev
+from tests.evidence.joining.evidence import evidence, follows, leads, started
+from tests.evidence.joining.lines import line, process
+
+
+def facts(*lines: LogLineFact, **more: str) -> list[ev.Fact | None]:
+    return [step.fact for step in steps_of_lines(evidence(*lines, **more), 1)]
+
+
+def asked(leader: int, number: int) -> LogLineFact:
+    return line("leader_and_isr_received", number=number, at=number, leader=leader, leader_epoch=3)
+
+
+def test_an_append_is_the_leaders_or_the_followers_by_what_was_said_before() -> None:
+    def append(number: int) -> LogLineFact:
+        return line("log_appended", number=number, at=number, first_offset=5, end_offset=7)
+
+    found = facts(append(1), leads(4, 2), append(3), follows(5, 4), append(5))
+    assert found[0] == ev.FollowerAppended(1, 5, 7)
+    assert found[2] == ev.LeaderAppended(1, 5, 7, 4)
+    assert found[4] == ev.FollowerAppended(1, 5, 7)
+
+
+def test_a_request_changes_the_role_only_where_the_version_prints_no_line_of_its_own() -> None:
+    assert facts(asked(1, 1)) == [ev.BecameLeader(1, 3)]
+    assert facts(asked(2, 1)) == [ev.BecameFollower(1, 3, 2)]
+    assert facts(asked(1, 1), leads(3, 2)) == [ev.BecameLeader(1, 3)]
+    assert facts(asked(2, 1), follows(3, 2)) == [ev.BecameFollower(1, 3)]
+
+
+def test_a_start_ends_the_life_before_as_its_last_lines_say() -> None:
+    crashed = facts(started(0), leads(1, 1), started(2, 2))
+    assert crashed[2] == ev.ReplicaStopped(1, "process_crash")
+    stopped = facts(leads(1, 1), process("stopped_cleanly", 2, 2), started(3, 3))
+    assert stopped[1] == ev.ReplicaStopped(1, "clean")
+    assert facts(started(0)) == [None]
+
+
+def test_a_load_is_clean_as_the_marker_before_it_says() -> None:
+    loaded = line("log_loaded", at=2, number=2, log_end_offset=9)
+    for kind, clean in (("clean_shutdown_found", True), ("unclean_recovery", False)):
+        found = facts(process(kind, 1, 1), loaded)
+        assert found == [ev.ReplicaStarted(1, None, 9, None, clean)]
+
+
+def test_a_cut_has_the_reason_announced_just_before_it_else_the_versions() -> None:
+    why = line("truncation_reason", at=0, number=1, reason="diverging_epoch")
+    cut = line("truncated", at=900, number=2, to_offset=5)
+    late = cut._replace(at=1_500)
+    assert facts(why, cut) == [ev.Truncated(1, 5, None, "diverging_epoch")]
+    assert facts(why, late, truncates_by="leader_epoch") == [
+        ev.Truncated(1, 5, None, "leader_epoch")
+    ]
+    assert facts(cut, truncates_by="high_watermark") == [ev.Truncated(1, 5, None, "high_watermark")]
+    out = line("fetch_out_of_range", at=0, number=1)
+    assert facts(out, cut) == [ev.Truncated(1, 5, None, "out_of_range")]
+
+
+def test_a_high_watermark_is_told_once_though_two_lines_print_it() -> None:
+    moved = line("leader_high_watermark_updated", at=1, number=1, to_high_watermark=5)
+    printed = line("high_watermark_set", at=1, number=2, high_watermark=5)
+    others = line("high_watermark_set", at=1, number=3, high_watermark=7, replica=2)
+    assert facts(moved, printed, others) == [ev.HighWatermarkAdvanced(1, 5)]

@@ -1,0 +1,45 @@
+"""All that is known of a partition in one order."""
+
+from replication.evidence.joining.event_order import RANKS
+from replication.evidence.joining.partition_events import events_of
+from replication.evidence.joining.registrations import Recorded
+from replication.protocol.ground import events as ev
+from tests.evidence.joining.evidence import evidence, leads, started
+from tests.evidence.joining.lines import acknowledged, line
+
+
+def kinds(each: object) -> list[str]:
+    return [event.fact.kind for event in events_of(each, "trace", 0)]  # type: ignore[arg-type]
+
+
+def test_every_rank_is_of_a_kind_of_event() -> None:
+    assert set(RANKS) <= set(ev.FACT_TYPES)
+
+
+def test_clocks_interleave_the_controller_the_brokers_and_the_clients() -> None:
+    recorded = Recorded(ev.LeadershipRecorded(1, 0, assigned_replicas=(1, 2)), 5, ev.Source("x"))
+    found = evidence(
+        started(),
+        leads(0, 6),
+        recorded=[recorded],
+        acknowledgements=[acknowledged("a", 7, offset=0)],
+    )
+    assert kinds(found) == [
+        "partition_described", "coverage_declared", "leadership_recorded", "became_leader",
+        "records_acknowledged", "input_ended",
+    ]  # fmt: skip
+
+
+def test_a_brokers_clock_that_runs_back_does_not_change_its_order() -> None:
+    lines = [leads(0, 9), line("truncated", at=2, number=10, to_offset=3)]
+    found = [e for e in events_of(evidence(*lines), "trace", 0) if e.source is not None]
+    assert [event.fact.kind for event in found] == ["became_leader", "truncated"]
+    assert [event.observed_at for event in found] == [9, 2]
+
+
+def test_events_are_numbered_without_a_gap_and_hold_no_date_that_is_none() -> None:
+    far = leads(0, 1)._replace(at=1 << 60)
+    found = list(events_of(evidence(far), "trace", 3))
+    assert [event.sequence for event in found] == list(range(len(found)))
+    assert {event.trace_generation for event in found} == {3}
+    assert all(event.observed_at is None for event in found)

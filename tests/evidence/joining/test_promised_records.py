@@ -1,0 +1,47 @@
+"""What clients were told, as runs of offsets with one identity each."""
+
+from typing import Any
+
+from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.joining.event_order import Entry
+from replication.evidence.joining.promised_records import promised
+from replication.protocol.ground import events as ev
+from tests.evidence.joining.evidence import evidence
+from tests.evidence.joining.lines import acknowledged
+
+
+def told(offset: int, **more: Any) -> Acknowledgement:
+    return acknowledged(str(offset), ts=offset, offset=offset, **more)
+
+
+def runs(*acks: Acknowledgement, **more: Any) -> list[Entry]:
+    return list(promised(evidence(acknowledgements=list(acks), **more)))
+
+
+def test_neighbours_of_one_kind_are_one_run_from_the_first_ones_time_on() -> None:
+    found = runs(told(7), told(5), told(6), told(9), told(8, acks="1"))
+    assert [entry.fact for entry in found] == [
+        ev.RecordsAcknowledged(5, 8, "all"), ev.RecordsAcknowledged(8, 9, "1"),
+        ev.RecordsAcknowledged(9, 10, "all"),
+    ]  # fmt: skip
+    assert [entry.at for entry in found] == [5, 8, 9]
+
+
+def test_what_nobody_promised_is_no_promise() -> None:
+    assert runs(told(5, acks="0"), told(6, status="failed"), told(7, status="unknown")) == []
+
+
+def test_an_id_that_was_acknowledged_at_two_offsets_names_nothing() -> None:
+    twice = [acknowledged("a", offset=5), acknowledged("a", offset=9)]
+    each = evidence(acknowledgements=twice)
+    assert [entry.fact for entry in promised(each)] == [
+        ev.RecordsAcknowledged(5, 6, "all"), ev.RecordsAcknowledged(9, 10, "all"),
+    ]  # fmt: skip
+    assert "1 payload ids were acknowledged at several offsets" in each.notes[0]
+
+
+def test_consumed_records() -> None:
+    seen = [Consumption(ts=n, client="c", topic="t", partition=0, offset=n, payload_id=None,
+                        topic_id=None, path="c.jsonl", line=n) for n in (3, 4)]  # fmt: skip
+    found = list(promised(evidence(consumptions=seen)))
+    assert [entry.fact for entry in found] == [ev.RecordsConsumed(3, 5)]

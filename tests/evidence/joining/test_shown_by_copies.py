@@ -1,0 +1,60 @@
+"""What a copy of a replica's log shows: what was not handed over is not absent."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from replication.evidence.joining.shown_by_copies import shown_by
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+
+DESCRIBED = ev.PartitionDescribed()
+
+
+def copy(
+    spans: list[Span], segments: tuple[int, ...] = (0,), clean: bool = True, **more: Any
+) -> Any:
+    directory = SimpleNamespace(
+        log_start_offset=segments[0] if segments else None,
+        log_end_offset=spans[-1].end_offset if spans else None,
+        segments=[SimpleNamespace(base_offset=base) for base in segments],
+        epoch_entries=None, unread=(), high_watermark=None, recovery_point=None,
+        last_snapshot_offset=None, end_is_certain=True, kind="replica",
+    )  # fmt: skip
+    vars(directory).update(more)
+    return SimpleNamespace(broker=1, directory=directory, spans=spans, clean=clean)
+
+
+def seen(each: Any, keeps: bool = True) -> ev.ReplicaLogObserved:
+    found = shown_by(each, keeps, DESCRIBED)
+    assert isinstance(found, ev.ReplicaLogObserved)
+    return found
+
+
+def test_a_copy_without_segments_only_shows_that_the_broker_lived() -> None:
+    assert shown_by(copy([], segments=()), True, DESCRIBED) == ev.ReplicaStarted(1)
+
+
+def test_a_whole_copy() -> None:
+    found = seen(copy([Span(0, 9, 2, 0)], high_watermark=9))
+    assert (found.spans, found.log_end_offset, found.stopped) == ((Span(0, 9, 2, 0),), 9, True)
+    assert found.copy == "current"
+    # A high watermark above the end: something of the log is missing here.
+    assert seen(copy([Span(0, 9, 2, 0)], high_watermark=12)).stopped is False
+
+
+def test_a_segment_that_is_missing_in_between_is_unknown_unless_the_topic_is_compacted() -> None:
+    two = [Span(0, 5, 2, 0), Span(9, 12, 2, 0)]
+    unknown = Span(5, 9, None, None)
+    assert seen(copy(two, segments=(0, 9))).spans == (two[0], unknown, two[1])
+    assert seen(copy(two, segments=(0, 9)), keeps=False).spans == tuple(two)
+
+
+def test_records_below_the_first_segment_that_the_epochs_name_are_unknown() -> None:
+    found = seen(copy([Span(5, 9, 2, 0)], segments=(5,), epoch_entries=((2, 0),)))
+    assert (found.log_start_offset, found.spans[0]) == (0, Span(0, 5, None, None))
+
+
+def test_where_the_last_segments_are_unread_only_a_part_was_seen() -> None:
+    found = seen(copy([Span(0, 5, 2, 0)], unread=((5, None),), high_watermark=20))
+    assert (found.log_end_offset, found.copy, found.stopped) == (20, "part", None)
+    assert found.spans[-1] == Span(5, 20, None, None)

@@ -1,0 +1,242 @@
+"""Lines of a digest: handed over, they give the answer of the directories that they tell of."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replication import cli
+from replication.evidence import digest
+from replication.evidence.digest import DigestLines
+from replication.evidence.log_directories.digest_lines import (
+    SeenDirectory,
+    checked,
+    directories_of,
+    is_digest_lines,
+    read_digest_lines,
+)
+from replication.evidence.unreadable import Unreadable
+from tests.evidence.segment_bytes import Record, batch
+
+INCIDENTS = Path(__file__).parents[1] / "incidents"
+TOLD = ("unclean_election__4.1.1", "unclean_election__2.8.2",
+        "not_loss_traps__4.3.0__topic_recreated")  # fmt: skip
+
+
+def lines_of(directory: Path, rounds: int = 1) -> list[str]:
+    found: list[str] = []
+    lines = DigestLines(str(directory), 60, found.append)
+    for _ in range(rounds):
+        lines.tell()
+    return found
+
+
+def last_directories(incident: Path) -> list[Path]:
+    """Of each broker the directory as it was copied last."""
+    return sorted(p for p in incident.glob("*/disk-final") if p.is_dir())
+
+
+def verdicts(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    cli.main(["diagnose", "--format", "json", str(folder)])
+    answer = json.loads(capsys.readouterr().out)
+    return {
+        (v["topic"], v["partition"], v["topic_id"], v["invariant"]): v["verdict"]
+        for v in answer["verdicts"]
+    }
+
+
+@pytest.mark.parametrize("incident", TOLD)
+def test_the_lines_give_the_verdicts_of_the_directories(
+    incident: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for what only the records' bytes tell, which lines do not carry."""
+    chance = random.Random(5)
+    copied, told = tmp_path / "copied", tmp_path / "told"
+    for folder in (copied, told):
+        shutil.copytree(INCIDENTS / incident, folder)
+        (folder / "truth.json").unlink()
+        (folder / "acks.jsonl").unlink(missing_ok=True)
+        for other in [p for p in folder.glob("*/disk-*") if p.name != "disk-final"]:
+            shutil.rmtree(other)
+    assert last_directories(told)
+    for directory in last_directories(told):
+        lines = lines_of(directory)
+        lines += chance.sample(lines, len(lines) // 3)
+        chance.shuffle(lines)
+        (directory.parent / "digest.out").write_text("\n".join(lines) + "\n")
+        shutil.rmtree(directory)
+    assert verdicts(told, capsys) == verdicts(copied, capsys)
+
+
+class Beside:
+    """A log directory that changes beside a digest process, and all that this has printed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.printed: list[dict[str, Any]] = []
+        self.lines = DigestLines(
+            str(folder), 60, lambda text: self.printed.append(json.loads(text))
+        )
+        self.write("meta.properties", "version=1\nnode.id=3\ncluster.id=c\n")
+        self.write("t-0/partition.metadata", "version: 0\ntopic_id: 4Uu25ilRQ3mamw4tl1E6PA")
+        self.epochs((0, 0))
+        self.log(batch(0), batch(1))
+
+    def write(self, name: str, content: str | bytes) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def epochs(self, *entries: tuple[int, int]) -> None:
+        rows = "".join(f"{entry} {start}\n" for entry, start in entries)
+        self.write("t-0/leader-epoch-checkpoint", f"0\n{len(entries)}\n{rows}")
+        old = 1_700_000_000
+        os.utime(self.folder / "t-0/leader-epoch-checkpoint", (old, old))
+
+    def log(self, *batches: bytes) -> None:
+        self.write("t-0/00000000000000000000.log", b"".join(batches))
+
+    def round(self) -> list[dict[str, Any]]:
+        self.printed.clear()
+        self.lines.tell()
+        return [line for line in self.printed if line["what"] != "directory"]
+
+    def told(self) -> dict[str, Any]:
+        [line] = [line for line in self.round() if line["what"] == "partition"]
+        return line
+
+
+def test_only_what_has_changed_is_told_and_that_the_process_lives(tmp_path: Path) -> None:
+    beside = Beside(tmp_path)
+    first = beside.told()
+    assert (first["log_end_offset"], first["leader_epochs"]) == (2, [[0, 0]])
+    assert first["topic_id"] == "4Uu25ilRQ3mamw4tl1E6PA"
+    assert beside.round() == []
+    assert [line["what"] for line in beside.printed] == ["directory"]
+    beside.log(batch(0), batch(1), batch(2))
+    assert beside.told()["log_end_offset"] == 3
+    shutil.rmtree(tmp_path / "t-0")
+    assert [(line["what"], line["name"]) for line in beside.round()] == [("gone", "t-0")]
+
+
+def test_a_cut_and_other_records_in_its_place_are_seen(tmp_path: Path) -> None:
+    """The file is longer than where it was read to, and what stands there is something else."""
+    beside = Beside(tmp_path)
+    beside.told()
+    beside.epochs((0, 0), (1, 1))
+    long = batch(1, *[Record(value=b"x" * 90)] * 9, leader_epoch=1)
+    beside.log(batch(0), long, batch(10, leader_epoch=1))
+    told = beside.told()
+    assert (told["log_end_offset"], told["leader_epochs"]) == (11, [[0, 0], [1, 1]])
+
+
+def test_a_torn_tail_is_not_counted_until_it_is_whole(tmp_path: Path) -> None:
+    beside = Beside(tmp_path)
+    beside.log(batch(0), batch(1), batch(2)[:30])
+    assert beside.told()["log_end_offset"] == 2
+    beside.log(batch(0), batch(1), batch(2))
+    assert beside.told()["log_end_offset"] == 3
+
+
+def test_epochs_that_do_not_fit_the_log_wait_for_the_next_round(tmp_path: Path) -> None:
+    beside = Beside(tmp_path)
+    beside.told()
+    beside.log(batch(0), batch(1), batch(2, leader_epoch=4))
+    assert beside.round() == []
+    beside.epochs((0, 0), (4, 2))
+    assert beside.told()["leader_epochs"] == [[0, 0], [4, 2]]
+
+
+def test_a_high_watermark_from_before_the_last_cut_says_nothing(tmp_path: Path) -> None:
+    beside = Beside(tmp_path)
+    beside.write("replication-offset-checkpoint", "0\n1\nt 0 2\n")
+    assert beside.told()["high_watermark"] == 2
+    now = time.time()
+    os.utime(tmp_path / "t-0/leader-epoch-checkpoint", (now, now))
+    assert beside.told()["high_watermark"] is None
+
+
+def test_what_cannot_be_read_is_a_line(tmp_path: Path) -> None:
+    beside = Beside(tmp_path)
+    (tmp_path / "t-0/00000000000000000000.log").unlink()
+    (tmp_path / "t-0/00000000000000000000.log").mkdir()
+    [line] = beside.round()
+    assert (line["what"], line["name"]) == ("error", "t-0")
+    path = tmp_path / "lines"
+    path.write_text("\n".join(map(json.dumps, beside.printed)))
+    read = [line for line in read_digest_lines(path) if not isinstance(line, Unreadable)]
+    [directory] = directories_of(read, tmp_path)
+    assert directory.meta is not None
+    assert [u.where for u in directory.unreadable] == ["file"]
+
+
+def test_lines_in_any_order_from_several_files_are_the_newest_state(tmp_path: Path) -> None:
+    beside = Beside(tmp_path / "data")
+    everything: list[dict[str, Any]] = []
+    for end in range(2, 9):
+        beside.log(*[batch(n) for n in range(end)])
+        beside.round()
+        everything += beside.printed
+    for seed in range(5):
+        lines = everything + everything[::3]
+        random.Random(seed).shuffle(lines)
+        files = [tmp_path / f"{seed}-{n}" for n in range(2)]
+        for n, path in enumerate(files):
+            path.write_text("\n".join(json.dumps(line) for line in lines[n::2]))
+        read = [line for path in files for line in read_digest_lines(path)]
+        [directory] = directories_of([r for r in read if not isinstance(r, Unreadable)], tmp_path)
+        [partition] = directory.partitions
+        assert isinstance(partition, SeenDirectory)
+        assert (partition.log_end_offset, partition.spans) == (8, ((0, 0, 8),))
+        assert partition.read_at == max(line["at"] for line in everything)
+
+
+def test_the_metadata_log_is_put_together_as_it_grows(tmp_path: Path) -> None:
+    folder = tmp_path / "kraft"
+    name = "__cluster_metadata-0/00000000000000000000.log"
+    (folder / "__cluster_metadata-0").mkdir(parents=True)
+    (folder / "meta.properties").write_text("version=1\nnode.id=100\ncluster.id=c\n")
+    whole = bytes(range(256)) * 40
+    printed: list[dict[str, Any]] = []
+    lines = DigestLines(str(folder), 60, lambda text: printed.append(json.loads(text)))
+    for end in (5, 4_096, 5_000, len(whole)):
+        (folder / name).write_bytes(whole[:end])
+        lines.tell()
+    pieces = [line for line in printed if line["what"] == "metadata"]
+    assert sum(len(line["base64"]) for line in pieces) < 1.4 * len(whole), "each byte once"
+    random.Random(1).shuffle(printed)
+    [directory] = directories_of([{**line, "path": "x"} for line in printed], tmp_path / "work")
+    assert directory.has_cluster_metadata is not None
+    assert (directory.has_cluster_metadata / Path(name).name).read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1]", '{"replication_digest": 2}', '{"replication_digest": 1, "n": "1"}'],
+)
+def test_what_is_no_such_line_says_why(text: str) -> None:
+    assert isinstance(checked(text), str)
+
+
+def test_the_file_runs_alone_and_ends_when_told(tmp_path: Path) -> None:
+    beside = Beside(tmp_path / "data")
+    script = tmp_path / "digest.py"
+    shutil.copy(digest.__file__, script)
+    command = [sys.executable, "-I", str(script), str(beside.folder), "--every", "0.1"]
+    process = subprocess.Popen([*command, "--to-stdout"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    first = [json.loads(process.stdout.readline()) for _ in range(2)]
+    assert {line["what"] for line in first} == {"partition", "directory"}
+    process.terminate()
+    assert process.wait(20) == 0
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+    saved = tmp_path / "saved"
+    saved.write_text("\n".join(map(json.dumps, first)))
+    assert is_digest_lines(saved)

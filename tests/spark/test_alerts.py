@@ -1,0 +1,291 @@
+"""Alerts: which stand, told once on each change, at least once through kills, and what they say."""
+
+import http.server
+import json
+import re
+import shutil
+import subprocess
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from replication.paths import project_root
+from replication.spark.alerting import Alerting, Channels, channels_of
+from replication.spark.alerts import Answer, Outbox, alerts_of, payload
+from replication.spark.event_files import SourceError
+from replication.spark.metrics import Metrics
+from replication.spark.progress import Progress
+from tests.protocol.judgement.test_risk_rows import row as danger
+
+NAME = "Id-1/t/topic-id/3"
+RULES = project_root() / "conf" / "prometheus" / "alerts.yml"
+DASHBOARD = project_root() / "conf" / "prometheus" / "grafana-dashboard.json"
+SINCE = "2026-03-04T05:06:00.000Z"
+BEGAN = 1772600760000
+
+
+def loss(**changes: Any) -> dict[str, Any]:
+    return {
+        "first_offset": 5, "end_offset": 9, "records": 4, "tier": "committed", "status": "lost",
+        "contract": "broken", "cause": "unclean_election", "finding_id": "f1",
+    } | changes  # fmt: skip
+
+
+def verdict(invariant: str, word: str) -> dict[str, Any]:
+    return {"invariant": invariant, "verdict": word, "reason": "because"}
+
+
+def answered(*dangers: dict[str, Any], clock: int | None = None, **tables: Any) -> Answer:
+    answer = Answer(names={"Id-1": "orders"}, clock=clock)
+    answer.put("at_risk", NAME, dangers)
+    for table, rows in tables.items():
+        answer.put(table, NAME, rows)
+    return answer
+
+
+def at_risk(**changes: Any) -> dict[str, Any]:
+    return {**danger(), "since": SINCE, "holders": [], **changes}
+
+
+def said(answer: Answer) -> set[tuple[str, str]]:
+    return {(a.labels["alertname"], a.severity) for a in alerts_of(answer)}
+
+
+class Receiver:
+    """A real HTTP receiver. refuse: answers 503 so often first; hang: never answers."""
+
+    def __init__(self, refuse: int = 0) -> None:
+        self.told: list[dict[str, Any]] = []
+        self.left = refuse
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if receiver.left:
+                    receiver.left -= 1
+                    self.send_error(503)
+                    return
+                receiver.told.append(json.loads(body))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Nothing on stderr."""
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/hook"
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        return [
+            (a["status"], a["labels"]["alertname"], a["labels"]["severity"])
+            for each in self.told
+            for a in each["alerts"]
+        ]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.server.shutdown()
+
+
+def alerting(folder: Path, receiver: Receiver, answer: Answer) -> Alerting:
+    made = Alerting(Channels(webhook=receiver.address), folder, Progress())
+    made.answer = answer
+    return made
+
+
+def test_a_danger_warns_at_once_and_is_critical_when_it_stands() -> None:
+    young, old = BEGAN + 59_000, BEGAN + 60_000
+    assert said(answered(at_risk(), clock=young)) == {("RecordsAtRisk", "warning")}
+    assert said(answered(at_risk(), clock=old)) == {("RecordsAtRisk", "critical")}
+    assert said(answered(at_risk(holders=[3]), clock=old)) == {("RecordsAtRisk", "warning")}
+    assert said(answered(at_risk(tier="acknowledged_by_leader"), clock=old)) == {
+        ("RecordsAtRisk", "warning")
+    }
+    assert said(answered(at_risk(over=True), clock=old)) == set()
+    assert said(answered(at_risk(tier="undetermined"), clock=old)) == set()
+
+
+def test_losses_and_other_broken_promises() -> None:
+    assert said(answered(loss_ledger=[loss()])) == {("RecordsLost", "critical")}
+    assert said(answered(loss_ledger=[loss(contract="not_promised")])) == {
+        ("RecordsLost", "warning")
+    }
+    assert said(answered(loss_ledger=[loss(status="recoverable"), loss()])) == {
+        ("RecordsLost", "critical"), ("RecordsRecoverable", "critical"),
+    }  # fmt: skip
+    assert said(answered(loss_ledger=[loss(status="recovered")])) == set()
+    verdicts = [verdict("log_matching", "VIOLATED"), verdict("leader_in_isr", "VIOLATED"),
+                verdict("committed_records_survive", "VIOLATED"),
+                verdict("version_conformance", "UNKNOWN")]  # fmt: skip
+    assert said(answered(verdicts=verdicts)) == {
+        ("InvariantViolated", "critical"), ("InvariantViolated", "warning"),
+    }  # fmt: skip
+
+
+def test_every_alert_says_what_it_means_and_where_the_proof_is() -> None:
+    answer = answered(at_risk(), loss_ledger=[loss(), loss(status="recoverable")],
+                      verdicts=[verdict("log_matching", "VIOLATED")])  # fmt: skip
+    answer.silent = {"Id-1": {2: "nothing came from it after noon"}}
+    found = alerts_of(answer)
+    assert len({a.fingerprint for a in found}) == len(found) == 5
+    for alert in found:
+        assert "SELECT" in alert.annotations["runbook"]
+        assert len(alert.annotations["description"]) > 60
+        assert (alert.labels["cluster"], alert.labels["cluster_name"]) == ("Id-1", "orders")
+
+
+def test_each_change_is_told_once(tmp_path: Path, receiver: Receiver) -> None:
+    job = alerting(tmp_path, receiver, answered(at_risk(), clock=BEGAN))
+    assert job.deliver()
+    assert job.deliver()
+    assert receiver.rows() == [("firing", "RecordsAtRisk", "warning")]
+    job.answer.clock = BEGAN + 90_000
+    assert job.deliver()
+    job.answer.put("at_risk", NAME, [])
+    assert job.deliver()
+    assert job.deliver()
+    assert receiver.rows()[1:] == [
+        ("firing", "RecordsAtRisk", "critical"), ("resolved", "RecordsAtRisk", "critical"),
+    ]  # fmt: skip
+    first, _, last = (each["alerts"][0] for each in receiver.told)
+    assert first["startsAt"] == last["startsAt"] == SINCE
+    assert last["endsAt"] > SINCE
+    assert len({each["notification_id"] for each in receiver.told}) == 3
+
+
+def test_what_the_receiver_refuses_is_told_later_and_only_once(tmp_path: Path) -> None:
+    receiver = Receiver(refuse=2)
+    job = alerting(tmp_path, receiver, answered(at_risk()))
+    assert not job.deliver()
+    assert not job.deliver(), "a pause first"
+    assert receiver.left == 1
+    job.not_before = 0.0
+    assert not job.deliver()
+    assert job.deliver(tries=3)
+    assert receiver.rows() == [("firing", "RecordsAtRisk", "warning")]
+    receiver.server.shutdown()
+    job.answer.put("at_risk", NAME, [])
+    receiver.server.server_close()
+    assert not job.deliver()
+    assert job.metrics.pending._value.get() == 1  # type: ignore[attr-defined]
+
+
+def test_killed_between_telling_and_noting_it_tells_the_same_again(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = alerting(tmp_path, receiver, answered(at_risk()))
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Outbox, "was_told", killed)
+    with pytest.raises(KeyboardInterrupt):
+        job.deliver()
+    monkeypatch.undo()
+    for _ in range(2):
+        assert alerting(tmp_path, receiver, answered(at_risk())).deliver()
+    first, again = receiver.told
+    assert first["notification_id"] == again["notification_id"]
+    assert first["alerts"][0]["fingerprint"] == again["alerts"][0]["fingerprint"]
+
+
+def test_a_silent_broker_stays_told_until_lines_were_looked_at(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    job = alerting(tmp_path, receiver, answered())
+    job.heard({"Id-1": {2: "nothing came from it after noon"}}, {"Id-1": 5})
+    assert job.deliver()
+    anew = alerting(tmp_path, receiver, answered())
+    assert anew.deliver()
+    assert len(receiver.told) == 1
+    anew.heard({"Id-1": {}}, {"Id-1": 6})
+    assert anew.deliver()
+    assert [status for status, *_ in receiver.rows()] == ["firing", "resolved"]
+
+
+def test_many_alerts_come_in_several_notifications(tmp_path: Path, receiver: Receiver) -> None:
+    answer = answered()
+    for number in range(230):
+        answer.put("loss_ledger", f"c/t//{number}", [loss()])
+    assert alerting(tmp_path, receiver, answer).deliver()
+    assert [len(each["alerts"]) for each in receiver.told] == [100, 100, 30]
+    assert payload([])["version"] == "4"
+
+
+def test_where_to_tell_is_checked_and_secrets_come_from_the_environment() -> None:
+    found = channels_of(["prometheus=9464", "webhook=https://x/${KEY}"], {"KEY": "s3cret"})
+    assert found == Channels(9464, "https://x/s3cret")
+    for wrong in (["mail=a"], ["prometheus=0"], ["prometheus=x"], ["webhook=ftp://x"],
+                  ["webhook=http://${NOT_THERE}"]):  # fmt: skip
+        with pytest.raises(SourceError):
+            channels_of(wrong, {})
+
+
+def metrics_of(answer: Answer) -> str:
+    metrics = Metrics()
+    metrics.show(answer, alerts_of(answer))
+    metrics.progress("fold", 7, {"milliseconds": 1500, "rows_in": 4, "held": 2}, 1.0)
+    metrics.heard({"Id-1": BEGAN})
+    return generate_latest(metrics.registry).decode()
+
+
+def test_metrics_are_by_cluster_and_topic_and_go_when_they_no_longer_hold() -> None:
+    answer = answered(at_risk(), loss_ledger=[loss()])
+    where = 'cluster="Id-1",cluster_name="orders"'
+    text = metrics_of(answer)
+    assert (
+        f'replication_records_at_risk{{{where},failure="leader_stops",tier="committed",'
+        'topic="t"} 5.0' in text
+    )
+    assert 'replication_micro_batch{query="fold"} 7.0' in text
+    assert 'replication_rows_in_total{query="fold"} 4.0' in text
+    answer.put("at_risk", NAME, [])
+    assert "replication_records_at_risk{" not in metrics_of(answer)
+
+
+def test_the_endpoint_answers(tmp_path: Path) -> None:
+    metrics = Metrics()
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as free:
+        port = free.server_address[1]
+    metrics.serve(port)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as found:
+        assert b"replication_micro_batch" in found.read()
+
+
+def exported() -> set[str]:
+    answer = answered(at_risk(), loss_ledger=[loss()], verdicts=[verdict("x", "UNKNOWN")])
+    answer.silent = {"c": {1: "x"}}
+    return set(re.findall(r"^(replication_\w+)(?:\{| )", metrics_of(answer), re.M))
+
+
+@pytest.mark.parametrize("path", [RULES, DASHBOARD], ids=lambda p: p.name)
+def test_rules_and_dashboard_ask_for_metrics_and_labels_that_are_there(path: Path) -> None:
+    text = path.read_text()
+    asked = set(re.findall(r"\b(replication_[a-z_]+)", text))
+    assert asked
+    assert asked <= exported()
+    if path == DASHBOARD:
+        panels = json.loads(text)["panels"]
+        assert len({p["id"] for p in panels}) == len(panels) > 5
+
+
+def test_promtool_takes_the_rules(tmp_path: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool (Debian: prometheus) is not installed")
+    checked = subprocess.run([promtool, "check", "rules", str(RULES)], capture_output=True)
+    assert checked.returncode == 0, checked.stderr
+    assert b"9 rules found" in checked.stdout

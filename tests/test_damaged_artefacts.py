@@ -1,0 +1,28 @@
+"""A damaged artefact makes the answer less, never another one: a few of each kind."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.changed_evidence import INCIDENTS
+from tests.damaged_artefacts import WHOLE, damaged, lost, others_than
+from tests.mutated_evidence import folded, mutated
+
+SEGMENT = "t-0/00000000000000000000.log"
+CASES = [
+    ("unclean_election__4.1.1", f"broker-1/disk-final/{SEGMENT}", "cut within a batch"),
+    ("unclean_election__4.1.1", f"broker-2/disk-final/{SEGMENT}", "cut within a batch"),
+    ("unclean_election__2.8.2", f"broker-1/disk-after-kill/{SEGMENT}", "emptied"),
+    ("unclean_election__2.8.2", f"broker-1/disk-after-kill/{SEGMENT}", "cut to nine tenths"),
+    ("unclean_election__2.8.2", f"broker-1/disk-final/{SEGMENT}", "cut to a third"),
+]
+
+
+@pytest.mark.parametrize(("incident", "artefact", "what"), CASES)
+def test_a_torn_copy_is_not_what_the_disk_held(incident: str, artefact: str, what: str) -> None:
+    whole = folded([INCIDENTS / incident])
+
+    now = mutated(incident, damaged(Path(artefact), WHOLE[what]))
+
+    assert others_than(whole, now) == []
+    assert any(lost(partition) for partition in now)
