@@ -70,4 +70,4 @@ def test_every_long_check_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     told = set(re.findall(r"make ([a-z-]+)", readme))
     assert targets - told - PARTS_OF_OTHERS == set()
-    assert told - targets == set()
+    assert told - targets - {"and"} == set()
