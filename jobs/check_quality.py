@@ -17,6 +17,7 @@ from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
 from replication.spark.failures import EXIT_DEFECT, EXIT_UNUSABLE, exit_status, first_cause
 from replication.spark.fold_stream import QUERY
+from replication.spark.progress import line_of
 from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, Store, TablesError
 from replication.spark.views import Opened
@@ -32,7 +33,7 @@ def main(argv: list[str]) -> int:
     try:
         folder = flags.expectations or project_root() / "conf" / "expectations"
         chosen = suites.load(folder, tuple(flags.suite))
-        spark = session.start("replication-analyzer quality")
+        spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     except (SuiteError, SessionError) as error:
         return _refused(error, EXIT_UNUSABLE)
     stop = Stop()
@@ -102,7 +103,7 @@ def _look(found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: s
 
 
 def _refused(reason: object, status: int) -> int:
-    print(f"check_quality.py: {reason}", file=sys.stderr)
+    print(line_of(f"check_quality.py: {reason}"), file=sys.stderr)
     return status
 
 

@@ -14,13 +14,14 @@ import sys
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from replication.paths import MissingDataError, project_root
+from replication.paths import MissingDataError, is_checkout, project_root
 
 SET_UP = "run `make setup` in the checkout"
+INSTALL = "pip install 'replication-analyzer[spark,quality]'"
 # Without these Spark dies with a class that was not found; the rest of .jars/ is what they need in
 # rarer paths.
 NEEDED_JARS = (
@@ -329,6 +330,8 @@ def check() -> list[Check]:
     packages = ("pyspark", "delta-spark", "pandas", "pyarrow", "protobuf", "great-expectations")
     installed = {name: installed_version(name) for name in packages}
     jars = check_jars(root / ".jars", wanted)
+    if not is_checkout():
+        return _of_an_installation(root, wanted, installed)
     return [
         check_python(tuple(sys.version_info[:3])),
         check_environment(root, sys.prefix, sys.base_prefix),
@@ -342,6 +345,24 @@ def check() -> list[Check]:
         check_silent_exit(installed["great-expectations"], import_fault),
         check_browser([n for n in ("chromium", "chromedriver") if shutil.which(n) is None]),
     ]
+
+
+def _of_an_installation(
+    root: Path, wanted: Versions, installed: Mapping[str, str | None]
+) -> list[Check]:
+    """The same without a checkout: Spark fetches the jars, and pip installs the rest."""
+    jars = Check("jars", True, "fetched by replication-stream and its like, where none are given")
+    checks = [
+        check_python(tuple(sys.version_info[:3])),
+        check_java(_java_version_text()),
+        check_pair(installed, wanted),
+        *_check_packages(installed),
+        jars,
+        check_spark_home(os.environ.get("SPARK_HOME"), _pyspark_folder()),
+        check_settings(root / "conf" / "spark-defaults.conf"),
+        check_silent_exit(installed["great-expectations"], import_fault),
+    ]
+    return [replace(one, remedy=one.remedy.replace(SET_UP, INSTALL)) for one in checks]
 
 
 def main() -> int:

@@ -1,32 +1,60 @@
-"""Where the files that are data lie: schemas/, conf/ and the jars.
+"""Where the files that are data lie: schemas/, conf/, jobs/ and the jars.
 
-In a checkout they stand beside the package `replication`; a wheel carries schemas/ and conf/ to the
-environment's share/replication-analyzer/. The jars are never packaged: `make setup` copies them
-into .jars/.
+In a checkout they stand beside the package `replication`; a wheel carries them within it, in
+`shipped/`. Where the package is read from a zip (`--py-files`), they are written out for the life
+of the process. The jars are never packaged: `make setup` copies them into .jars/ of a checkout.
 """
 
-import sysconfig
+import tempfile
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
+
+# The folder written out must live as long as the process.
+_WRITTEN_OUT: list[tempfile.TemporaryDirectory[str]] = []
 
 
 class MissingDataError(RuntimeError):
     """The package's own data files are not where they belong; the message says where that is."""
 
 
+@cache
 def project_root() -> Path:
-    """The folder that holds schemas/ and conf/.
+    """The folder that holds schemas/, conf/ and jobs/.
 
-    Raises MissingDataError where neither the checkout nor the installed data has a schemas/ folder.
+    Raises MissingDataError where neither the checkout nor the installed package has them.
     """
+    package = resources.files("replication")
     checkout = Path(__file__).resolve().parent.parent
-    installed = Path(sysconfig.get_path("data")) / "share" / "replication-analyzer"
-    for root in (checkout, installed):
-        if (root / "schemas").is_dir():
-            return root
+    if (checkout / "schemas").is_dir():
+        return checkout
+    shipped = package / "shipped"
+    if isinstance(shipped, Path) and shipped.is_dir():
+        return shipped
+    if shipped.is_dir():
+        folder = tempfile.TemporaryDirectory(prefix="replication-analyzer-")
+        _WRITTEN_OUT.append(folder)
+        _write_out(shipped, Path(folder.name))
+        return Path(folder.name)
     raise MissingDataError(
-        f"no schemas/ folder in {checkout} nor in {installed}: "
+        f"no schemas/ folder in {checkout} nor in {shipped}: "
         "use a complete checkout, or install the wheel again"
     )
+
+
+def _write_out(source: Traversable, target: Path) -> None:
+    target.mkdir(exist_ok=True)
+    for item in source.iterdir():
+        if item.is_dir():
+            _write_out(item, target / item.name)
+        else:
+            (target / item.name).write_bytes(item.read_bytes())
+
+
+def is_checkout() -> bool:
+    """Whether this runs from a checkout, where `make` can set things up."""
+    return (project_root() / "Makefile").is_file()
 
 
 def jars_dir() -> Path:

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from replication import places
+
 
 def parser() -> argparse.ArgumentParser:
     """Flags of jobs/check_quality.py."""
@@ -13,7 +15,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 no critical expectation failed, 1 one failed, 2 the tables or the "
         "expectations cannot be used, 4 a defect of this tool.",
     )
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
     made.add_argument(
         "--suite", action="append", default=[], metavar="TABLE",
         help="only this table's suite; may be given several times",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from replication.reports.safe_text import plain_output
+from replication.spark.progress import line_of
 
 EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
 # Failures of what the job stands on: they pass, or somebody mends them, and then it goes on.
@@ -56,7 +57,7 @@ def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
     try:
         return main(list(command[1:]))
     except OSError as error:
-        print(f"{job}: {error}", file=sys.stderr)
+        print(line_of(f"{job}: {error}"), file=sys.stderr)
         return EXIT_TRY_AGAIN if error.errno in OUTSIDE_NUMBERS else EXIT_UNUSABLE
     except Exception as error:
         traceback.print_exc()
@@ -71,15 +72,19 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     """
     cause, text = first_cause(error), f"{type(error).__name__}: {error}"
     if any(name in text for name in REFUSALS):
-        print(f"{job}: {cause}", file=out, flush=True)
+        print(line_of(f"{job}: {cause}"), file=out, flush=True)
         return EXIT_UNUSABLE
     if any(name in text for name in OUTSIDE):
-        print(f"{job}: {cause}; start it again when that is mended", file=out, flush=True)
+        print(line_of(f"{job}: {cause}; start it again when that is mended"), file=out, flush=True)
         return EXIT_TRY_AGAIN
     if any(name in text for name in STATE_BROKEN):
-        print(f"{job}: the fold's state cannot be read: {cause}; {ANEW}", file=out, flush=True)
+        print(
+            line_of(f"{job}: the fold's state cannot be read: {cause}; {ANEW}"),
+            file=out,
+            flush=True,
+        )
         return EXIT_UNUSABLE
-    print(f"{job}: a defect of this tool: {cause}", file=out, flush=True)
+    print(line_of(f"{job}: a defect of this tool: {cause}"), file=out, flush=True)
     return EXIT_DEFECT
 
 

@@ -20,6 +20,7 @@ from pyspark import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from replication import places
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
@@ -52,11 +53,15 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this tool.",
     )
     made.add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH",
+        "paths", nargs="+", type=places.folder, metavar="PATH",
         help="evidence folders or files; absolute where workers run elsewhere than spark-submit",
     )  # fmt: skip
     made.add_argument(
-        "--out", required=True, type=Path, metavar="DIR", help="a new folder for the event files"
+        "--out",
+        required=True,
+        type=places.folder,
+        metavar="DIR",
+        help="a new folder for the event files",
     )
     made.add_argument(
         "--format", choices=tuple(ENDINGS), default="parquet", help="of the event files"
@@ -80,7 +85,8 @@ def main(argv: list[str]) -> int:
     progress = Progress()
     try:
         check(flags)
-        spark = session.start("replication-analyzer import")
+        flags.paths = [path.absolute() for path in flags.paths]
+        spark = session.start("replication-analyzer import", [flags.out.absolute()], flags.paths)
     except (Unusable, session.SessionError) as error:
         progress.say(f"import_artifacts.py: {error}")
         return EXIT_UNUSABLE

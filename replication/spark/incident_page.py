@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from replication import places
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, identity_of
@@ -23,6 +24,7 @@ from replication.reports.evidence_lines import read_lines
 from replication.reports.page import write_page
 from replication.spark import contracts, fold_stream, session, views
 from replication.spark.failures import first_cause
+from replication.spark.progress import line_of
 from replication.spark.session import SessionError
 from replication.spark.tables import BATCHES, TablesError
 from replication.spark.views import Opened
@@ -44,7 +46,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 the page was written, 2 the call or the tables are unusable, "
         "4 a defect of this tool.",
     )
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
     made.add_argument("--out", required=True, type=Path, metavar="FILE.html")
     made.add_argument("--topic", metavar="NAME", help="only this topic")
     return made
@@ -54,14 +58,14 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     try:
-        spark = session.start("replication-analyzer report")
+        spark = session.start("replication-analyzer report", (), [flags.tables.absolute()])
     except SessionError as error:
         return _refused(error, EXIT_UNUSABLE)
     try:
         found = views.opened(spark, flags.tables.absolute())
         answer = answer_of(found, flags.topic)
         write_page(flags.out, answer, events_of(found, answer), read_lines)
-        print(f"report.py: {flags.out}", file=sys.stderr)
+        print(line_of(f"report.py: {flags.out}"), file=sys.stderr)
         return EXIT_OK
     except TablesError as error:
         return _refused(error, EXIT_UNUSABLE)
@@ -74,7 +78,7 @@ def main(argv: list[str]) -> int:
 
 
 def _refused(reason: object, status: int) -> int:
-    print(f"report.py: {reason}", file=sys.stderr)
+    print(line_of(f"report.py: {reason}"), file=sys.stderr)
     return status
 
 

@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from replication import places
 from replication.spark import contracts, session, views
 from replication.spark.event_files import PRUNED
 from replication.spark.failures import EXIT_UNUSABLE, failed
@@ -58,9 +59,11 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool, 5 what "
         "it stands on failed and may come back.",
     )
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
     made.add_argument(
-        "--checkpoint-dir", type=Path, metavar="DIR",
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
+    made.add_argument(
+        "--checkpoint-dir", type=places.folder, metavar="DIR",
         help="of the stream: its notes are joined; without it files of replica_events stay, since "
         "nothing tells how far the fold has read them",
     )  # fmt: skip
@@ -90,7 +93,7 @@ def main(argv: list[str]) -> int:
     flags = parser().parse_args(argv)
     progress = Progress()
     try:
-        spark = session.start("replication-analyzer maintenance")
+        spark = session.start("replication-analyzer maintenance", [flags.tables.absolute()])
     except SessionError as error:
         progress.say(f"maintain.py: {error}")
         return EXIT_UNUSABLE

@@ -1,11 +1,15 @@
 """What a job says while it works: one line per micro-batch on stderr, and the sums at the end."""
 
+import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+# json: each line is an object, for those who collect them.
+LOG_FORMAT = "REPLICATION_ANALYZER_LOG"
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings")
 
 
@@ -15,9 +19,9 @@ class Progress:
 
     out: TextIO = field(default_factory=lambda: sys.stderr)
 
-    def say(self, text: str) -> None:
-        """One line of progress or of notes."""
-        print(text, file=self.out, flush=True)
+    def say(self, text: str, **figures: Any) -> None:
+        """One line of progress or of notes; figures: what a line of JSON has besides."""
+        print(line_of(text, **figures), file=self.out, flush=True)
 
     def report(self, query: str, micro_batch_id: int, figures: Mapping[str, Any]) -> None:
         """The line of one micro-batch; its figures are changes, as in `_batches`."""
@@ -36,7 +40,17 @@ class Progress:
         if newest is not None:
             words.append(f"newest event {moment(int(newest))}")
         words.append(f"{rows / seconds:,.0f} events/s ({seconds:.1f} s)")
-        self.say(", ".join(words))
+        told = {name: value for name, value in figures.items() if isinstance(value, int)}
+        self.say(", ".join(words), query=query, micro_batch_id=micro_batch_id, figures=told)
+
+
+def line_of(text: str, **figures: Any) -> str:
+    """A line as it is printed: the words, or where the environment asks for it an object of JSON
+    with `at` (ISO 8601), `message` and what else is known."""
+    if os.environ.get(LOG_FORMAT) != "json":
+        return text
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"at": at, "message": text, **figures})
 
 
 def sum_of(figures: Mapping[str, Any]) -> str:

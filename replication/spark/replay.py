@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from replication import places
 from replication.spark import (
     answer_tables,
     event_frames,
@@ -47,10 +48,12 @@ def parser() -> argparse.ArgumentParser:
         "it stands on failed and may come back (a full disk).",
     )
     made.add_argument(
-        "--source", required=True, metavar="DIR",
+        "--source", required=True, type=places.folder, metavar="DIR",
         help="a folder of JSON Lines (.gz too) or Parquet event files",
     )  # fmt: skip
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
     made.add_argument(
         "--keep-events", action="store_true", help="copy the events into replica_events too"
     )
@@ -71,13 +74,14 @@ def main(argv: list[str]) -> int:
     progress = Progress()
     try:
         chosen = settings.load(vars(flags))
-        slices = slices_of(Path(flags.source).absolute())
-        spark = session.start("replication-analyzer replay")
+        source, tables = flags.source.absolute(), flags.tables.absolute()
+        slices = slices_of(source)
+        spark = session.start("replication-analyzer replay", [tables], [source])
     except (SettingsError, SourceError, session.SessionError) as error:
         progress.say(f"replay.py: {error}")
         return EXIT_UNUSABLE
     try:
-        job = ReplayJob(spark, flags.tables.absolute(), chosen, progress)
+        job = ReplayJob(spark, tables, chosen, progress)
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
         return exit_status(verdicts, flags.strict)
     except TablesError as error:

@@ -1,6 +1,12 @@
 """The Spark session of a job: started with the settings of conf/, or refused with what to do."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from replication.spark import workers
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 STATE_PROVIDER = "RocksDBStateStoreProvider"
@@ -11,12 +17,17 @@ class SessionError(RuntimeError):
     """Spark runs without what the jobs need; the text says what is missing and how to get it."""
 
 
-def start(name: str) -> SparkSession:
-    """The session of spark-submit.
+LOOPBACK = "127.0.0.1"
 
-    Raises SessionError where Delta Lake is not configured, its jars are not loaded, or the state
-    store is not RocksDB. Sets nothing: settings in code would silently beat `--conf`.
+
+def start(name: str, written: Sequence[Path] = (), read: Sequence[Path] = ()) -> SparkSession:
+    """The session of spark-submit. written, read: the folders that the job's workers must share.
+
+    Raises SessionError where Delta Lake is not configured, its jars are not loaded, the state store
+    is not RocksDB, or workers lack packages or see other folders. Sets nothing: settings in code
+    would silently beat `--conf`.
     """
+    _be_reached_by_workers()
     spark = SparkSession.builder.appName(name).getOrCreate()
     problem = _problem(spark)
     if problem:
@@ -24,7 +35,25 @@ def start(name: str) -> SparkSession:
         raise SessionError(
             f"{problem}; run `make setup`, then `{COMMAND} jobs/...` from the checkout"
         )
+    problem = workers.problem(spark, written, read)
+    if problem:
+        spark.stop()
+        raise SessionError(problem)
     return spark
+
+
+def _be_reached_by_workers() -> None:
+    """Takes back the loopback address of conf/, which suits a laptop in any network, where workers
+    may be elsewhere: then Spark finds the host's own, or --conf says it."""
+    told = SparkConf()
+    if told.get("spark.master", "local").startswith("local"):
+        return
+    SparkContext._ensure_initialized()
+    jvm = SparkContext._jvm
+    assert jvm is not None
+    for key in ("spark.driver.host", "spark.driver.bindAddress"):
+        if told.get(key) == LOOPBACK:
+            jvm.java.lang.System.clearProperty(key)
 
 
 def _problem(spark: SparkSession) -> str | None:

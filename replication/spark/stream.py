@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from replication import places
 from replication.evidence.shipping.envelopes import FieldNames
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
@@ -62,9 +63,11 @@ def parser() -> argparse.ArgumentParser:
         "kafka.sasl.jaas.config, ..); it keeps secrets out of the process list",
     )  # fmt: skip
     _add_shipped(made)
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
     made.add_argument(
-        "--checkpoint-dir", required=True, type=Path, metavar="DIR",
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
+    made.add_argument(
+        "--checkpoint-dir", required=True, type=places.folder, metavar="DIR",
         help="where the stream keeps its place and its state; a local folder",
     )  # fmt: skip
     made.add_argument(
@@ -108,7 +111,8 @@ def main(argv: list[str]) -> int:
         chosen = settings.load(vars(flags))
         source = _source(flags)
         channels = channels_of(flags.alert)
-        spark = session.start("replication-analyzer stream")
+        shared = [flags.tables.absolute(), flags.checkpoint_dir.absolute()]
+        spark = session.start("replication-analyzer stream", shared, _folders(source))
     except (SettingsError, SourceError, session.SessionError) as error:
         progress.say(f"stream.py: {error}")
         return EXIT_UNUSABLE
@@ -145,6 +149,12 @@ def _source(flags: argparse.Namespace) -> KafkaSource | Path | ShippedSource:
     return where
 
 
+def _folders(source: KafkaSource | Path | ShippedSource) -> list[Path]:
+    """The folder that is followed, where it is one."""
+    where = source.where if isinstance(source, ShippedSource) else source
+    return [where] if isinstance(where, Path) else []
+
+
 def _where(flags: argparse.Namespace) -> KafkaSource | Path:
     kafka = (flags.bootstrap_servers, flags.topic)
     if flags.source == "kafka":
@@ -155,7 +165,10 @@ def _where(flags: argparse.Namespace) -> KafkaSource | Path:
         raise SourceError(
             "--bootstrap-servers, --topic and --kafka-options go with --source kafka only"
         )
-    folder = Path(flags.source).absolute()
+    try:
+        folder = places.folder(flags.source).absolute()
+    except argparse.ArgumentTypeError as error:
+        raise SourceError(f"--source {error}") from None
     event_files(folder)
     return folder
 

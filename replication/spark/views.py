@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from replication import places
 from replication.spark import contracts, session
 from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
@@ -175,7 +176,9 @@ def parser() -> argparse.ArgumentParser:
         description="Writes the documented views over the Delta tables as a script for spark-sql.",
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool.",
     )
-    made.add_argument("--tables", required=True, type=Path, metavar="DIR", help="the Delta tables")
+    made.add_argument(
+        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+    )
     made.add_argument(
         "--out", type=Path, metavar="FILE", help=f"the script; without it {SCRIPT} in the tables"
     )
@@ -192,7 +195,7 @@ def main(argv: list[str]) -> int:
     flags = parser().parse_args(argv)
     progress = Progress()
     try:
-        spark = session.start("replication-analyzer views")
+        spark = session.start("replication-analyzer views", (), [flags.tables.absolute()])
     except SessionError as error:
         progress.say(f"create_views.py: {error}")
         return EXIT_UNUSABLE

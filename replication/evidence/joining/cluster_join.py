@@ -99,6 +99,7 @@ def join_cluster(
     if collection.time_zone is None:
         cluster, said = with_logs_in_utc(cluster, collection.acknowledgements)
         notes += said
+    facts.clocks_compare = cluster.clocks_compare
     known, said, unreadable = _known(cluster)
     of_brokers = broker_settings(cluster.logs)
     partitions = [
@@ -162,6 +163,8 @@ def _place(
         if broker in brokers:
             lines = brokers[broker]
             lives = lives_of(lines.processes, lines.by_partition())
+            for life in lives if not cluster.clocks_compare else ():
+                life.started_at = None
             place(mine, lives, registrations(cluster.history, broker))
         else:
             place(mine, [])
@@ -217,6 +220,7 @@ def _partition(
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,
         kafka_topics_leader=printed.leader,
+        clocks_compare=cluster.clocks_compare,
         listed_replicas=known.listed.get(key, set()),
         acknowledgements=known.acknowledged.by_incarnation.get(key, []),
         consumptions=known.consumed.by_incarnation.get(key, []),

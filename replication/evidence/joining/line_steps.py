@@ -27,14 +27,18 @@ class Step(NamedTuple):
     source: ev.Source | None
 
 
+_Answer = tuple[int | None, int | None, int | None]
+"""(leader epoch, where the leader ends it, where the follower cuts by that)."""
+
+
 @dataclass(slots=True)
 class _Role:
     """What the lines so far say of the broker: they are read by it.
 
     prints_leadership, prints_following: its version prints lines of its own for these. cuts_to:
     what a cut follows that no line explains; reason: (when, why) as the fetcher announced the next
-    cut. clean: how the process before ended, by what this one found; stopped: by its own last
-    lines.
+    cut; answer: by which answer of its leader. clean: how the process before ended, by what this
+    one found; stopped: by its own last lines.
     """
 
     prints_leadership: bool
@@ -43,6 +47,7 @@ class _Role:
     leads: bool = False
     leader_epoch: int | None = None
     reason: tuple[int | None, str | None] | None = None
+    answer: _Answer | None = None
     clean: bool | None = None
     stopped: str | None = None
     high_watermark: int | None = None
@@ -162,7 +167,11 @@ def _became_follower(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
 
 
 def _truncation_reason(broker: int, line: LogLineFact, role: _Role) -> None:
-    role.reason = (line.at, line.fields.get("reason"))
+    f = line.fields
+    role.reason = (line.at, f.get("reason"))
+    # The answer counts for the cut that its own line announces, and no other.
+    answer = (f.get("leader_epoch"), f.get("end_offset"), f.get("to_offset"))
+    role.answer = answer if f.get("reason") == "leader_epoch" else None
 
 
 def _out_of_range(broker: int, line: LogLineFact, role: _Role) -> None:
@@ -189,7 +198,15 @@ def _truncated(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
         if at is None or line.at is None or abs(line.at - at) <= _AT_ONCE:
             reason = named if named in _REASONS else "leader_epoch"
         role.reason = None
-    return ev.Truncated(broker, f["to_offset"], f.get("log_end_offset"), reason)
+    told, role.answer = role.answer, None
+    by_answer = told is not None and reason == "leader_epoch" and told[2] == f["to_offset"]
+    epoch_end = told[:2] if told is not None and by_answer and _is_defined(told) else (None, None)
+    return ev.Truncated(broker, f["to_offset"], f.get("log_end_offset"), reason, *epoch_end)
+
+
+def _is_defined(answer: _Answer) -> bool:
+    """Whether the leader knew the epoch: Kafka prints -1 where it did not."""
+    return all(number is not None and number >= 0 for number in answer)
 
 
 def _log_start_advanced(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:

@@ -108,7 +108,7 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
     steps = list(steps_of_lines(evidence, broker))
     traced = is_traced(evidence, broker)
     copies = sorted((c for c in evidence.copies if c.broker == broker), key=in_time)
-    placed = _placed(copies, steps)
+    placed = _placed([seen for copy in copies for seen in copy.sightings()], steps)
     story = _Story(broker)
     for position, step in enumerate(steps):
         for copy in placed.get(position, ()):

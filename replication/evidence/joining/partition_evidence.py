@@ -29,7 +29,7 @@ class PartitionEvidence:
     are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
     whole. by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing any more,
-    and since when.
+    and since when. clocks_compare: the brokers' clocks may be held against others.
     """
 
     cluster_id: str
@@ -46,6 +46,7 @@ class PartitionEvidence:
     kafka_topics_replicas: tuple[int, ...] | None = None
     kafka_topics_at: int | None = None
     kafka_topics_leader: int | None = None
+    clocks_compare: bool = True
     reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None

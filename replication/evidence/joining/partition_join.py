@@ -152,6 +152,8 @@ def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
     named = [(at, replicas) for at, replicas in named if replicas]
     if evidence.kafka_topics_replicas is None or evidence.kafka_topics_at is None or not named:
         return None
+    if not evidence.clocks_compare:
+        return None
     at, replicas = named[-1]
     if evidence.history_complete and not _outlives_history(evidence):
         return None

@@ -52,12 +52,15 @@ class TopicLife:
 @dataclass(slots=True)
 class ZooKeeperHistory:
     """What is known of one cluster. `settings`: by topic, "" for the brokers' defaults, name to
-    value."""
+    value. `brokers`: those that ever registered. `controller_epoch`: the last one, which counts the
+    controllers' elections."""
 
     cluster_id: str | None = None
     topics: list[TopicLife] = field(default_factory=list)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     files: tuple[str, ...] = ()
+    brokers: set[int] = field(default_factory=set)
+    controller_epoch: int | None = None
 
 
 def histories(steps: Iterable[ZnodeChange]) -> list[ZooKeeperHistory]:
@@ -110,6 +113,12 @@ class _Builder:
         elif found["cluster"] is not None:
             told = _json(step.data).get("id")
             self.history.cluster_id = told if isinstance(told, str) else self.history.cluster_id
+        elif found["broker"] is not None:
+            self.history.brokers.add(int(found["broker"]))
+        elif found["controller"] is not None:
+            text = (step.data or b"").decode("ascii", "replace")
+            if text.isdecimal():
+                self.history.controller_epoch = int(text)
         elif found["kind"] is not None:
             self._setting("" if found["kind"] == "brokers" else found["name"], found["name"], step)
 

@@ -117,6 +117,7 @@ class Truncated:
     """A replica cut its log to to_offset (None: the rule decides).
 
     reason: high_watermark, leader_epoch, diverging_epoch, out_of_range, full, recovery, unknown.
+    diverging_epoch, diverging_end_offset: the leader's answer that it cuts by, as a line names it.
     """
 
     kind: ClassVar[str] = "truncated"
@@ -124,6 +125,8 @@ class Truncated:
     to_offset: int | None = None
     from_offset: int | None = None
     reason: str = "unknown"
+    diverging_epoch: int | None = None
+    diverging_end_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

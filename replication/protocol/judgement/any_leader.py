@@ -9,7 +9,8 @@ from collections.abc import Callable
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import HOLDS, VIOLATED, Finding, Verdict, holds, unknown
 from replication.protocol.ground.verdict import violated as refuted
-from replication.protocol.judgement.reference import LEADERS_NAME, Reference
+from replication.protocol.judgement.reference import LEADERS_NAME, Reference, newest_leader_epoch
+from replication.protocol.judgement.unseen_terms import UNSURE_KINDS
 from replication.protocol.judgement.view import View, view_of
 
 HISTORY = "the controller's history (metadata log or state-change.log)"
@@ -64,15 +65,14 @@ def _holds(state: State, name: str, reason: str) -> Verdict:
 def _untold_elections(state: State) -> str | None:
     """Of which elections nothing tells the kind; None where there was no other than the first.
 
-    Every leader's own epoch cache names its epoch, and the logs of all replicas are here.
+    Every leader's own epoch cache names its epoch, and the logs of all replicas are here. An epoch
+    below the newest that none of them names was one, too.
     """
-    named = {e.leader_epoch for r in state.replicas.values() for e in r.epoch_entries}
-    spans = [s for r in state.replicas.values() for s in r.log.spans]
-    named |= {s.leader_epoch for s in spans if s.leader_epoch is not None}
-    if not named:
+    newest = newest_leader_epoch(state)
+    if newest < 0:
         return "these logs name no leader epochs, and nothing else tells of elections"
-    told = {t.leader_epoch for t in state.history.terms}
-    untold = sorted(named - told - {0})
+    told = {t.leader_epoch for t in state.history.terms if t.election_kind not in UNSURE_KINDS}
+    untold = [e for e in range(1, newest + 1) if e not in told]
     if not untold:
         return None
     numbers = ", ".join(str(e) for e in untold[:5]) + (", .." if len(untold) > 5 else "")

@@ -3,7 +3,12 @@
 import math
 from itertools import pairwise
 
-from replication.protocol.ground.topic_partition import Replica, State, StorageLoss, Term
+from replication.protocol.ground.topic_partition import (
+    Replica,
+    State,
+    StorageLoss,
+    Term,
+)
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
 from replication.protocol.judgement.reference import Reference
@@ -11,7 +16,9 @@ from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import (
     UNSURE_KINDS,
+    kept_since_in_sync,
     never_began,
+    stands_still,
     truncates_to_high_watermark,
 )
 
@@ -29,13 +36,17 @@ def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | No
     any_may_lack = truncates_to_high_watermark(state)
     committed_is_known = _known_by_the_end(state, starts)
     held: float = 0
-    for place, (before, term) in enumerate(pairwise(starts.terms)):
+    began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
+    for place, after in pairwise(began):
+        before, term = starts.terms[place], starts.terms[after]
         held = max(held, _held_by_the_end(state, before, starts.starts[place], shown))
         if term.leader == before.leader:
             continue
-        if term.election_kind not in UNSURE_KINDS and not any_may_lack:
+        if term.election_kind not in UNSURE_KINDS and (
+            not any_may_lack or kept_since_in_sync(state, term) or stands_still(state, ref, before)
+        ):
             continue
-        start = starts.starts[place + 1]
+        start = starts.starts[after]
         if not (start is not None and held <= start) and not committed_is_known[place]:
             return before, term
     return None
@@ -65,6 +76,9 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     last: Term | None = None
     for term, start in zip(starts.terms, starts.starts, strict=True):
         mark = term.end_high_watermark
+        if mark is None and term.ended == "led_on":
+            known.append(before)  # It goes on in its next term.
+            continue
         traced = state.coverage.get(("replica_trace", term.leader), (False, None))[0]
         if not traced and not never_began(state, term):
             sure = term.election_kind not in UNSURE_KINDS and term.leader not in lossy

@@ -1,6 +1,6 @@
 """A follower's side: what it appends, which high watermark it takes over, where it cuts."""
 
-from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance import channels, told_lines, truncations
 from replication.protocol.folding.conformance.expected import (
     behaviour_of,
     exclude,
@@ -160,6 +160,7 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     replica = state.replicas.get(fact.replica)
     if replica is None:
         return
+    told_lines.truncated(state, event, fact, replica)
     flags = behaviour_of(state, fact.replica)
     if flags is None or replica.role != "follower" or fact.to_offset is None:
         return

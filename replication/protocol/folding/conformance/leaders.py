@@ -1,6 +1,6 @@
 """A leader's side: its high watermark, the fetches that move it, and who may join the ISR."""
 
-from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance import channels, told_lines, truncations
 from replication.protocol.folding.conformance.expected import (
     KEPT,
     behaviour_of,
@@ -56,7 +56,11 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
 def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, reign: Reign) -> None:
     if fact.leader is None or behaviour_of(state, fact.leader) is None:
         return
-    for replica in sorted(set(fact.isr or ()) - set(reign.isr or ()) - {fact.leader}):
+    joined = set(fact.isr or ()) - set(reign.isr or ()) - {fact.leader}
+    if state.ever_assigned:
+        # The steps of a replica that no known assignment names are refused, its fetches too.
+        joined &= state.ever_assigned
+    for replica in sorted(joined):
         if replica not in reign.qualified:
             what = f"broker {replica} joined the ISR of leader epoch {fact.leader_epoch}"
             summary = worded(
@@ -68,6 +72,7 @@ def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, reig
 
 def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     """A leader's log is what it was; its epoch cache and high watermark are where it begins."""
+    told_lines.became_leader(state, event, fact)
     replica = state.replicas.get(fact.replica)
     reign = reign_of(state, fact.leader_epoch)
     if replica is None:

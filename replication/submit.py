@@ -1,0 +1,151 @@
+"""The jobs as commands: spark-submit with the shipped settings, the jars, and the job's file.
+
+    replication-stream [spark-submit's own options] [the job's options]
+
+Options that spark-submit knows come first and go to it; they beat the shipped settings. Without
+`--jars` or `--packages` the jars are those of the checkout, else Maven fetches them by name.
+"""
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from replication.doctor import wanted_versions
+from replication.paths import MissingDataError, is_checkout, project_root, spark_jars
+
+EXIT_UNUSABLE = 2
+# Of spark-submit, those with a value that say where and with what a job runs.
+WITH_VALUE = (
+    "--master", "--deploy-mode", "--name", "--conf", "-c", "--properties-file", "--jars",
+    "--packages", "--exclude-packages", "--repositories", "--py-files", "--files", "--archives",
+    "--driver-memory", "--driver-cores", "--driver-java-options", "--driver-class-path",
+    "--driver-library-path", "--executor-memory", "--executor-cores", "--num-executors",
+    "--total-executor-cores", "--queue", "--principal", "--keytab", "--proxy-user",
+)  # fmt: skip
+ALONE = ("--verbose", "--supervise")
+
+
+def command_of(job: str, arguments: Sequence[str], spark_submit: str) -> list[str]:
+    """The spark-submit call for a job of jobs/, by its name without the ending.
+
+    Raises MissingDataError where the package's data or a checkout's jars are not there.
+    """
+    own, rest = _split(arguments)
+    root = project_root()
+    command = [spark_submit]
+    if not _given(own, "--properties-file"):
+        command += ["--properties-file", str(root / "conf" / "spark-defaults.conf")]
+        command += _conf(own, "spark.driver.extraJavaOptions", _java_options(root))
+    if not (_given(own, "--jars") or _given(own, "--packages")):
+        command += _jars(root)
+    return [*command, *own, str(root / "jobs" / f"{job}.py"), *rest]
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """spark-submit's own options, which come first, and the job's."""
+    at = 0
+    while at < len(arguments):
+        name, equals, _ = arguments[at].partition("=")
+        if name in WITH_VALUE:
+            at += 1 if equals else 2
+        elif name in ALONE:
+            at += 1
+        else:
+            break
+    return list(arguments[:at]), list(arguments[at:])
+
+
+def _given(own: Sequence[str], name: str) -> bool:
+    return any(word.partition("=")[0] == name for word in own)
+
+
+def _conf(own: Sequence[str], key: str, value: str) -> list[str]:
+    """A setting, where the user gave none of that name."""
+    told = any(word.removeprefix("--conf=").startswith(f"{key}=") for word in own)
+    return [] if told else ["--conf", f"{key}={value}"]
+
+
+def _java_options(root: Path) -> str:
+    """The shipped file names the log settings by a path from the checkout; this is a whole one."""
+    log_settings = root / "conf" / "log4j2.properties"
+    return f"-Dlog4j2.configurationFile={log_settings} -Dspark.shutdown.timeout=150s"
+
+
+def _jars(root: Path) -> list[str]:
+    if is_checkout():
+        return ["--conf", f"spark.jars={','.join(str(jar) for jar in spark_jars())}"]
+    versions = wanted_versions(root / "conf" / "jars" / "pom.xml")
+    minor = ".".join(versions.spark.split(".")[:2])
+    names = (
+        f"io.delta:delta-spark_{minor}_2.13:{versions.delta}",
+        f"org.apache.spark:spark-sql-kafka-0-10_2.13:{versions.spark}",
+    )
+    # The shipped settings name the jars of a checkout, which are not here.
+    return ["--conf", "spark.jars=", "--packages", ",".join(names)]
+
+
+def _spark_submit() -> str | None:
+    """The one of SPARK_HOME, else that of this Python's pyspark, else in PATH."""
+    home, pyspark = os.environ.get("SPARK_HOME"), importlib.util.find_spec("pyspark")
+    folders = [Path(home)] if home else []
+    if pyspark is not None and pyspark.origin is not None:
+        folders.append(Path(pyspark.origin).parent)
+    found = [p for p in (folder / "bin" / "spark-submit" for folder in folders) if p.is_file()]
+    return str(found[0]) if found else shutil.which("spark-submit")
+
+
+def _run(job: str) -> int:
+    program = Path(sys.argv[0]).name
+    spark_submit = _spark_submit()
+    if spark_submit is None:
+        told = "pip install 'replication-analyzer[spark]', or set SPARK_HOME"
+        print(f"{program}: there is no spark-submit: {told}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    try:
+        command = command_of(job, sys.argv[1:], spark_submit)
+    except MissingDataError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    # The job's Python is this one, wherever `python3` in PATH leads.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    sys.stdout.flush()
+    os.execv(spark_submit, command)
+
+
+def stream() -> int:
+    """jobs/stream.py"""
+    return _run("stream")
+
+
+def replay() -> int:
+    """jobs/replay.py"""
+    return _run("replay")
+
+
+def import_artifacts() -> int:
+    """jobs/import_artifacts.py"""
+    return _run("import_artifacts")
+
+
+def check_quality() -> int:
+    """jobs/check_quality.py"""
+    return _run("check_quality")
+
+
+def report() -> int:
+    """jobs/report.py"""
+    return _run("report")
+
+
+def maintain() -> int:
+    """jobs/maintain.py"""
+    return _run("maintain")
+
+
+def create_views() -> int:
+    """jobs/create_views.py"""
+    return _run("create_views")

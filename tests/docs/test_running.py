@@ -1,0 +1,77 @@
+"""docs/running.md: every example is one that the programs it names would take."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from replication import submit
+from replication.quality import command as quality
+from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+PARSERS = {
+    "replication-stream": stream.parser, "replication-replay": replay.parser,
+    "replication-import": import_artifacts.parser, "replication-quality": quality.parser,
+    "replication-report": incident_page.parser, "replication-maintain": maintain.parser,
+    "replication-views": views.parser,
+}  # fmt: skip
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def manifests() -> list[dict[str, Any]]:
+    return [one for text in blocks("yaml") for one in YAML(typ="safe").load_all(text)]
+
+
+def containers() -> Iterator[dict[str, Any]]:
+    for one in manifests():
+        spec = one["spec"]
+        spec = spec.get("jobTemplate", {}).get("spec", spec)
+        yield from spec.get("template", {}).get("spec", {}).get("containers", ())
+
+
+def calls() -> list[list[str]]:
+    lines = [shlex.split(line) for text in blocks("") for line in text.splitlines()]
+    told = [[*c["command"], *map(str, c["args"])] for c in containers()]
+    return [words for words in [*lines, *told] if words and words[0].startswith("replication-")]
+
+
+@pytest.mark.parametrize("call", calls(), ids=" ".join)
+def test_each_call_is_one_that_spark_submit_and_the_job_take(call: list[str]) -> None:
+    own, rest = submit._split(call[1:])
+    assert all(w in submit.WITH_VALUE for w in own if w.startswith("--"))
+    PARSERS[call[0]]().parse_args(rest)
+
+
+def test_there_are_calls_for_each_engine() -> None:
+    masters = {call[call.index("--master") + 1] for call in calls() if "--master" in call}
+    assert {"spark://master:7077", "yarn", "local[4]"} <= masters
+
+
+def test_manifests_name_what_they_mount_and_claim() -> None:
+    claims = {m["metadata"]["name"] for m in manifests() if m["kind"] == "PersistentVolumeClaim"}
+    assert [m["kind"] for m in manifests()] == ["PersistentVolumeClaim", "Deployment", "CronJob"]
+    for one in manifests()[1:]:
+        spec = one["spec"].get("jobTemplate", one)["spec"]["template"]["spec"]
+        volumes = {v["name"]: v for v in spec["volumes"]}
+        mounts = [m["name"] for c in spec["containers"] for m in c["volumeMounts"]]
+        assert set(mounts) == set(volumes)
+        named = {v["persistentVolumeClaim"]["claimName"] for v in volumes.values()
+                 if "persistentVolumeClaim" in v}  # fmt: skip
+        assert named <= claims
+
+
+def test_the_container_has_the_versions_that_are_tested() -> None:
+    [recipe] = blocks("dockerfile")
+    steps = [line.split(None, 1)[0] for line in recipe.splitlines()]
+    assert set(steps) <= {"FROM", "USER", "COPY", "RUN"}
+    assert recipe.startswith("FROM python:3.11-")
+    assert "conf/constraints.txt" in recipe

@@ -1,0 +1,176 @@
+"""Workers elsewhere: a job that they cannot do is refused in words before its first commit."""
+
+import argparse
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from deltalake import DeltaTable
+
+from replication import places
+from replication.paths import project_root, spark_jars
+from replication.spark import workers
+from replication.spark.views import stored
+
+ROOT = project_root()
+INCIDENT = ROOT / "tests" / "incidents" / "unclean_election__4.1.1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hdfs://host/t",
+        "s3a://bucket/t",
+        "abfss://c@a.net/t",
+        "gs://b/t",
+        "dbfs:/t",
+        "S3://b",
+        "file://h/t",
+    ],
+)
+def test_a_path_of_another_file_system_is_refused_not_made_a_local_folder(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="every worker"):
+        places.folder(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [("/a/b", "/a/b"), ("a", "a"), ("file:/a/b%20c", "/a/b c"), ("file:///a", "/a"),
+     ("a:b/c", "a:b/c"), ("./a:b", "a:b"), ("kafka", "kafka")],
+)  # fmt: skip
+def test_paths_of_this_machine_are_taken(text: str, path: str) -> None:
+    assert places.folder(text) == Path(path)
+
+
+def looked(folder: Path, read: list[str]) -> list[workers.Report]:
+    probe = workers._Probe(folder)
+    try:
+        return list(workers.looker([(str(folder), probe.name)], read)(iter(())))
+    finally:
+        probe.remove()
+
+
+def test_a_shared_folder_is_passed_and_left_as_it_was(tmp_path: Path) -> None:
+    probe = workers._Probe(tmp_path / "new" / "tables")
+    reports = list(workers.looker([(str(probe.folder), probe.name)], [str(tmp_path)])(iter(())))
+    assert workers.judged(reports) is None
+    probe.remove()
+    assert not (tmp_path / "new" / "tables").exists()
+    (tmp_path / "kept").mkdir()
+    looked(tmp_path / "kept", [])
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_what_a_worker_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "PATIENCE_SECONDS", 0.1)
+    host = socket.gethostname()
+    [(_, _, strange, _)] = reports = looked(tmp_path, [str(tmp_path / "not there")])
+    assert strange == [str(tmp_path / "not there")]
+    assert f"not the driver's on the worker on {host}" in str(workers.judged(reports))
+    # A disk of its own: the driver's file is not there; or the driver does not see the worker's.
+    alone = list(workers.looker([(str(tmp_path), "_probe-elsewhere")], [])(iter(())))
+    assert alone[0][2] == [str(tmp_path)]
+    unseen = [("w", [], [], {str(tmp_path / "by the worker"): "w"})]
+    assert "driver and workers must share" in str(workers.judged(unseen))
+    monkeypatch.setattr(workers, "NEEDED", ("pandas", "no_such_package"))
+    assert "has no no_such_package" in str(workers.judged(looked(tmp_path, [])))
+
+
+# --- a cluster of processes -----------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A master and two workers; `hidden` is a folder of the driver's that the workers see empty."""
+    home = Path(pyspark.__file__).parent
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    port = free_port()
+    settings = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
+                "SPARK_LOCAL_IP": "127.0.0.1"}  # fmt: skip
+    spark_class = str(home / "bin" / "spark-class")
+    master = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+              "--port", str(port), "--webui-port", "0"]  # fmt: skip
+    alone = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {hidden} && exec "$@"', "sh"]
+    started = []
+    try:
+        for number in range(3):
+            worker = [spark_class, "org.apache.spark.deploy.worker.Worker", "--cores", "1",
+                      "--memory", "1g", "--webui-port", "0", "--work-dir",
+                      str(tmp_path / f"work-{number}"), f"spark://127.0.0.1:{port}"]  # fmt: skip
+            command = master if number == 0 else [*alone, *worker]
+            log = (tmp_path / f"{number}.log").open("w")
+            started.append(subprocess.Popen(command, env=settings, stdout=log, stderr=log,
+                                            start_new_session=True))  # fmt: skip
+            deadline = time.monotonic() + 60
+            while number == 0 and "ALIVE" not in (tmp_path / "0.log").read_text():
+                assert time.monotonic() < deadline, (tmp_path / "0.log").read_text()
+                time.sleep(0.2)
+        yield f"spark://127.0.0.1:{port}", hidden
+    finally:
+        for process in started:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def submitted(job: str, master: str, *flags: object) -> subprocess.CompletedProcess[str]:
+    home = Path(pyspark.__file__).parent
+    command = [
+        str(home / "bin" / "spark-submit"), "--master", master,
+        "--properties-file", "conf/spark-defaults.conf", "--conf", "spark.executor.memory=600m",
+        "--conf", f"spark.jars={','.join(map(str, spark_jars()))}",
+        f"jobs/{job}.py", *map(str, flags),
+    ]  # fmt: skip
+    settings = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
+                "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}  # fmt: skip
+    return subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+
+
+def answers(tables: Path) -> dict[str, list[str]]:
+    """The rows of the answer tables as any engine reads them by path, without who wrote them."""
+    found = {}
+    for table in ("verdicts", "loss_ledger", "divergences", "findings", "replica_states"):
+        rows = DeltaTable(str(tables / table)).to_pyarrow_table().to_pylist()
+        kept = [
+            {k: v for k, v in row.items() if k not in ("run", "micro_batch_id")} for row in rows
+        ]
+        found[table] = sorted(map(repr, kept))
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.sweep
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or os.geteuid() != 0, reason="mounts need root and unshare"
+)
+def test_a_cluster_gives_local_modes_tables_and_refuses_disks_of_their_own(
+    cluster: tuple[str, Path], tmp_path: Path
+) -> None:
+    master, hidden = cluster
+    imported = submitted("import_artifacts", master, INCIDENT, "--out", tmp_path / "events")
+    assert imported.returncode == 0, imported.stderr
+    where = ("--source", tmp_path / "events", "--tables")
+    far = submitted("replay", master, *where, tmp_path / "far")
+    near = submitted("replay", "local[2]", *where, tmp_path / "near")
+    assert (far.returncode, near.returncode) == (1, 1), far.stderr + near.stderr
+    assert answers(tmp_path / "far") == answers(tmp_path / "near")
+    assert all((tmp_path / "far" / table).is_dir() for table in stored())
+    refused = submitted("replay", master, *where, hidden / "tables")
+    assert refused.returncode == 2, refused.stderr
+    assert "driver and workers must share these folders" in refused.stderr
+    assert list(hidden.iterdir()) == []
