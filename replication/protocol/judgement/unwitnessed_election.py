@@ -11,7 +11,7 @@ from replication.protocol.ground.topic_partition import (
 )
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
-from replication.protocol.judgement.reference import Reference
+from replication.protocol.judgement.reference import Reference, newest_leader_epoch
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import (
@@ -50,6 +50,23 @@ def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | No
         if not (start is not None and held <= start) and not committed_is_known[place]:
             return before, term
     return None
+
+
+def untold_election(state: State) -> str | None:
+    """Of which elections nothing tells the kind, where no history does; None where there was none.
+
+    Epoch 0 is the partition's first. One below the newest that no log names was one, too: its
+    leader may have lost what it held.
+    """
+    newest = newest_leader_epoch(state)
+    if newest < 0:
+        return "these logs name no leader epochs, and nothing else tells of elections"
+    told = {t.leader_epoch for t in state.history.terms if t.election_kind not in UNSURE_KINDS}
+    untold = [e for e in range(1, newest + 1) if e not in told]
+    if not untold:
+        return None
+    numbers = ", ".join(str(e) for e in untold[:5]) + (", .." if len(untold) > 5 else "")
+    return f"nothing tells how the leader of epoch {numbers} was elected"
 
 
 def _held_by_the_end(

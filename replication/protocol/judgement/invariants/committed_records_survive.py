@@ -11,6 +11,7 @@ from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
     lost_by_who_answered,
+    untold_election,
     unwitnessed_election,
 )
 from replication.protocol.judgement.view import View, uncaptured
@@ -81,6 +82,14 @@ def _lost_unseen(view: View) -> Verdict | None:
             f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
             "had committed before it",
             [f"the log directory or broker log of broker {before.leader}"],
+        )
+    untold = untold_election(view.state) if view.ref.term is None else None
+    if untold is not None:
+        return unknown(
+            NAME,
+            f"the leader's log holds what is known to be committed, but {untold}, which may have "
+            "cost more",
+            ["the controller's history (metadata log or state-change.log)"],
         )
     lost = lost_by_its_leader(view.state, view.ref)
     if lost is not None:
