@@ -40,6 +40,7 @@ from replication.evidence.joining.one_cluster import (
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_settings import (
     by_kafka_topics,
+    changes_of,
     described_partitions,
     settings_of,
 )
@@ -216,6 +217,7 @@ def _partition(
             cluster.zookeeper,
             printed_settings(cluster.logs, topic, topic_id, known.incarnations),
         ),
+        settings_in_time=changes_of(topic, of_brokers, cluster.history, cluster.zookeeper),
         kafka_topics_settings=printed.settings,
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,

@@ -123,6 +123,8 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
             term.outside_at = registration.outside.get(fact.leader)
         if term.unclean_permitted is None:
             term.unclean_permitted = state.settings.unclean_leader_election
+        if term.min_insync_replicas is None:
+            term.min_insync_replicas = state.settings.min_insync_replicas
     if fact.isr and fact.assigned_replicas:
         _refute_outsiders(state, event, fact)
     if not newer:
@@ -540,6 +542,8 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         end = replica.log.log_end_offset
     if fact.reason == "full" and end is not None and target >= end:
         # It restarts ahead of its end, where its leader's log begins: what is gone, retention took.
+        if replica.role == "follower":
+            _note_removal(state, replica, target)
         replica.promised_below = None
         replica.log.truncate_fully_and_start_at(target)
         replica.known_log_end_offset = target
@@ -816,15 +820,21 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
     replica = _replica(state, fact.replica)
     _advance_log_start(replica, fact.log_start_offset)
+    if replica.role == "leader" or (replica.role == "follower" and fact.reason == "leader"):
+        _note_removal(state, replica, fact.log_start_offset)
+
+
+def _note_removal(state: State, replica: Replica, below: int) -> None:
+    """Keeps from where on the log of the leader that a replica is, or follows, begins."""
     leader_epoch = replica.leader_epoch
-    if replica.role != "leader" or leader_epoch is None or _is_superseded(state, leader_epoch):
+    if leader_epoch is None or _is_superseded(state, leader_epoch):
         return
-    term = (leader_epoch, replica.term_occurrence)
+    term = (leader_epoch, replica.term_occurrence if replica.role == "leader" else 0)
     known = state.history.removals
     if known and (known[-1].leader_epoch, known[-1].occurrence) == term:
-        known[-1].below = max(known[-1].below, fact.log_start_offset)
+        known[-1].below = max(known[-1].below, below)
     else:
-        known.append(Removal(*term, fact.log_start_offset))
+        known.append(Removal(*term, below))
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:

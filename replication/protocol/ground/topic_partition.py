@@ -98,8 +98,9 @@ class Term:
     same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
     led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
     led_until_now_in: the earlier epoch, where the leader itself told so as it started.
-    isr_before: the last ISR with members before the election. unclean_permitted: whether unclean
-    election was allowed then. started_at: the step of the fold that told of its start.
+    isr_before: the last ISR with members before the election. unclean_permitted and
+    min_insync_replicas: whether unclean election was allowed then, and how many members acks=all
+    needed. started_at: the step of the fold that told of its start.
     outside_at: the newest partition epoch before the election whose ISR the leader was not in.
     ended: how its leader's own lines end it: stopped, followed or led_on (in a later epoch); None
     where no line does. end_high_watermark: the leader's at the end of the term, by the line that
@@ -129,6 +130,7 @@ class Term:
     end_high_watermark: int | None = None
     end_log_end_offset: int | None = None
     end_is_certain: bool = False
+    min_insync_replicas: int | None = None
 
     @property
     def order(self) -> tuple[int, int]:
@@ -514,6 +516,12 @@ class State:
         """The releases that are known to be at work."""
         told = {r.kafka_version or self.settings.kafka_version for r in self.replicas.values()}
         return sorted(v for v in told | {self.settings.kafka_version} if v is not None)
+
+    def min_insync_replicas_in(self, term: Term | None) -> int | None:
+        """What min.insync.replicas was when a leader was elected; as now where nothing tells."""
+        if term is None or term.min_insync_replicas is None:
+            return self.settings.min_insync_replicas
+        return term.min_insync_replicas
 
     def witness(self, event: Event) -> str:
         """Keeps where the event was read, since something in the history now rests on it."""

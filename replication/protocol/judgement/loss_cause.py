@@ -149,7 +149,10 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | Non
     if found is not None:
         return _elected_in(state, found)
     known = [a.term for a in absences if a.term is not None]
-    return known[0] if known else _term_by_time(state, lost, absences)
+    if known or lost.written_in is not None:
+        # Gone from the last leader's own log, where no later one began without it.
+        return known[0] if known else None
+    return _term_by_time(state, lost, absences)
 
 
 def _elected_in(state: State, term: Term) -> Term:
@@ -373,8 +376,8 @@ def _by_storage(
 ) -> Cause:
     """Storage loss, or that of the last one that stood (KIP-966): of a member of an ISR that was
     below min.insync.replicas before the election that failed."""
-    needed = state.settings.min_insync_replicas
     term = _led_short(state, term, took)
+    needed = state.min_insync_replicas_in(term)
     isr = _isr_in_force(term, took)
     if needed is not None and needed >= 2 and isr and len(isr) < needed:
         return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy)
@@ -471,7 +474,7 @@ def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
         found.append(("acks", "1"))
     if cause.election is not None and _permitted(state, cause.election):
         found.append(("unclean.leader.election.enable", "true"))
-    needed = state.settings.min_insync_replicas
+    needed = state.min_insync_replicas_in(cause.term)
     if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
         found.append(("min.insync.replicas", str(needed)))
     used = state.settings.inter_broker_version or state.settings.kafka_version
@@ -497,7 +500,7 @@ def contract_of(state: State, cause: Cause, tier: str) -> str:
     if permitted:
         return "not_promised"
     if cause.name in BY_DISK:
-        needed = state.settings.min_insync_replicas
+        needed = state.min_insync_replicas_in(cause.term)
         if needed is None:
             return "unknown"
         if len(cause.lossy) >= needed:

@@ -77,9 +77,17 @@ def _held_by_the_end(
     if never_began(state, term):
         return 0
     end = term.end_log_end_offset
-    if end is None or start is None or end < start:
+    if end is None or start is None or end < start or _may_be_torn(state, term):
         return math.inf
     return end if end == start or shown.get(term.leader_epoch, 0) >= end else math.inf
+
+
+def _may_be_torn(state: State, term: Term) -> bool:
+    """Whether all that tells the end is a copy of no clean stop, after which nothing was seen."""
+    replica = state.replicas.get(term.leader)
+    if replica is None or term.end_is_certain or replica.clean_start is not None:
+        return False
+    return replica.captured and not replica.stale and replica.stopped is not True
 
 
 def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
@@ -140,7 +148,7 @@ def _lost_itself(state: State, ref: Reference, absence: Absence) -> bool:
     if lost_from is not None and lost_from <= absence.first_offset:
         return True
     cut = any(t.replica == ref.leader for t in state.history.truncations)
-    return wrote == ref.leader and not cut
+    return wrote in (None, ref.leader) and not cut
 
 
 def came_back_alone(state: State, starts: TermStarts) -> int | None:

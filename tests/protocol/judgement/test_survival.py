@@ -180,6 +180,12 @@ def test_a_follower_removes_nothing_from_the_promise() -> None:
     assert verdict(removed_then_elected_beside(removed)) == "VIOLATED"
 
 
+def test_a_follower_tells_from_where_on_its_leaders_log_begins() -> None:
+    told_by_2 = [ev.BecameFollower(2, 0, 1, 0, 0), ev.LogStartAdvanced(2, 2, "leader")]
+
+    assert verdict(removed_then_elected_beside(*told_by_2), ACKNOWLEDGED) == "HOLDS"
+
+
 def by_offset(*facts: ev.Fact) -> list[ev.Fact]:
     """Broker 1 leads epoch 0 and broker 2 epoch 1 from offset 3; offset 4 is acknowledged."""
     return [

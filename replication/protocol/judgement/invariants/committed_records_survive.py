@@ -5,7 +5,8 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
-from replication.protocol.judgement.reference import what_is_missing
+from replication.protocol.judgement.reference import tail_is_known, what_is_missing
+from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
@@ -13,7 +14,7 @@ from replication.protocol.judgement.unwitnessed_election import (
     untold_election,
     unwitnessed_election,
 )
-from replication.protocol.judgement.view import View
+from replication.protocol.judgement.view import View, uncaptured
 
 NAME = "committed_records_survive"
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line", "high_watermark")
@@ -40,7 +41,7 @@ def judge(view: View) -> Verdict:
         why, wanted = what_is_missing(view.state, view.ref)
         return unknown(NAME, why, [wanted])
     history = view.state.history
-    shows_nothing = not view.ref.spans and not view.ref.replica.partial
+    shows_nothing = not view.ref.spans and not view.ref.replica.partial and _is_sure(view)
     if not (history.commitments or view.supplied("acknowledgements") or shows_nothing):
         return unknown(
             NAME,
@@ -60,6 +61,14 @@ def judge(view: View) -> Verdict:
     sources = " and ".join(source for source in told if source)
     basis = f"leader {view.ref.leader}'s log holds every record known to be committed"
     return holds(NAME, f"{basis} ({sources})" if sources else basis)
+
+
+def _is_sure(view: View) -> bool:
+    """Whether a leader's log that shows no record had none: it or all others tell."""
+    replica = view.ref.replica
+    if replica is None or tail_is_known(view.state, replica):
+        return True
+    return not uncaptured(view.state) and not all_known(view.state, 0, 1 << 62)
 
 
 def _lost_unseen(view: View) -> Verdict | None:
