@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence faults month poison bench as-people-have-it lab live-fleet demo clean
+.PHONY: help setup kafka-jars browser lint test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -117,6 +117,9 @@ poison: $(VENV) ## every kind of event by extreme values of every field: every h
 
 live-fleet: setup ## a fault on real brokers, shipped by a real rsyslog into the running stream (needs rsyslog, rsyslog-kafka)
 	$(BIN)/python -m tests.spark.live_fleet
+
+live-risk: setup kafka-jars ## dangers before the loss: real brokers with digest.py beside them, joined as the stream does
+	$(BIN)/python -m tests.spark.risk_fleet
 
 bench: setup ## every benchmark beside its yardstick, in turn, with spread: benchmarks/RESULTS.md. ROUNDS=n, ONLY=name
 	$(BIN)/python -m benchmarks.all --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))

@@ -250,7 +250,8 @@ def _folded(
     answer = assemble(
         _clusters(imported, folded), counts, answers, imported.inventory, imported.observations
     )
-    name_clients(answer, imported.collection.acknowledgements)
+    acknowledgements = imported.collection.acknowledgements
+    name_clients(answer, acknowledgements, by_time=imported.clocks_compare)
     return Diagnosis(imported, kept, folded, answer, sources)
 
 

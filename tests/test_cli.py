@@ -1,11 +1,16 @@
 """The laptop tool's answers to what is no evidence, and its exit statuses on what is."""
 
+import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from replication import cli
 from replication.cli import main
+from replication.quality import command as check_quality
+from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
 
 INCIDENTS = Path(__file__).parent / "incidents"
 LOST = INCIDENTS / "unclean_election__4.1.1"
@@ -89,3 +94,41 @@ def test_without_log_directories_the_status_is_undecided(
     (tmp_path / "server.log").write_text(LOG)
     assert main(["diagnose", str(tmp_path)]) == 3
     assert "What would decide it" in capsys.readouterr().out
+
+
+def test_import_makes_the_folder_of_its_dump(tmp_path: Path) -> None:
+    """As the README has it: `--out events/incident.jsonl` on a machine without that folder."""
+    out = tmp_path / "events" / "incident.jsonl"
+    assert main(["import", str(INCIDENTS / "unclean_election__2.8.2"), "--out", str(out)]) == 0
+    assert out.stat().st_size
+
+
+PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
+    "replication-analyzer": cli._parser,
+    **{
+        module.__name__: module.parser
+        for module in (
+            check_quality,
+            import_artifacts,
+            incident_page,
+            maintain,
+            replay,
+            stream,
+            views,
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("command", PARSERS)
+def test_every_flag_has_help(command: str) -> None:
+    waiting = [PARSERS[command]()]
+    silent = []
+    while waiting:
+        parser = waiting.pop()
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                waiting += action.choices.values()
+            elif not action.help:
+                silent.append(f"{parser.prog} {action.option_strings or action.dest}")
+    assert silent == []

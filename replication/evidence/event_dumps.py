@@ -88,7 +88,9 @@ def _read_parquet(path: Path) -> Iterator[Event | Unreadable]:
 
 
 def write_events(path: Path, events: Iterable[Event]) -> int:
-    """Writes a dump, Parquet or gzip by the name's ending, else JSON Lines; how many events."""
+    """Writes a dump, Parquet or gzip by the name's ending, else JSON Lines; how many events. The
+    folder is made where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         return _write_parquet(path, events)
     count = 0

@@ -51,6 +51,11 @@ class Import:
         return [self.collection.unpacked.shown(note) for note in self.collection.notes]
 
     @property
+    def clocks_compare(self) -> bool:
+        """Whether the times in brokers' logs may be held against those of clients."""
+        return all(cluster.clocks_compare for cluster in self.clusters)
+
+    @property
     def inventory(self) -> dict[str, Any]:
         """What was recognised and what was left aside, as the answer has it."""
         return inventory(self.collection)

@@ -1,4 +1,5 @@
-"""Opens a file as it came from a machine: packed (gzip, bzip2, xz, zstandard), in UTF-8 or UTF-16.
+"""Opens a file as it came from a machine: packed (gzip, bzip2, xz, zstandard, snappy as Java frames
+it), in UTF-8 or UTF-16.
 
 What comes out is always the unpacked bytes, text as UTF-8, so that no reader asks how a file is
 packed. What unpacks to far more than logs can is refused in the middle of reading (READ_ERRORS).
@@ -16,9 +17,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
+import cramjam
 import zstandard
 
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, cramjam.DecompressionError)
 READ_ERRORS = (OSError, *DAMAGED)
 # Logs of one repeated line reach a few hundred.
 LARGEST_RATIO = 600
@@ -117,11 +119,46 @@ class _Zstandard(io.RawIOBase):
         return taken
 
 
+class _Snappy(io.RawIOBase):
+    """Blocks behind a header, each with its length: snappy-java's stream, as ZooKeeper has it."""
+
+    _HEADER_BYTES = 16
+    _LARGEST_BLOCK = 64 << 20
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._rest = b""
+        self._begun = False
+
+    def readable(self) -> bool:
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """At most size bytes; none at the end."""
+        if not self._begun:
+            self._raw.read(self._HEADER_BYTES)
+            self._begun = True
+        while not self._rest:
+            head = self._raw.read(4)
+            if not head:
+                return b""
+            length = int.from_bytes(head, "big")
+            block = self._raw.read(length) if length <= self._LARGEST_BLOCK else b""
+            if len(head) < 4 or len(block) < length:
+                raise EOFError("the compressed file ends within a block")
+            if cramjam.snappy.decompress_raw_len(block) > self._LARGEST_BLOCK:
+                raise EOFError("a block unpacks to more than such a stream's do")
+            self._rest = bytes(cramjam.snappy.decompress_raw(block))
+        taken, self._rest = self._rest[:size], self._rest[size:]
+        return taken
+
+
 _PACKINGS: dict[bytes, Callable[[BinaryIO], _Stepwise]] = {
     b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"\x28\xb5\x2f\xfd": _Zstandard,
+    b"\x82SNAPPY\x00": _Snappy,
 }
 _BYTE_ORDER_MARKS = (
     (b"\xff\xfe\x00\x00", "utf-32"),

@@ -59,12 +59,30 @@ def broker_words(row: dict[str, Any]) -> str:
 
 
 def _span(logs: list[dict[str, Any]]) -> str:
-    """The time that the logs' lines cover, as they print it."""
-    first = min((x["first_at"] for x in logs if x["first_at"] is not None), default=None)
-    last = max((x["last_at"] for x in logs if x["last_at"] is not None), default=None)
-    if first is None or last is None:
-        return "without dates"
-    return f"{moment(first)} to {moment(last)}"
+    """The time that the logs' lines cover, in UTC where their zone is known."""
+    return span_of(logs) or "without dates"
+
+
+def span_of(logs: list[dict[str, Any]]) -> str:
+    """`.. to .. UTC`, and the zone that the logs print; nothing where they have no dates."""
+    dated = [x for x in logs if x["first_at"] is not None and x["last_at"] is not None]
+    if not dated:
+        return ""
+    known = all(x.get("zone_known_by") for x in dated)
+    ahead = [(x.get("minutes_ahead_of_utc") or 0) if known else 0 for x in dated]
+    first = min(x["first_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
+    last = max(x["last_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
+    if not known:
+        return f"{moment(first)} to {moment(last)} by clocks of a zone that nothing shows"
+    zones = sorted(set(ahead) - {0})
+    printed = f" (the logs print {', '.join(map(zone_words, zones))})" if zones else ""
+    return f"{moment(first)} to {moment(last)} UTC{printed}"
+
+
+def zone_words(ahead: int) -> str:
+    """`UTC+05:30`. ahead: minutes."""
+    hours, minutes = divmod(abs(ahead), 60)
+    return f"UTC{'-' if ahead < 0 else '+'}{hours:02d}:{minutes:02d}"
 
 
 def moment(at: int) -> str:

@@ -36,11 +36,14 @@ def badness(loss: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def name_clients(answer: dict[str, Any], acknowledgements: Iterable[Any]) -> None:
+def name_clients(
+    answer: dict[str, Any], acknowledgements: Iterable[Any], *, by_time: bool = True
+) -> None:
     """Puts into each of answer's loss_details whose records they were, and their first keys.
 
     acknowledgements: with topic, partition, offset, status, client, payload_id and ts. Where
-    several name one offset, the one from before the election is meant; else none is named.
+    several name one offset, the one from before the election is meant; else none is named. by_time:
+    the election's time may be held against the clients' clocks.
     """
     rows = {x["finding_id"]: x for x in answer["losses"]}
     wanted: dict[tuple[str, int], list[tuple[int, int, dict[str, Any]]]] = {}
@@ -60,7 +63,7 @@ def name_clients(answer: dict[str, Any], acknowledgements: Iterable[Any]) -> Non
             named.setdefault(key, (detail, []))[1].append(one)
     for _, (detail, found) in sorted(named.items(), key=lambda kv: kv[0]):
         at = (detail["election"] or {}).get("at")
-        if len(found) > 1 and at is not None:
+        if len(found) > 1 and at is not None and by_time:
             found = [a for a in found if a.ts is not None and a.ts < at]
         if len(found) == 1:
             if found[0].client not in detail["clients"]:

@@ -8,7 +8,7 @@ from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.headline import headline, undecided, what_settles
-from replication.reports.inventory_words import counted, inventory_text, moment
+from replication.reports.inventory_words import counted, inventory_text, span_of
 from replication.reports.line_words import line_text
 from replication.reports.loss_words import (
     MOST_RANGES,
@@ -127,15 +127,13 @@ def _looked_at(answer: dict[str, Any]) -> list[str]:
     for cluster in answer["clusters"]:
         versions = ", ".join(cluster["kafka_versions"]) or "of unknown version"
         control = {"kraft": " (KRaft)", "zookeeper": " (ZooKeeper)"}
-        times = [
-            at
+        logs = [
+            log
             for row in brokers
             if row["cluster_id"] in (cluster["cluster_id"], None)
             for log in row["logs"]
-            for at in (log["first_at"], log["last_at"])
-            if at is not None
         ]
-        span = f", from {moment(min(times))} to {moment(max(times))} UTC" if times else ""
+        span = f", from {told}" if (told := span_of(logs)) else ""
         lines.append(
             f"Cluster {cluster['cluster_id'] or 'of unknown id'}, Kafka {versions}"
             f"{control.get(cluster['controller'] or '', '')}{span}."

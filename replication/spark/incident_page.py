@@ -49,7 +49,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
     )
-    made.add_argument("--out", required=True, type=Path, metavar="FILE.html")
+    made.add_argument(
+        "--out", required=True, type=Path, metavar="FILE.html", help="the page to write"
+    )
     made.add_argument("--topic", metavar="NAME", help="only this topic")
     return made
 

@@ -12,6 +12,8 @@ from tests.docs.tables import PAGE, with_tables
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 # A cited page is a word that ends so, in code, comment or page.
+# Targets that others run, or that say by themselves what they do.
+PARTS_OF_OTHERS = {"help", "kafka-jars", "browser", "lint", "clean"}
 CITED = re.compile(r"(?<![\w/*-])(?:docs/)?([a-z][a-z0-9_/]*\.md)\b")
 
 
@@ -60,3 +62,12 @@ def help_text(capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit):
         main(["--help"])
     return capsys.readouterr().out
+
+
+def test_every_long_check_is_in_the_readme() -> None:
+    """A target of the Makefile that nobody is told of is run by nobody."""
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"make ([a-z-]+)", readme))
+    assert targets - told - PARTS_OF_OTHERS == set()
+    assert told - targets - {"and"} == set()

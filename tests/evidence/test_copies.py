@@ -1,11 +1,14 @@
 """Which bytes of several copies are the same record, in the smallest forms."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import crc32c
 
-from replication.evidence.joining.copies import Copy, identify_contents
+from replication.evidence.joining.copies import Copy, identify_contents, sequence_at, sequence_key
 from replication.evidence.log_directories.log_directory import read_log_directory
+from replication.evidence.log_directories.segments import RecordBatch
 from replication.protocol.ground.model import Span
 from tests.evidence.segment_bytes import CREATED, Record, batch
 
@@ -44,3 +47,15 @@ def test_other_records_in_such_batches_are_others(tmp_path: Path) -> None:
     copies = [copy_of(tmp_path, 1, cleaned_at(5_000)), copy_of(tmp_path, 2, bytes(other))]
     identify_contents(copies)
     assert [copy.spans for copy in copies] == [[Span(0, 1, 0, 0)], [Span(0, 1, 0, 1)]]
+
+
+def test_an_empty_batch_that_the_cleaner_left_still_tells_its_sequence_numbers() -> None:
+    """The last batch of a producer stays without records, so that its state is kept (KIP-98)."""
+    batch = cast(
+        RecordBatch,
+        SimpleNamespace(
+            producer_id=7, producer_epoch=0, base_sequence=3, is_control=False, record_count=0,
+            base_offset=10, end_offset=12,
+        ),
+    )  # fmt: skip
+    assert sequence_at(batch, 11) == sequence_key(7, 0, 4)

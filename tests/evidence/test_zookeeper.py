@@ -3,11 +3,13 @@
 `unclean_election__V.tar.gz` holds what the laboratory's run of that name left on Kafka V (with
 ZooKeeper 3.4.9, 3.4.10, 3.5.9): log directories, acknowledgements and ZooKeeper's log, no broker
 log. `zookeeper_3.8.4.*` is what ZooKeeper 3.8.4 wrote when it was started on the run of 1.1.1: a
-snapshot of it, and a log in which one more topic was made. Losses are those of the runs' truth.
+snapshot of it, and a log in which one more topic was made; `zookeeper_3.9.3.*` the same by 3.9.3,
+the snapshot packed. Losses are those of the runs' truth.
 """
 
 import gzip
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,41 @@ def test_a_snapshot_and_a_log_of_a_new_server(tmp_path: Path) -> None:
     late = topics(history)["late"]
     assert late.replicas == {0: (3, 1)}
     assert late.is_whole(0)
+
+
+@pytest.mark.parametrize("packed", ["snappy", "gz"])
+def test_a_packed_snapshot_and_a_log_of_zookeeper_3_9(packed: str) -> None:
+    """What ZooKeeper 3.9.3 wrote when it was started on the run of 1.1.1, with each method of
+    snapshot.compression.method; behind the snapshot one more topic was made."""
+    steps, unreadable = steps_of(FILES / f"zookeeper_3.9.3.snapshot.18b.{packed}")
+    more, more_unreadable = steps_of(FILES / "zookeeper_3.9.3.log.18c.gz")
+    assert unreadable + more_unreadable == []
+    (history,) = histories([*more, *steps])
+    (before,) = histories(steps_of(FILES / "zookeeper_3.8.4.snapshot.18b.gz")[0])
+    assert history.cluster_id == before.cluster_id
+    assert topics(history)["t"].states == {
+        0: tuple(replace(s, file=f"{FILES}/zookeeper_3.9.3.snapshot.18b.{packed}")
+                 for s in topics(before)["t"].states[0])
+    }  # fmt: skip
+    late = topics(history)["late"]
+    assert (late.replicas, late.is_whole(0)) == ({0: (3, 1)}, True)
+
+
+def test_brokers_and_controllers_elections_are_told(tmp_path: Path) -> None:
+    """Registrations are ephemeral: the transaction logs have them, and the counter of elections."""
+    source = FILES / "unclean_election__2.8.2.tar.gz"
+    imported = import_evidence([source], kafka_version="2.8.2")
+    (cluster,) = imported.clusters
+    assert cluster.brokers == [1, 2, 3]
+    assert any("a controller was elected" in note for note in imported.notes)
+
+
+def test_a_packed_snapshot_that_is_cut_says_so(tmp_path: Path) -> None:
+    whole = (FILES / "zookeeper_3.9.3.snapshot.18b.snappy").read_bytes()
+    for size in (17, 19, 21, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "cut").write_bytes(whole[:size])
+        found, unreadable = steps_of(tmp_path / "cut")
+        assert (found, len(unreadable)) == ([], 1)
 
 
 def test_what_is_cut_or_changed_ends_the_file_and_says_so(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.kafka_lab.ablation import ALTERED, WITHHELD, judge_changed
 from tests.kafka_lab.chaos import run_chaos
 from tests.kafka_lab.comparing import Comparison, compare
 from tests.kafka_lab.experiment import Experiment
@@ -39,6 +40,10 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep every run under DIR")
     parser.add_argument("--again", type=Path, metavar="DIR", help="judge kept runs under DIR anew")
     parser.add_argument("--truth", action="store_true", help="with --again: the truth anew, too")
+    parser.add_argument(
+        "--changed", action="append", default=[], choices=["all", *WITHHELD, *ALTERED],
+        metavar="NAME", help="with --again: after this change of the evidence (or all)",
+    )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="the scenarios and their versions")
     return parser.parse_args(arguments)
 
@@ -77,6 +82,9 @@ def main(arguments: list[str]) -> int:
         kept = [path.parent for path in kept_truths(chosen.again)]
         for directory in kept if chosen.truth else ():
             established_again(directory)
+        if chosen.changed:
+            names = [] if "all" in chosen.changed else chosen.changed
+            return report([one for directory in kept for one in changed(directory, names)], [])
         return report([judged_again(directory) for directory in kept], [])
     done: list[Comparison] = []
     spoilt: list[str] = []
@@ -111,6 +119,15 @@ def established_again(directory: Path) -> None:
     notes = Notes.load(site.directory)
     run = Run.read(site, notes, directory / "evidence", directory / "acknowledgements.jsonl")
     save_truths(directory / "truth.json", establish(run))
+
+
+def changed(directory: Path, names: list[str]) -> list[Comparison]:
+    """`diagnose` on a kept run without some of the evidence; prints what is wrong then."""
+    done = judge_changed(directory, names)
+    for comparison in done:
+        if not comparison.right:
+            print(comparison.text(), flush=True)
+    return done
 
 
 def judged_again(directory: Path) -> Comparison:

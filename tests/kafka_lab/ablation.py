@@ -14,6 +14,7 @@ import time
 import zlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 
 from tests.kafka_lab.comparing import Comparison, compare
@@ -34,6 +35,11 @@ def is_broker_log(path: Path) -> bool:
 
 def broker_folder(broker: int) -> Withhold:
     return lambda path: path.parts[0] == f"broker-{broker}"
+
+
+def either(*withheld: Withhold) -> Withhold:
+    """What any of these withholds."""
+    return lambda path: any(one(path) for one in withheld)
 
 
 def some_files(remainder: int) -> Withhold:
@@ -63,6 +69,15 @@ WITHHELD: dict[str, Withhold] = {
         is_broker_log(path) or path.name == "describe.txt" or "__cluster_metadata-0" in path.parts
     ),
 }
+
+
+# Each class of evidence alone, above, and two of them together.
+CLASSES = ("no_acknowledgements", "no_broker_logs", "no_directories", "no_metadata_log")
+PAIRS = {
+    f"{one}+{other}": either(WITHHELD[one], WITHHELD[other])
+    for one, other in combinations(CLASSES, 2)
+}
+WITHHELD |= PAIRS
 
 
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]", re.MULTILINE)

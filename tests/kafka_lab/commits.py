@@ -17,6 +17,8 @@ from tests.kafka_lab.notes import HighWatermarkSample
 
 # A leader acts on a smaller ISR at the latest so long after the controller wrote it.
 LEARNT = 2.0
+# replica.lag.time.max.ms of the laboratory, and until its leader appends again.
+LAG = 6.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,14 @@ class Rules:
     min_insync_replicas: int
     # KIP-966, from 3.7: the high watermark waits for so many.
     waits_for_min_isr: bool
+    # Up to 3.5 (KAFKA-4485, KAFKA-15021) it also waits for whoever was caught up of late, dead or
+    # not.
+    waits_for_the_dead: bool = False
+
+    @property
+    def alone_after(self) -> float:
+        """So many seconds after the others left the ISR its last member commits by itself."""
+        return max(LEARNT, LAG) if self.waits_for_the_dead else LEARNT
 
 
 def commits(
@@ -143,10 +153,10 @@ def _alone(
     for change, until in zip(term.changes, times[1:], strict=True):
         if change.isr != (term.leader,):
             continue
-        known = replicas.at(term.leader, change.at + LEARNT)
+        known = replicas.at(term.leader, change.at + rules.alone_after)
         for at, log in replicas.seen(term.leader, change.at, until - SOON):
             written = [held.offset for held in log - known]
-            if at <= change.at + LEARNT or not written:
+            if at <= change.at + rules.alone_after or not written:
                 found.possible |= line & log
                 continue
             for held in line & log:

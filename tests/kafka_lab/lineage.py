@@ -34,6 +34,12 @@ class Replicas:
         place = bisect_right(self._times.get(broker, []), at)
         return held_in(self._samples[broker][place - 1].batches) if place else frozenset()
 
+    def next_after(self, broker: int, at: float) -> frozenset[Held] | None:
+        """As seen first after that moment, however late; None where nobody looked."""
+        place = bisect_right(self._times.get(broker, []), at)
+        taken = self._samples.get(broker, [])
+        return held_in(taken[place].batches) if place < len(taken) else None
+
     def seen(self, broker: int, begins: float, ends: float) -> list[tuple[float, frozenset[Held]]]:
         """Samples within, with their times."""
         times = self._times.get(broker, [])

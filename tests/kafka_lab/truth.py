@@ -280,7 +280,11 @@ def judge(view: View) -> PartitionTruth:
     reign = terms(view.elections, view.life.ends)
     replicas = Replicas(view.samples)
     settings = view.settings
-    rules = Rules(settings.min_insync_replicas, settings.version.at_least(3, 7))
+    rules = Rules(
+        settings.min_insync_replicas,
+        settings.version.at_least(3, 7),
+        not settings.version.at_least(3, 6),
+    )
     committed = commits(reign, replicas, view.acks, view.high_watermarks, rules)
     last = leader_at(view.elections, view.life.ends)
     leader = reign[-1].leader if reign else None
@@ -400,7 +404,8 @@ def _missing(
             if certain is not None:
                 found.append(Missing(at, term, certain and took_up(term, view.starts)))
     gone = not any(one.payload_id == held.payload_id for one in final)
-    if reign and gone and not (view.compacted and _superseded(final, held)):
+    led_with = any(held in replicas.line(term) for term in reign if term.until > since)
+    if reign and gone and not (view.compacted and led_with and _superseded(final, held)):
         found.append(Missing(None, term_at(reign, since) or reign[-1], certain=True))
     return found
 
@@ -411,12 +416,23 @@ def _lacks(view: View, replicas: Replicas, term: Term, held: Held, at: float) ->
     later = replicas.seen(term.leader, at, term.until)
     if any(held in log for _, log in later) or held in after:
         return None
-    if view.compacted and (_superseded(after, held) or _superseded(before, held)):
+    if view.compacted and _superseded(_before_term(before | after, before, term), held):
         return None
     in_before, in_after = (
         any(one.payload_id == held.payload_id for one in log) for log in (before, after)
     )
-    return None if in_after else not in_before
+    # Where nobody looked in time, the first look afterwards shows it again, or not.
+    looked = replicas.next_after(term.leader, at)
+    return None if in_after else not in_before and looked is not None and held not in looked
+
+
+def _before_term(log: frozenset[Held], seen: frozenset[Held], term: Term) -> set[Held]:
+    """What the leader had when it took over: not what it wrote itself, however soon."""
+    return {
+        one
+        for one in log
+        if one in seen or (one.leader_epoch is not None and one.leader_epoch < term.leader_epoch)
+    }
 
 
 def _superseded(log: Iterable[Held], held: Held) -> bool:
@@ -435,7 +451,8 @@ def _lost(
     held, since, ack = record.held, record.since, record.ack
     missing = next((one for one in misses if one.certain), misses[0])
     sure = committed.sure.get(held)
-    told = sure is not None or (ack is not None and ack["acks"] == "all")
+    by_then = sure is not None and (missing.at is None or sure.at <= missing.at)
+    told = by_then or (ack is not None and ack["acks"] == "all")
     promises = {told} | ({True} if held in committed.possible else set())
     # What a deposed leader still took is missing since before it was written.
     at = missing.term.at if missing.at is None else missing.at
@@ -449,7 +466,7 @@ def _lost(
         for promised in promises
     ]
     recovered = any(one.payload_id == held.payload_id for one in final) or (
-        view.compacted and _superseded(final, held)
+        view.compacted and _was_back(view, replicas, missing, held)
     )
     elsewhere = any(
         one.payload_id == held.payload_id and one.offset == held.offset
@@ -469,6 +486,15 @@ def _lost(
         contracts=sorted(set().union(*(why.contracts for why in whys))),
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
+    )
+
+
+def _was_back(view: View, replicas: Replicas, missing: Missing, held: Held) -> bool:
+    """Whether a later leader had it again, before compaction took it for good."""
+    return missing.at is not None and any(
+        held in replicas.line(term)
+        for term in terms(view.elections, view.life.ends)
+        if term.at > missing.at
     )
 
 

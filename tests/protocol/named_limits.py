@@ -22,7 +22,7 @@ STORAGE = "storage lost, and nothing recorded it"
 CUT_OFF = "a leader cut off promised on, and no line shows it alive"
 LACKED = "a member of the ISR lacked what was committed, and nothing recorded that"
 NEVER_LED = "elected, and never led: only the controller knew of it"
-DELETED = "lost, and then deleted or too old to keep"
+DELETED = "deleted, or too old to keep, and no line tells of it"
 OLDER_COPY = "a copy of a clean stop, and no line tells that its broker lived on"
 CLASSES = (STORAGE, CUT_OFF, LACKED, NEVER_LED, DELETED, OLDER_COPY)
 COMMITTED = "committed_records_survive"
@@ -41,6 +41,7 @@ class Truth:
     view: View
     once_lost: set[Record] = field(default_factory=set)
     after_successor: set[Record] = field(default_factory=set)
+    removed: set[Record] = field(default_factory=set)
 
 
 def truth_of(world: World) -> Truth:
@@ -48,12 +49,19 @@ def truth_of(world: World) -> Truth:
     state = new_state("", "world", "", 0)
     found = Truth(world, {}, View.__new__(View))
     committed: set[Record] = set()
+    written: set[Record] = set()
     removed = 0
     for number, step in enumerate(world.steps):
         fact = step.fact
         apply(state, ev.Event(str(number), "w", "", "w", "", 0, number, fact, None, "traced"))
         if isinstance(fact, ev.LogStartAdvanced):
             removed = max(removed, fact.log_start_offset)
+            replica = state.replicas[fact.replica]
+            if replica.role == "leader" and _is_registered(state, fact.replica):
+                found.removed |= {r for r in written if r[0] < fact.log_start_offset}
+        elif isinstance(fact, ev.LeaderAppended):
+            span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
+            written |= _records([span])
         elif isinstance(fact, ev.HighWatermarkAdvanced):
             replica = state.replicas[fact.replica]
             below = _records(replica.log.spans, fact.high_watermark)
@@ -127,7 +135,9 @@ def _is_back_unseen(state: State, loss: Loss) -> bool:
 def _about(view: View, name: str) -> list[Loss]:
     if name == "acknowledged_records_survive":
         return view.rows_of("acks_all", "acks_1")
-    return [x for x in view.losses if x.tier != "acknowledged_by_leader"]
+    how = ("consumed", "acks_all", "checkpoint", "load", "start_line", "high_watermark")
+    about = {id(x) for x in view.rows_of(*how)}
+    return [x for x in view.losses if x.tier != "acknowledged_by_leader" or id(x) in about]
 
 
 def _is_told(state: State, name: str, loss: Loss, before: tuple[int, int] | None = None) -> bool:
@@ -178,8 +188,11 @@ def _why_no_loss(truth: Truth, name: str, state: State) -> str | None:
     for loss in _about(view, name):
         for offset in range(loss.first_offset, loss.end_offset):
             record = (offset, *loss.record[2:])
-            if any(_may_be(record, r) for r in truth.once_lost) or offset < start:
-                why.add(DELETED if offset < start else None)
+            untold = state.history.removed_below((record[1] or 0, 0)) <= offset
+            if offset < start or (untold and any(_may_be(record, r) for r in truth.removed)):
+                why.add(DELETED)
+            elif any(_may_be(record, r) for r in truth.once_lost):
+                why.add(None)
             elif any(_may_be(record, r) for r in truth.after_successor):
                 why.add(CUT_OFF)
             else:

@@ -6,6 +6,13 @@ in every schedule near the first one: a command less, two commands swapped, one 
 in another way. The machine runs them, which the naive model checks (schedules.py): where one gives
 the very same lines, timing explains the change, and no finding may be made of it.
 `python -m tests.protocol.planted N [SEED]` prints how many others are found.
+
+How the set is defined: high watermarks by one, moved before their append, or right after an append
+that an ISR member has not fetched; cuts by one; the end of a follower's append by one; the epoch of
+an append by one; the last epoch entry by one; ISR joins of brokers that never fetched; fetches left
+out. Left out of the set itself, since other lawful schedules than those near explain them: what no
+later line of the same broker could contradict (`_is_told_on`), and fetches that are repeated or are
+a follower's last (`_is_repeated`).
 """
 
 import random

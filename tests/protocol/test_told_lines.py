@@ -40,6 +40,26 @@ def test_a_followers_two_numbers_are_read_apart() -> None:
     assert conformance(ev.BecameFollower(1, 3, 2, 10, 11))[0] == "UNKNOWN"
 
 
+@pytest.mark.parametrize(("joins", "expected"), [(2, "VIOLATED"), (3, "HOLDS")])
+def test_of_a_replica_that_no_assignment_names_no_fetch_is_missing(
+    joins: int, expected: str
+) -> None:
+    """A reassignment of which only the end is known: broker 3's steps are refused, not its join."""
+    facts = [
+        ev.PartitionDescribed((1, 2), 1, True, "delete", "2.8.2", None, "zookeeper"),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2)),
+        ev.ReplicaStarted(1, 0, 0, 0, True),
+        ev.LeadershipRecorded(1, 0, (1,), 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 5, 0),
+        ev.LeadershipRecorded(1, 0, (1, joins), 1),
+        ev.InputEnded(),
+    ]
+    judged = answer(told(facts, "traced")).verdicts
+    verdict = next(v for v in judged if v["invariant"] == "version_conformance")
+    assert verdict["verdict"] == expected
+
+
 def cut(to: int, end: int | None, of: int | None = 0) -> ev.Fact:
     return ev.Truncated(1, to, 30, "leader_epoch", of, end)
 

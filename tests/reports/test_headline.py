@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from replication.reports.headline import headline, how_to_get, what_settles
+from replication.reports.inventory_words import span_of
 from replication.reports.loss_words import loss_text, name_clients
 
 PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
@@ -143,3 +144,21 @@ def test_every_kind_of_artefact_has_a_way() -> None:
         "the assignment (kafka-topics --describe, metadata log or state-change.log)",
     ):  # fmt: skip
         assert how_to_get(artefact), artefact
+
+
+@pytest.mark.parametrize(
+    ("ahead", "known_by", "said"),
+    [
+        (0, "its time stamps", "1970-01-01 06:00:00 to 1970-01-01 07:00:00 UTC"),
+        (330, "the other evidence", "1970-01-01 00:30:00 to 1970-01-01 01:30:00 UTC (the logs "
+         "print UTC+05:30)"),
+        (None, "--time-zone", "1970-01-01 06:00:00 to 1970-01-01 07:00:00 UTC"),
+        (None, None, "1970-01-01 06:00:00 to 1970-01-01 07:00:00 by clocks of a zone that nothing "
+         "shows"),
+    ],
+)  # fmt: skip
+def test_the_interval_is_in_utc_or_says_that_it_is_not(
+    ahead: int | None, known_by: str | None, said: str
+) -> None:
+    log = {"first_at": 6 * 3_600_000, "last_at": 7 * 3_600_000, "minutes_ahead_of_utc": ahead}
+    assert span_of([{**log, "zone_known_by": known_by}]) == said

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from replication import paths
 from replication.spark import contracts, settings
+from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
 from replication.spark.ingest import KafkaSource
 from replication.spark.live import ShippedSource
@@ -63,14 +64,15 @@ def start_session(warehouse: Path) -> SparkSession:
 
 def run_stream(
     spark: SparkSession, folder: Path, new_run: str | None = None,
-    source: ShippedSource | KafkaSource | None = None, **flags: Any,
+    source: ShippedSource | KafkaSource | None = None, alerting: Alerting | None = None,
+    **flags: Any,
 ) -> str:  # fmt: skip
     """jobs/stream.py over folder/in into folder/tables; returns what it said."""
     said = io.StringIO()
     job = StreamJob(
         spark, folder / "tables", folder / "checkpoint",
         settings.load({"write_threads": "1", "settle_seconds": "0", **flags}),
-        Progress(said), Stop(),
+        Progress(said), Stop(), alerting,
     )  # fmt: skip
     job.run(source or folder / "in", new_run)
     return said.getvalue()

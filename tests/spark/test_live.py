@@ -1,5 +1,6 @@
 """The live source: a real capture's broker logs, shipped line by line, through the whole stream."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ from replication.evidence.importer import import_evidence
 from replication.evidence.shipping.envelopes import FieldNames
 from replication.evidence.shipping.live_join import named
 from replication.protocol.judgement.bounded import fold_all
+from replication.spark.alerting import Alerting, Channels
 from replication.spark.event_files import SourceError
 from replication.spark.live import ShippedSource
+from replication.spark.progress import Progress
 from replication.spark.stream import kafka_options
 from tests.evidence.shipping.test_spool import folder_of, sent_of
 from tests.spark.jobs_in_process import rows, run_stream
+from tests.spark.test_alerts import Receiver
 
 INCIDENT = "unclean_election__2.8.2"
 
@@ -30,11 +34,25 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     junk = b'{"level": "info", "nothing": "here"}'
     half = len(sent) // 2
     source = ShippedSource(folder / "in", FieldNames(one_cluster="orders"), {"orders": "Id-1"})
+    receiver = Receiver(refuse=100)
+
+    def alerting() -> Alerting:
+        channels = Channels(webhook=receiver.address)
+        return Alerting(
+            channels, folder / "checkpoint", Progress(io.StringIO()), {"Id-1": "orders"}
+        )
+
     (folder / "in" / "a.jsonl").write_bytes(b"\n".join([*sent[:half], junk]) + b"\n")
     run_stream(spark, folder, source=source)
     (folder / "in" / "b.jsonl").write_bytes(b"\n".join([*sent[half:], *sent[:50]]) + b"\n")
-    said = run_stream(spark, folder, source=source)
+    said = run_stream(spark, folder, source=source, alerting=alerting())
     assert "live micro-batch 1" in said
+    assert "told at the next start" in said
+    receiver.left = 0
+    for _ in range(2):
+        run_stream(spark, folder, source=source, alerting=alerting())
+    assert receiver.rows() == [("firing", "RecordsLost", "warning")]
+    assert receiver.told[0]["alerts"][0]["labels"]["cluster_name"] == "orders"
     copied = folder_of(sent, folder / "copied")
     events = [named(event, "Id-1") for event in import_evidence([copied]).events()]
     expected = [v for f in fold_all(events) for v in f.answer.verdicts]

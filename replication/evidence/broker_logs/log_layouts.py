@@ -394,6 +394,33 @@ def _form_of(lines: list[bytes]) -> str | None:
     return max(counts, key=lambda form: counts[form])
 
 
+def stamps_name_zone(path: Path) -> bool:
+    """Whether the file's time stamps say which zone they are in; Kafka's own layout does not."""
+    try:
+        with open_unpacked(path) as stream:
+            sample = read_up_to(stream, _SAMPLE)
+    except READ_ERRORS:
+        return False
+    layout = detect_layout(sample)
+    if layout is None:
+        return False
+    transform = layout.transform(None)
+    for line in (transform(sample) if transform else sample).splitlines():
+        fields = _json_line_fields(line) if layout.form == "json" else None
+        if fields is not None and fields[1] is not None:
+            text = fields[2] if isinstance(fields[2], str) else ""
+            return not text or text.isdecimal() or _names_zone(text.encode() + b" INFO ")
+        header = line if fields is None else fields[0].encode("utf-8", "replace")
+        if _HEADER.match(header):
+            return _names_zone(header)
+    return False
+
+
+def _names_zone(header: bytes) -> bool:
+    found = _HEADER.match(header)
+    return found is not None and found["zone"] is not None
+
+
 def looks_like_broker_log(path: Path) -> bool:
     """Whether the beginning of the file holds lines of a broker's or controller's loggers."""
     try:

@@ -12,6 +12,7 @@ from typing import Any
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
+from replication.evidence.broker_logs.log_layouts import stamps_name_zone
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.telling_lines import Telling
 from replication.evidence.broker_logs.writers import Writers
@@ -122,7 +123,8 @@ class BrokerLog:
     log directory on its machine) where it created logs. first_at, last_at: ms since 1970, as lines
     print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
-    clock is ahead of UTC, None where that was not found. several: several brokers wrote it;
+    clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
+    several: several brokers wrote it;
     nobodys: how many of its lines may be of any of them. births: signs of topics that were created
     anew. damaged: some lines of it could not be read.
     """
@@ -143,6 +145,7 @@ class BrokerLog:
     telling: list[LogLineFact] = field(default_factory=list)
     births: Births = field(default_factory=Births)
     ahead: int | None = None
+    names_zone: bool = False
     several: bool = False
     nobodys: int = 0
     damaged: bool = False
@@ -318,9 +321,11 @@ def read_file(
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)
     ):
         if is_broker_log(path):
+            names_zone = stamps_name_zone(path)
             found = _read_log(path, _with_excerpts(path, zone), facts_folder, result.unreadable)
             if not found.speaks_for_one:
                 found = _read_log_of_several(path, zone, facts_folder)
+            found.names_zone = names_zone
             result.found_logs.append(found)
         elif is_topic_description(path):
             _sort(read_topic_descriptions(path), result.descriptions, result)

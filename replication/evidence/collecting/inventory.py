@@ -27,7 +27,7 @@ def inventory(collection: Collection) -> dict[str, Any]:
 
     nobodys: list[dict[str, Any]] = []
     for log in sorted(collection.logs, key=lambda log: log.path):
-        row = _log(log, shown(log.path))
+        row = _log(log, shown(log.path), told=collection.time_zone is not None)
         owners = _owners(log)
         for owner in owners:
             of(log.cluster_id, owner)["logs"].append(row)
@@ -67,7 +67,7 @@ def _owners(log: BrokerLog) -> list[int]:
     return sorted(broker for broker in named if broker is not None)
 
 
-def _log(log: BrokerLog, path: str) -> dict[str, Any]:
+def _log(log: BrokerLog, path: str, *, told: bool) -> dict[str, Any]:
     return {
         "path": path,
         "known_by": log.known_by,
@@ -75,4 +75,14 @@ def _log(log: BrokerLog, path: str) -> dict[str, Any]:
         "first_at": log.first_at,
         "last_at": log.last_at,
         "minutes_ahead_of_utc": None if log.ahead is None else log.ahead // 60_000,
+        "zone_known_by": _zone_known_by(log, told),
     }
+
+
+def _zone_known_by(log: BrokerLog, told: bool) -> str | None:
+    """How the zone of the log's times is known. told: the user said it: they are in UTC then."""
+    if log.names_zone:
+        return "its time stamps"
+    if told:
+        return "--time-zone"
+    return None if log.ahead is None else "the other evidence"

@@ -2,11 +2,15 @@
 
 Kafka's own layout prints local time without a zone; records, acknowledgements and the metadata log
 carry UTC. A record of a leader epoch was written after that epoch's first line and before the
-next one's; so of all offsets that zones have, few fit. Where just one fits every epoch it is taken.
+next one's; a new partition's first record after its log was created, and a log's newest record
+before its broker stopped: so of all offsets that zones have, few fit. The date in meta.properties
+names the zone, by letters that stand for one or a few. Where just one offset fits all, it is taken.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines
@@ -25,6 +29,10 @@ _TOLERANCE = 3 * _MINUTE
 _MOST_BATCHES = 50_000
 _ROLE_KINDS = frozenset(("became_leader", "became_follower", "leader_and_isr_received"))
 
+# A date in meta.properties this far from a log's lines may be of the other half of the year.
+_SEASON = 7 * 24 * 60 * _MINUTE
+_CREATED_WITHIN = _MINUTE
+
 _Term = tuple[str, int, int]
 
 
@@ -41,9 +49,20 @@ class Clocks:
     ) -> None:
         self._known: dict[_Term, tuple[int, int]] = {}
         self._exact: dict[_Term, int] = {}
+        # The time of each partition's very first record, and the newest of brokers' final copies.
+        self._first: dict[tuple[str, int], int] = {}
+        self._newest: dict[int, int] = {}
+        self._dates: dict[int, list[str]] = {}
         epochs: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         left = _MOST_BATCHES
         for found in directories:
+            meta = found.directory.meta
+            if meta is not None and meta.written:
+                self._dates.setdefault(found.broker, []).append(meta.written)
+            if found.directory.clean_shutdown is not None:
+                times = [p.max_timestamp or 0 for p in found.directory.partitions]
+                known = self._newest.get(found.broker, 0)
+                self._newest[found.broker] = max([known, *times])
             for p in found.directory.partitions:
                 epochs.setdefault((p.topic, p.partition), []).extend(
                     (s[1], s[2], s[0]) for s in p.spans if s[0] is not None
@@ -73,6 +92,10 @@ class Clocks:
 
     def _take_batches(self, partition: PartitionDirectory) -> None:
         for batch in partition.iter_batches():
+            if batch.base_offset == 0 and batch.max_timestamp:
+                place = (partition.topic, partition.partition)
+                first = self._first.get(place, batch.max_timestamp)
+                self._first[place] = min(first, batch.max_timestamp)
             if batch.leader_epoch is not None and batch.max_timestamp and not batch.is_control:
                 key = (partition.topic, partition.partition, batch.leader_epoch)
                 self._widen(key, batch.max_timestamp)
@@ -90,10 +113,7 @@ class Clocks:
         groups: dict[object, list[BrokerLog]] = {}
         for log in logs:
             groups.setdefault(log.path if log.broker is None else log.broker, []).append(log)
-        found = {
-            name: self._ahead([lines for log in group for lines in log.lines])
-            for name, group in groups.items()
-        }
+        found = {name: self._ahead(group) for name, group in groups.items()}
         told = {ahead for ahead in found.values() if ahead is not None}
         of_all = next(iter(told)) if len(told) == 1 else None
         for name, group in groups.items():
@@ -104,20 +124,67 @@ class Clocks:
                 notes.append(_local(group[0].path, len(group) - 1, ahead))
         return [_moved_log(log) for log in logs]
 
-    def _ahead(self, lines: Iterable[PackedLines]) -> int | None:
-        """The one offset that fits every epoch; None where none does or several do without 0."""
-        if not self._known and not self._exact:
-            return None
-        begun = _begun(lines)
+    def _ahead(self, logs: list[BrokerLog]) -> int | None:
+        """The one offset that fits all that both sides show; None where none does or several do."""
+        if all(log.names_zone for log in logs):
+            return 0
         least, most = _OFFSETS[0] - _TOLERANCE, _OFFSETS[-1] + _TOLERANCE
         told = 0
-        for low, high in self._bounds(begun):
+        begun = _begun(lines for log in logs for lines in log.lines)
+        for low, high in (*self._bounds(begun), *self._by_first_and_last(logs, begun)):
             told += 1
             least, most = max(least, low), min(most, high)
         fitting = [offset for offset in _OFFSETS if least <= offset <= most] if told else []
-        if 0 in fitting:
+        dated = self._by_dates(logs)
+        both = [offset for offset in dated if offset in fitting or not told]
+        if both:
+            return both[0] if len(both) == 1 else None
+        if 0 in fitting and not dated:
             return 0
         return fitting[0] if len(fitting) == 1 else None
+
+    def _by_dates(self, logs: list[BrokerLog]) -> list[int]:
+        """The offsets that the dates in the broker's meta.properties leave possible."""
+        possible: set[int] | None = None
+        wrote = {w if w is not None else log.broker for log in logs for w in log.writers}
+        for text in (d for w in wrote if w is not None for d in self._dates.get(w, ())):
+            at, offsets = dated(text)
+            near = any(
+                log.first_at is not None
+                and log.last_at is not None
+                and log.first_at - _SEASON <= at <= log.last_at + _SEASON
+                for log in logs
+            )
+            named = offsets if near else {o + d for o in offsets for d in (-60, 0, 60)}
+            possible = named if possible is None else possible & named
+        return sorted(o * _MINUTE for o in possible or ())
+
+    def _by_first_and_last(
+        self, logs: list[BrokerLog], begun: dict[tuple[str, int], dict[int, int]]
+    ) -> Iterator[tuple[int, int]]:
+        """Bounds by what needs no leader epochs: 0.10's records name none."""
+        widest = 2 * _OFFSETS[-1]
+        for log in logs:
+            for packed in log.lines:
+                _, topic, partition = packed.about
+                assert topic is not None
+                assert partition is not None
+                first = self._first.get((topic, partition))
+                initial = begun.get((topic, partition), {}).get(0)
+                if first is None or initial is None:
+                    continue
+                for fact in packed:
+                    if fact.kind == "log_created" and _is_near(fact.at, initial):
+                        yield initial - first - _TOLERANCE, widest
+        stops = [
+            fact.at
+            for log in logs
+            for fact in log.processes
+            if fact.kind == "stopped_cleanly" and fact.at is not None
+        ]
+        newest = self._newest.get(logs[0].broker) if logs[0].broker is not None else None
+        if stops and newest and max(stops) == max(log.last_at or 0 for log in logs):
+            yield -widest, max(stops) - newest + _TOLERANCE
 
     def _bounds(self, begun: dict[tuple[str, int], dict[int, int]]) -> Iterator[tuple[int, int]]:
         """Between which a log's offset must lie, by each epoch that both sides know."""
@@ -137,6 +204,41 @@ class Clocks:
                     yield epochs[number] - known[0] - _TOLERANCE, widest
                 if index + 1 < len(numbers):
                     yield -widest, epochs[numbers[index + 1]] - known[1] + _TOLERANCE
+
+
+# What Java calls zones, in minutes ahead of UTC; letters that stand for several have all of them.
+_LETTERS = {
+    "UTC": {0}, "GMT": {0}, "WET": {0}, "WEST": {60}, "BST": {60, 360}, "IST": {330, 60, 120},
+    "CET": {60}, "MEZ": {60}, "CEST": {120}, "MESZ": {120}, "EET": {120}, "EEST": {180},
+    "MSK": {180}, "TRT": {180}, "GST": {240}, "PKT": {300}, "ICT": {420}, "WIB": {420},
+    "SGT": {480}, "HKT": {480}, "CST": {-360, 480}, "CDT": {-300, 540}, "JST": {540}, "KST": {540},
+    "AEST": {600}, "AEDT": {660}, "ACST": {570}, "ACDT": {630}, "AWST": {480}, "NZST": {720},
+    "NZDT": {780}, "SAST": {120}, "BRT": {-180}, "ART": {-180}, "NST": {-210}, "NDT": {-150},
+    "AST": {-240}, "ADT": {-180}, "EST": {-300, 600}, "EDT": {-240, 660}, "MST": {-420},
+    "MDT": {-360}, "PST": {-480}, "PDT": {-420}, "AKST": {-540}, "AKDT": {-480}, "HST": {-600},
+}  # fmt: skip
+_BY_NUMBER = re.compile(r"(?:GMT|UTC)?([+-])(\d\d):?(\d\d)")
+
+
+def dated(text: str) -> tuple[int, set[int]]:
+    """A date as java.util.Date prints it: its wall clock as if in UTC, ms since 1970, and the
+    offsets in minutes that its zone may stand for."""
+    _, month, day, time, zone, year = text.split()
+    try:
+        at = datetime.strptime(f"{year} {month} {day} {time}", "%Y %b %d %H:%M:%S")
+    except ValueError:
+        return 0, set()
+    number = _BY_NUMBER.fullmatch(zone)
+    if number:
+        minutes = int(number[2]) * 60 + int(number[3])
+        offsets = {-minutes if number[1] == "-" else minutes}
+    else:
+        offsets = _LETTERS.get(zone, set())
+    return int(at.replace(tzinfo=UTC).timestamp() * 1000), offsets
+
+
+def _is_near(at: int | None, other: int) -> bool:
+    return at is not None and abs(at - other) <= _CREATED_WITHIN
 
 
 def _begun(lines: Iterable[PackedLines]) -> dict[tuple[str, int], dict[int, int]]:

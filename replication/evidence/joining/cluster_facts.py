@@ -16,6 +16,7 @@ class ClusterFacts:
     controller: str | None = None
     brokers: list[int] = field(default_factory=list)
     inter_broker_version: str | None = None
+    clocks_compare: bool = True
 
 
 def broker_settings(logs: Iterable[BrokerLog]) -> dict[str, str]:
@@ -39,11 +40,13 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
         cluster.cluster_id,
         kafka_versions=[kafka_version] if kafka_version else sorted(versions),
         controller=_controller(cluster, settings),
-        brokers=sorted(_brokers(cluster)),
+        brokers=sorted(
+            _brokers(cluster) | (cluster.zookeeper.brokers if cluster.zookeeper else set())
+        ),
     )
     if facts.controller == "zookeeper" and (kafka_version is None or versions == {kafka_version}):
         facts.inter_broker_version = settings.get("inter.broker.protocol.version")
-    notes = []
+    notes = _by_zookeeper(cluster)
     if kafka_version and versions - {kafka_version}:
         named = ", ".join(sorted(versions))
         notes.append(
@@ -70,6 +73,26 @@ def _brokers(cluster: ClusterEvidence) -> set[int]:
         if "broker" in values.get("process.roles", "broker") and log.broker is not None:
             brokers.add(log.broker)
     return brokers
+
+
+def _by_zookeeper(cluster: ClusterEvidence) -> list[str]:
+    """What ZooKeeper tells of the cluster as a whole."""
+    zookeeper = cluster.zookeeper
+    if zookeeper is None:
+        return []
+    known = {d.broker for d in cluster.directories} | {d.broker for d in cluster.dumps}
+    known |= {w for log in cluster.logs for w in (log.broker, *log.writers) if w is not None}
+    notes = [
+        f"{zookeeper.files[0]}: ZooKeeper names broker {broker}, of which nothing was handed over"
+        for broker in sorted(zookeeper.brokers - known)
+    ]
+    if zookeeper.controller_epoch is not None:
+        times = zookeeper.controller_epoch
+        notes.append(
+            f"{zookeeper.files[0]}: a controller was elected {times} "
+            f"time{'' if times == 1 else 's'} (/controller_epoch)"
+        )
+    return notes
 
 
 def _controller(cluster: ClusterEvidence, settings: dict[str, str]) -> str | None:

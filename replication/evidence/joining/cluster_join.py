@@ -40,6 +40,7 @@ from replication.evidence.joining.one_cluster import (
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_settings import (
     by_kafka_topics,
+    changes_of,
     described_partitions,
     settings_of,
 )
@@ -99,6 +100,7 @@ def join_cluster(
     if collection.time_zone is None:
         cluster, said = with_logs_in_utc(cluster, collection.acknowledgements)
         notes += said
+    facts.clocks_compare = cluster.clocks_compare
     known, said, unreadable = _known(cluster)
     of_brokers = broker_settings(cluster.logs)
     partitions = [
@@ -162,6 +164,8 @@ def _place(
         if broker in brokers:
             lines = brokers[broker]
             lives = lives_of(lines.processes, lines.by_partition())
+            for life in lives if not cluster.clocks_compare else ():
+                life.started_at = None
             place(mine, lives, registrations(cluster.history, broker))
         else:
             place(mine, [])
@@ -213,10 +217,12 @@ def _partition(
             cluster.zookeeper,
             printed_settings(cluster.logs, topic, topic_id, known.incarnations),
         ),
+        settings_in_time=changes_of(topic, of_brokers, cluster.history, cluster.zookeeper),
         kafka_topics_settings=printed.settings,
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,
         kafka_topics_leader=printed.leader,
+        clocks_compare=cluster.clocks_compare,
         listed_replicas=known.listed.get(key, set()),
         acknowledgements=known.acknowledged.by_incarnation.get(key, []),
         consumptions=known.consumed.by_incarnation.get(key, []),

@@ -53,7 +53,9 @@ def _incarnation(directory: PartitionDirectory, incarnations: Incarnations) -> s
     known = incarnations.of(topic)
     if len(known) < 2:
         return incarnations.at(topic, None)
-    return life_of_directory(directory, known) if topic in incarnations.created_anew else None
+    if topic not in incarnations.created_anew:
+        return None
+    return life_of_directory(directory, known, by_time=topic not in incarnations.undated)
 
 
 def dumped_copies(

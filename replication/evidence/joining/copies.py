@@ -8,7 +8,7 @@ distinct contents at an offset are numbered from 0, in the order of copies: this
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from replication.evidence.log_directories.digest_lines import SeenDirectory
@@ -61,6 +61,13 @@ class Copy:
     def read_at(self) -> int | None:
         """When lines of a digest saw it so the last time, by its broker's clock; else None."""
         return self.directory.read_at if isinstance(self.directory, SeenDirectory) else None
+
+    def sightings(self) -> list["Copy"]:
+        """What was seen beside a broker, when it was so first and when it was so the last time."""
+        seen = self.directory
+        if not isinstance(seen, SeenDirectory) or seen.told_at >= seen.read_at:
+            return [self]
+        return [replace(self, directory=replace(seen, read_at=seen.told_at)), self]
 
     @property
     def shown_at(self) -> int | None:
@@ -237,7 +244,7 @@ def _number_by_crc(
             if result.sequences_read:
                 for offset in range(batch.base_offset, batch.end_offset):
                     place = Place(offset, batch.leader_epoch, content)
-                    _index(result, _sequence_at(batch, offset), place)
+                    _index(result, sequence_at(batch, offset), place)
         if names is not None and not equals[0].batch.is_control:
             leader_epochs = dict.fromkeys(h.batch.leader_epoch for h in equals)
             records = _records_of_any([h for h in equals if not copies[h.copy].is_dump], result)
@@ -304,7 +311,7 @@ def _number_by_record(
             )
             if result.sequences_read:
                 place = Place(record.offset, batch.leader_epoch, content)
-                _index(result, _sequence_at(batch, record.offset), place)
+                _index(result, sequence_at(batch, record.offset), place)
             place = Place(record.offset, batch.leader_epoch, content)
             for name in names(record) if names is not None and not batch.is_control else ():
                 _index(result, name, place)
@@ -315,11 +322,15 @@ def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:
     return f"\0{producer_id}/{producer_epoch}/{sequence}"
 
 
-def _sequence_at(batch: RecordBatch, offset: int) -> str | None:
-    """The sequence key of one record; None where the batch tells none or has lost records."""
+def sequence_at(batch: RecordBatch, offset: int) -> str | None:
+    """The sequence key of one record; None where the batch tells none.
+
+    The cleaner keeps a batch's first offset and sequence, be it empty: what stood there it may
+    take.
+    """
     if batch.producer_id is None or batch.producer_epoch is None or batch.base_sequence is None:
         return None
-    if batch.is_control or batch.record_count != batch.end_offset - batch.base_offset:
+    if batch.is_control:
         return None
     sequence = (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
     return sequence_key(batch.producer_id, batch.producer_epoch, sequence)

@@ -23,10 +23,12 @@ _Times = dict[str, tuple[int | None, int | None]]
 
 @dataclass(frozen=True, slots=True)
 class Incarnations:
-    """lifetimes: by name, oldest first. created_anew: lives that brokers' lines alone tell."""
+    """lifetimes: by name, oldest first. created_anew: lives that brokers' lines alone tell.
+    undated: names whose lifetimes are by a clock that no other may be held against."""
 
     lifetimes: dict[str, list[Lifetime]] = field(default_factory=dict)
     created_anew: dict[str, list[Life]] = field(default_factory=dict)
+    undated: frozenset[str] = frozenset()
 
     def of(self, topic: str) -> list[Lifetime]:
         """Those of a name, oldest first."""
@@ -37,7 +39,7 @@ class Incarnations:
         known = self.of(topic)
         if not known:
             return ""
-        if at is not None:
+        if at is not None and topic not in self.undated:
             for topic_id, created, deleted in known:
                 if (created is None or created <= at) and (deleted is None or at < deleted):
                     return topic_id
@@ -72,12 +74,14 @@ def incarnations(cluster: ClusterEvidence, brokers: dict[int, BrokerLines]) -> I
             found.setdefault(p.topic, {}).setdefault(p.topic_id, (None, None))
             if p.kind in ("deleted", "stray"):
                 set_aside.add(p.topic_id)
+    recorded = set(_recorded(cluster))
     result = {name: _lifetimes(ids, first_seen, set_aside) for name, ids in found.items()}
     for name, lives in created_anew.items():
         last_seen = _last_seen(cluster.directories, name)
         ids = _by_age(found.get(name, {}), first_seen, set_aside, last_seen)
         result[name] = lifetimes_of_lives(lives, ids)
-    return Incarnations(result, created_anew)
+    undated = frozenset() if cluster.clocks_compare else frozenset(result) - recorded
+    return Incarnations(result, created_anew, undated)
 
 
 def _created_anew(

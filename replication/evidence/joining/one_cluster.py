@@ -29,7 +29,11 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvidence:
-    """One cluster's share of a `Collection`, whose words these are."""
+    """One cluster's share of a `Collection`, whose words these are.
+
+    clocks_compare: the times in brokers' logs may be held against those of all else. Where the zone
+    of a log is not known nothing may rest on that.
+    """
 
     cluster_id: str
     directories: tuple[BrokerDirectory, ...] = ()
@@ -43,6 +47,7 @@ class ClusterEvidence:
     log_dirs: tuple[LogDirectorySize | LogDirectoryError, ...] = ()
     quorum: tuple[QuorumStatus | QuorumReplica, ...] = ()
     all_producers: bool = False
+    clocks_compare: bool = True
     unpacked: Unpacked | None = None
 
 
@@ -80,4 +85,17 @@ def with_logs_in_utc(
     """
     notes: list[str] = []
     clocks = Clocks(cluster.directories, cluster.history, cluster.zookeeper, acknowledgements)
-    return replace(cluster, logs=tuple(clocks.in_utc(cluster.logs, notes))), notes
+    logs = tuple(clocks.in_utc(cluster.logs, notes))
+    unknown = [log for log in logs if log.ahead is None and log.first_at is not None]
+    others = cluster.directories or cluster.acknowledgements or cluster.consumptions
+    if unknown and others:
+        notes.append(_of_no_zone(unknown))
+    return replace(cluster, logs=logs, clocks_compare=not unknown), notes
+
+
+def _of_no_zone(logs: list[BrokerLog]) -> str:
+    others = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
+    return (
+        f"{logs[0].path}{others}: its time stamps name no zone and nothing shows it, so they are "
+        "held against no other clock; --time-zone tells it"
+    )

@@ -8,6 +8,7 @@ only interleave what nothing else orders.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from replication.evidence.joining.changed_settings import by_controllers
 from replication.evidence.joining.copies import Copy, in_time
 from replication.evidence.joining.declared_coverage import declared_coverage, is_traced
 from replication.evidence.joining.dumps_moment import earliest_place
@@ -72,18 +73,9 @@ def _last_described(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescrib
 
 def _entries(evidence: PartitionEvidence) -> Iterator[Entry]:
     clock = 0.0
-    for index, recorded in enumerate(evidence.recorded):
-        clock = max(clock, float(recorded.at or 0))
-        yield Entry(
-            clock,
-            RANKS["leadership_recorded"],
-            -1,
-            index,
-            recorded.fact,
-            recorded.source,
-            "forensic",
-            recorded.at,
-        )
+    for index, (fact, at, source) in enumerate(by_controllers(evidence)):
+        clock = max(clock, float(at or 0))
+        yield Entry(clock, RANKS["leadership_recorded"], -1, index, fact, source, "forensic", at)
     for broker in sorted(_hosts(evidence)):
         yield from _broker_entries(evidence, broker)
     yield from promised(evidence)
@@ -108,7 +100,7 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
     steps = list(steps_of_lines(evidence, broker))
     traced = is_traced(evidence, broker)
     copies = sorted((c for c in evidence.copies if c.broker == broker), key=in_time)
-    placed = _placed(copies, steps)
+    placed = _placed([seen for copy in copies for seen in copy.sightings()], steps)
     story = _Story(broker)
     for position, step in enumerate(steps):
         for copy in placed.get(position, ()):

@@ -12,6 +12,7 @@ from replication.evidence.joining.copies import (
 )
 from replication.evidence.joining.payload_ids import Naming
 from replication.evidence.joining.registrations import Recorded
+from replication.evidence.joining.settings_in_time import InForce
 from replication.protocol.ground import events as ev
 
 
@@ -29,7 +30,8 @@ class PartitionEvidence:
     are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
     whole. by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing any more,
-    and since when.
+    and since when. clocks_compare: the brokers' clocks may be held against others.
+    settings_in_time: as they were in force one after the other, by the controllers' records.
     """
 
     cluster_id: str
@@ -42,10 +44,12 @@ class PartitionEvidence:
     packed: dict[int, list[PackedLines]] = field(default_factory=dict)
     processes: dict[int, list[LogLineFact]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    settings_in_time: list[InForce] = field(default_factory=list)
     kafka_topics_settings: dict[str, str] = field(default_factory=dict)
     kafka_topics_replicas: tuple[int, ...] | None = None
     kafka_topics_at: int | None = None
     kafka_topics_leader: int | None = None
+    clocks_compare: bool = True
     reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None

@@ -4,11 +4,11 @@ Needs nothing but what it is handed, so that partitions can be finished one afte
 little memory, or on many machines.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.changed_settings import changed_settings, described_by
 from replication.evidence.joining.copies import identify_contents
 from replication.evidence.joining.declared_coverage import is_traced
 from replication.evidence.joining.partition_events import events_of
@@ -56,7 +56,7 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             named = [r.fact.assigned_replicas for r in result.recorded if r.fact.assigned_replicas]
             if named:
                 described = replace(described, assigned_replicas=named[-1])
-    result.described = described
+    result.described = _at_first(result, described)
     result.reassigned = _reassigned(result)
     result.truncates_by = _truncates_by(described)
     for copy in [c for c in result.copies if c.is_dump and is_traced(result, c.broker)]:
@@ -130,15 +130,32 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
     assigned = None
     for recorded in evidence.recorded:
         assigned = recorded.fact.assigned_replicas or assigned
-    minimum = values.get("min.insync.replicas", "")
-    unclean = values.get("unclean.leader.election.enable")
+    said = described_by(values)
     return replace(
         evidence.described,
         assigned_replicas=assigned if assigned is not None else evidence.kafka_topics_replicas,
-        min_insync_replicas=int(minimum) if re.fullmatch(r"[0-9]{1,9}", minimum) else None,
-        unclean_leader_election=None if unclean is None else unclean.lower() == "true",
-        cleanup_policy=values.get("cleanup.policy"),
+        min_insync_replicas=said.min_insync_replicas,
+        unclean_leader_election=said.unclean_leader_election,
+        cleanup_policy=said.cleanup_policy,
         leader=evidence.kafka_topics_leader,
+    )
+
+
+def _at_first(
+    evidence: PartitionEvidence, described: ev.PartitionDescribed
+) -> ev.PartitionDescribed:
+    """With the settings before the first change that is told among the partition's states: the
+    controllers tell which were in force when."""
+    change = next(changed_settings(evidence), None)
+    if change is None:
+        return described
+    place = evidence.settings_in_time.index(change)
+    first = described_by(evidence.settings_in_time[place - 1].values)
+    return replace(
+        described,
+        min_insync_replicas=first.min_insync_replicas,
+        unclean_leader_election=first.unclean_leader_election,
+        cleanup_policy=first.cleanup_policy,
     )
 
 
@@ -151,6 +168,8 @@ def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
     named = [(r.at, r.fact.assigned_replicas) for r in evidence.recorded]
     named = [(at, replicas) for at, replicas in named if replicas]
     if evidence.kafka_topics_replicas is None or evidence.kafka_topics_at is None or not named:
+        return None
+    if not evidence.clocks_compare:
         return None
     at, replicas = named[-1]
     if evidence.history_complete and not _outlives_history(evidence):

@@ -7,6 +7,7 @@ from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import Key
 from replication.evidence.joining.partition_join import SETTING_NAMES
 from replication.evidence.joining.printed_settings import PrintedSettings
+from replication.evidence.joining.settings_in_time import InForce, in_time
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
 from replication.evidence.zookeeper.history import ZooKeeperHistory
@@ -34,30 +35,32 @@ def settings_of(
     """The topic's settings, by Kafka's names: the brokers' defaults (of_brokers), over them what
     the controllers recorded for all brokers, over that what they recorded for the topic. Without
     the controllers' records, what brokers printed of changes stands for them."""
-    values: dict[str, str] = {}
-    for name in SETTING_NAMES:
-        broker_name = "log.cleanup.policy" if name == "cleanup.policy" else name
-        if broker_name in of_brokers:
-            values[name] = of_brokers[broker_name]
+    values = _of_brokers(of_brokers)
     if history is None and zookeeper is None:
         for said in (printed.of_cluster, printed.of_topic):
             for name in SETTING_NAMES.keys() & said.keys():
                 values.pop(name, None)
                 if said[name] is not None:
                     values[name] = str(said[name])
-    if history is not None:
-        for configs in (
-            history.cluster_configs.get("", ()),
-            history.topic_configs.get(topic, ()),
-        ):
-            for change in configs:
-                if change.key in SETTING_NAMES and change.value is not None:
-                    values[change.key] = change.value
-    if zookeeper is not None:
-        for scope in ("", topic):
-            kept = zookeeper.settings.get(scope, {})
-            values.update({k: v for k, v in kept.items() if k in SETTING_NAMES})
-    return values
+        return values
+    last = changes_of(topic, of_brokers, history, zookeeper)[-1].values
+    return {name: value for name, value in last.items() if value is not None}
+
+
+def changes_of(
+    topic: str,
+    of_brokers: dict[str, str],
+    history: MetadataHistory | None,
+    zookeeper: ZooKeeperHistory | None,
+) -> list[InForce]:
+    """The topic's settings as they were in force one after the other, by the controllers."""
+    return in_time(SETTING_NAMES, topic, _of_brokers(of_brokers), history, zookeeper)
+
+
+def _of_brokers(of_brokers: dict[str, str]) -> dict[str, str]:
+    """The brokers' own values by the topic's names of the settings."""
+    named = {n: "log.cleanup.policy" if n == "cleanup.policy" else n for n in SETTING_NAMES}
+    return {n: of_brokers[theirs] for n, theirs in named.items() if theirs in of_brokers}
 
 
 def described_partitions(

@@ -172,7 +172,7 @@ def _lives_by_registration(
 
 
 def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -> float | None:
-    """Where a copy fits; None for one of a clean stop where none is known that it fits."""
+    """Where a copy fits; None where nothing tells, or for a clean stop that no line knows."""
     count = len(lives)
     if not count:
         return 0.0
@@ -187,7 +187,7 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
     undistinguished = bool(exact) and newest and _same_as_loaded(group, last)
     told = len(possible) < count
     if at_end and (
-        undistinguished or (not exact and (clean or told or _is_of_last_life(group, last)))
+        undistinguished or (not exact and (clean or told or _is_of_last_life(group, lives)))
     ):
         return float(count)
     if exact:
@@ -196,6 +196,8 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
         return float(possible[-1] + 1) if told or last.ended_clean is not False else None
     running = [k for k in possible if _fits_life(group, lives[k])]
     newest_record = group[0].latest_timestamp
+    if newest_record is not None and len(running) > 1 and _is_undated(lives):
+        return None  # Of which of these lives it is, only a clock could tell.
     if newest_record is not None:
         begun = [k for k in running if (lives[k].started_at or 0) <= newest_record]
         running = begun[-1:] or running[:1]
@@ -204,10 +206,17 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
     return running[-1] + 0.5 if running else float(count)
 
 
-def _is_of_last_life(group: list[Copy], last: Life) -> bool:
+def _is_of_last_life(group: list[Copy], lives: list[Life]) -> bool:
     """Whether an unclean copy that could be from the end is not rather from an earlier life."""
     newest_record = group[0].latest_timestamp
-    return newest_record is None or (last.started_at or 0) <= newest_record
+    if newest_record is not None and len(lives) > 1 and _is_undated(lives):
+        return False
+    return newest_record is None or (lives[-1].started_at or 0) <= newest_record
+
+
+def _is_undated(lives: list[Life]) -> bool:
+    """Whether the lives' beginnings may be held against no other clock."""
+    return all(life.started_at is None for life in lives)
 
 
 def _same_as_loaded(group: list[Copy], life: Life) -> bool:

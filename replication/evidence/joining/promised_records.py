@@ -33,6 +33,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
             "at several offsets; they are not unique and are ignored"
         )
     claimed = _claimed(evidence, leader)
+    others = claimed_elsewhere(evidence, leader)
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
@@ -40,6 +41,8 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         seen_all = _seen_all(evidence.contents, looked_at, by_payload=payload is not None)
         if payload is not None and not evidence.naming.is_declared(a):
             seen_all = seen_all and a.offset in claimed
+        if payload is not None and not seen_all and a.offset in others:
+            seen_all = _seen_all(evidence.contents, evidence.copies, by_payload=True)
         place = _place(evidence.contents, leader, a.offset, name, seen_all)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
@@ -74,6 +77,28 @@ def _claimed(evidence: PartitionEvidence, leader: Copy | None) -> set[int]:
         for payload_id in named
         for place in places.get(str(payload_id), ())
         if leader is None or _in_log(leader, place)
+    }
+
+
+def claimed_elsewhere(evidence: PartitionEvidence, leader: Copy | None) -> set[int]:
+    """Offsets at which the leader has nothing (compacted), and every record that another copy shows
+    is one that some client names by its own id: a record not found there is none of these."""
+    promises: list[Promise] = [*evidence.acknowledgements, *evidence.consumptions]
+    names, places = {p.payload_id for p in promises} - {None}, evidence.contents.places
+    sought = {p.offset for p in promises if p.payload_id and p.payload_id not in places}
+    named: dict[int, set[tuple[int | None, int | None]]] = {}
+    for place in (p for name in names for p in places.get(str(name), ()) if p.offset in sought):
+        named.setdefault(place.offset, set()).add((place.leader_epoch, place.content))
+    spans = [] if leader is None else leader.spans
+    return {
+        offset
+        for offset, known in named.items()
+        if not clipped(spans, offset, offset + 1)
+        and all(
+            (s.leader_epoch, s.content) in known
+            for copy in evidence.copies
+            for s in clipped(copy.spans, offset, offset + 1)
+        )
     }
 
 

@@ -268,17 +268,20 @@ def lifetimes_of_lives(lives: list[Life], ids: list[str]) -> list[Lifetime]:
     return earlier + result
 
 
-def life_of_directory(directory: PartitionDirectory, lives: list[Lifetime]) -> str | None:
+def life_of_directory(
+    directory: PartitionDirectory, lives: list[Lifetime], *, by_time: bool = True
+) -> str | None:
     """The life that a directory without a topic id is of, by its newest record's time.
 
-    A directory that is being deleted is of no topic that lives. None where nothing tells.
+    A directory that is being deleted is of no topic that lives. None where nothing tells. by_time:
+    the lives' times may be held against a record's.
     """
     candidates = lives[:-1] if directory.kind == "deleted" else lives
     if len(candidates) == 1:
         return candidates[0][0]
     begun = [created for _, created, _ in lives if created is not None]
     at = directory.max_timestamp
-    if at is None or len(begun) != len(lives) - 1:
+    if at is None or not by_time or len(begun) != len(lives) - 1:
         return None
     if not begun[0] - _BELIEVED < at < begun[-1] + _BELIEVED:
         return None

@@ -49,9 +49,10 @@ class SeenSegment:
 
 @dataclass(frozen=True)
 class SeenDirectory(PartitionDirectory):
-    """One replica as a line tells of it. read_at: when it was so the last time, in milliseconds by
-    its machine's clock, which is its broker's too."""
+    """One replica as a line tells of it. told_at, read_at: when it was so for the first and for the
+    last time, in milliseconds by its machine's clock, which is its broker's too."""
 
+    told_at: int = 0
     read_at: int = 0
 
     def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
@@ -230,6 +231,7 @@ def _partition(path: Path, line: Line, read_at: int, *, runs: bool) -> SeenDirec
         max_timestamp=None,
         unreadable=(),
         segments=(whole,),
+        told_at=line["at"],
         read_at=read_at,
     )
 

@@ -6,7 +6,7 @@ Kafka writes: a half-understood checkpoint would prove things that never were.""
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from replication.protocol.ground.wire import MAX_OFFSET
 LARGEST_FILE = 16 << 20
 QUOTED = 60
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+# As java.util.Date prints it.
+WRITTEN = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d\d) (\d\d:\d\d:\d\d) (\S+) (\d{4})")
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 
 
@@ -25,12 +27,14 @@ ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 class MetaProperties:
     """`meta.properties`: whose log directory this is. `version` 0 is ZooKeeper's, with `broker.id`;
     1 is KRaft's, with `node.id` and from 3.7 on the directory's own id. Source: MetaProperties,
-    KIP-858."""
+    KIP-858. `written`: the date in its comment, which java.util.Properties puts there in the zone
+    of the broker's process (`Fri Nov 20 15:20:07 UTC 2026`)."""
 
     cluster_id: str | None
     broker_id: int | None
     directory_id: str | None
     version: int
+    written: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ def read_meta_properties(path: Path) -> MetaProperties | Unreadable:
 def parse_meta_properties(text: str, path: str) -> MetaProperties | Unreadable:
     """Java properties; names that are not known are passed over, as the broker does."""
     values: dict[str, str] = {}
+    written: str | None = None
     if text and not text.endswith("\n"):
         return _cut(path, len(text.splitlines()))
     for line in text.splitlines():
@@ -129,6 +134,8 @@ def parse_meta_properties(text: str, path: str) -> MetaProperties | Unreadable:
         if stripped and stripped[0] not in "#!":
             name, _, value = stripped.partition("=")
             values[_unescape(name.strip())] = _unescape(value.strip())
+        elif WRITTEN.fullmatch(stripped[1:]):
+            written = stripped[1:]
     version = _number(values.get("version", ""))
     if version not in (0, 1):
         found = values.get("version")
@@ -142,6 +149,7 @@ def parse_meta_properties(text: str, path: str) -> MetaProperties | Unreadable:
         broker_id=None if id_text is None else int(id_text),
         directory_id=values.get("directory.id") or None,
         version=version,
+        written=written,
     )
 
 

@@ -21,7 +21,7 @@ from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.silence import Heard, heard_of, silent_brokers
 from replication.evidence.shipping.spool import Spool, Taken
 from replication.protocol.ground import wire
-from replication.protocol.ground.events import Event
+from replication.protocol.ground.events import Event, ReplicaLogObserved
 
 Name = tuple[str, str, str, int]
 STATE = "partitions.json"
@@ -153,12 +153,20 @@ def named(event: Event, cluster_id: str) -> Event:
 
 
 def _fingerprint(events: list[Event]) -> str:
-    """Of what the events say, whichever import they are of and wherever they were read."""
+    """Of what the events say, whichever import they are of and wherever they were read.
+
+    That a running broker's log is the same later on is told again and again, and is no change; that
+    it was read after another's had changed is one.
+    """
     digest = hashlib.blake2b(digest_size=16)
+    seen: dict[int, list[int]] = {}
     for event in events:
         plain = replace(event, event_id="", trace_id="", trace_generation=0, source=None)
-        if getattr(event.fact, "copy", "") == "live":
-            # Told again and again; what is the same later on is no change of the partition.
-            plain = replace(plain, observed_at=None)
-        digest.update(wire.to_json(plain).encode())
+        if isinstance(event.fact, ReplicaLogObserved) and event.fact.copy == "live":
+            seen.setdefault(event.fact.replica, []).append(event.observed_at or 0)
+            if len(seen[event.fact.replica]) > 1:
+                continue
+        digest.update(wire.to_json(replace(plain, sequence=0)).encode())
+    after = [(a, b) for a in seen for b in seen if seen[a][-1] >= seen[b][0]]
+    digest.update(repr(sorted(after)).encode())
     return digest.hexdigest()

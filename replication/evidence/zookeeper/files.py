@@ -1,8 +1,8 @@
-"""Reads ZooKeeper's snapshots and transaction logs (`version-2/`), 3.4 to 3.9.
+"""Reads ZooKeeper's snapshots, packed or not, and transaction logs (`version-2/`), 3.4 to 3.9.
 
 Only what Kafka keeps is taken out: partitions' states, assignments, settings, brokers, the
-cluster's id. Big-endian; strings and buffers behind an int32 length (jute). Sources: FileTxnLog,
-FileSnap, DataTree, SerializeUtils and zookeeper.jute of ZooKeeper.
+controller's epoch, the cluster's id. Big-endian; strings and buffers behind an int32 length (jute).
+Sources: FileTxnLog, FileSnap, DataTree, SerializeUtils and zookeeper.jute of ZooKeeper.
 """
 
 import re
@@ -31,6 +31,7 @@ _ERROR = -1
 # What Kafka keeps there that tells of replication, below any chroot.
 KAFKAS = re.compile(
     r"^(?P<root>.*?)/(?:brokers/topics/(?P<topic>[^/]+)(?:/partitions/(?P<partition>\d+)/state)?"
+    r"|brokers/ids/(?P<broker>\d+)|(?P<controller>controller_epoch)"
     r"|cluster/(?P<cluster>id)|config/(?P<kind>topics|brokers)/(?P<name>[^/]+))$"
 )
 

@@ -49,15 +49,28 @@ class TopicLife:
         return bool(versions) and versions == list(range(versions[-1] + 1))
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsWritten:
+    """All settings of a topic, or of all brokers (scope ""), from a moment on."""
+
+    scope: str
+    at: int | None
+    settings: dict[str, str]
+
+
 @dataclass(slots=True)
 class ZooKeeperHistory:
     """What is known of one cluster. `settings`: by topic, "" for the brokers' defaults, name to
-    value."""
+    value; `settings_written`: each time that they were, in order. `brokers`: those that ever
+    registered. `controller_epoch`: the last one, which counts the controllers' elections."""
 
     cluster_id: str | None = None
     topics: list[TopicLife] = field(default_factory=list)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    settings_written: list[SettingsWritten] = field(default_factory=list)
     files: tuple[str, ...] = ()
+    brokers: set[int] = field(default_factory=set)
+    controller_epoch: int | None = None
 
 
 def histories(steps: Iterable[ZnodeChange]) -> list[ZooKeeperHistory]:
@@ -110,6 +123,12 @@ class _Builder:
         elif found["cluster"] is not None:
             told = _json(step.data).get("id")
             self.history.cluster_id = told if isinstance(told, str) else self.history.cluster_id
+        elif found["broker"] is not None:
+            self.history.brokers.add(int(found["broker"]))
+        elif found["controller"] is not None:
+            text = (step.data or b"").decode("ascii", "replace")
+            if text.isdecimal():
+                self.history.controller_epoch = int(text)
         elif found["kind"] is not None:
             self._setting("" if found["kind"] == "brokers" else found["name"], found["name"], step)
 
@@ -162,13 +181,16 @@ class _Builder:
             return
         content = _json(step.data).get("config")
         values = content if isinstance(content, dict) else {}
-        self.history.settings[scope] = {k: v for k, v in values.items() if isinstance(v, str)}
+        settings = {k: v for k, v in values.items() if isinstance(v, str)}
+        self.history.settings[scope] = settings
+        self.history.settings_written.append(SettingsWritten(scope, step.at, settings))
 
     def _end(self, topic: str, at: int | None) -> None:
         life = self.lives.pop(topic, None)
         if life is not None:
             self.history.topics.append(_told(topic, life, at))
         self.history.settings.pop(topic, None)
+        self.history.settings_written.append(SettingsWritten(topic, at, {}))
 
     def done(self) -> ZooKeeperHistory:
         for topic, life in sorted(self.lives.items()):

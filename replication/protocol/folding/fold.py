@@ -120,8 +120,11 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
             term.observed_at = event.observed_at
         if newer and registration.last_members is not None:
             term.isr_before = registration.last_members
+            term.outside_at = registration.outside.get(fact.leader)
         if term.unclean_permitted is None:
             term.unclean_permitted = state.settings.unclean_leader_election
+        if term.min_insync_replicas is None:
+            term.min_insync_replicas = state.settings.min_insync_replicas
     if fact.isr and fact.assigned_replicas:
         _refute_outsiders(state, event, fact)
     if not newer:
@@ -144,6 +147,9 @@ def _leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecor
     if fact.isr is not None:
         registration.isr = fact.isr
         registration.last_members = fact.isr or registration.last_members
+    if fact.isr and fact.partition_epoch is not None:
+        for replica in state.ever_assigned.difference(fact.isr):
+            registration.outside[replica] = fact.partition_epoch
     registration.eligible_leader_replicas = fact.eligible_leader_replicas or ()
     registration.last_known_leader_replicas = fact.last_known_leader_replicas or ()
     registration.recovering = bool(fact.recovering)
@@ -210,16 +216,27 @@ def _end_term(
     term = _last_led(state, replica)
     if term is not None and term.ended is None:
         term.ended = how
+        # What a copy showed of it while it led is not what it came to.
+        term.end_log_end_offset = None if line is None else line.log_end_offset
+        term.end_is_certain = term.end_log_end_offset is not None
+        if line is None and state.is_traced(replica.replica):
+            term.end_log_end_offset, term.end_is_certain = replica.log.log_end_offset, True
         if line is not None:
             term.end_high_watermark = line.high_watermark
-            term.end_log_end_offset = line.log_end_offset
 
 
-def _note_log_end(state: State, replica: Replica, log_end_offset: int | None) -> None:
-    """What a stopped leader still holds when it is next seen."""
+def _note_log_end(
+    state: State, replica: Replica, log_end_offset: int | None, *, certain: bool
+) -> None:
+    """What a stopped leader still holds when it is next seen; a copy of one that was not seen to
+    stop may be its last."""
     term = _last_led(state, replica) if replica.led_in_epoch else None
-    if term is not None and term.end_log_end_offset is None and term.ended in (None, "stopped"):
+    if term is None or term.ended not in (None, "stopped"):
+        return
+    better = certain and not term.end_is_certain
+    if term.end_log_end_offset is None or term.ended is None or better:
         term.end_log_end_offset = log_end_offset
+        term.end_is_certain = certain and log_end_offset is not None
 
 
 def _last_led(state: State, replica: Replica) -> Term | None:
@@ -254,7 +271,9 @@ def _replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> 
         end = fact.log_end_offset or 0
         lowest = replica.may_have_lost_from
         replica.may_have_lost_from = end if lowest is None else min(lowest, end)
-    _note_log_end(state, replica, fact.log_end_offset)
+    if replica.role is None:
+        # The line of a log that is made when its broker leads already tells nothing of an end.
+        _note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.clean))
     if fact.log_end_offset is not None:
         _observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
@@ -294,13 +313,19 @@ def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Eve
         state.history.commitments,
         Promise(
             Span(end, known[1], None, None),
-            (known[0], ANY_OCCURRENCE),
+            _before_leading_again(replica, known[0]),
             "checkpoint",
             state.witness(event),
             replica.replica,
             event.observed_at,
         ),
     )
+
+
+def _before_leading_again(replica: Replica, leader_epoch: int) -> tuple[int, int]:
+    """The order of the term by whose end a replica had reached what its disk lost since."""
+    led = replica.led_in_epoch and replica.leader_epoch == leader_epoch
+    return leader_epoch, replica.term_occurrence if led else ANY_OCCURRENCE
 
 
 def _lives_on(state: State, replica: Replica) -> None:
@@ -386,8 +411,12 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             "start_line",
             by_term=(before, ANY_OCCURRENCE),
         )
+    # It leads on from what it loaded, with nothing fetched in between.
+    untouched = replica.role is None and replica.just_started and replica.tail_known
+    loaded = replica.log.log_end_offset if untouched else None
     _lives_on(state, replica)
     replica.role = "leader"
+    replica.obeyed_partition_epoch = fact.partition_epoch
     replica.leader = fact.replica
     replica.leader_epoch = fact.leader_epoch
     replica.led_in_epoch = True
@@ -398,17 +427,14 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
         # Who leads on into a new epoch keeps what it knows of its followers (become_leader).
         replica.remote_log_end_offsets = {}
     term = _term(state, fact.leader_epoch, fact.replica, occurrence)
-    known = fact.log_end_offset
-    if known is None and replica.just_started and replica.tail_known:
-        # It leads on from what it loaded, with nothing fetched in between.
-        known = replica.log.log_end_offset
+    known = fact.log_end_offset if fact.log_end_offset is not None else loaded
     replica.just_started = False
     if term.start_offset is None:
         term.start_offset = known
         term.start_event_id = state.witness(event)
         term.started_at = state.applied
         if occurrence:
-            term.isr_before = state.registration.last_members
+            term.isr_before = _isr_in(state, fact.leader_epoch)
         term.high_watermark = fact.high_watermark
         term.leads_on = leads
         term.led_until_now_in = fact.previous_leader_epoch
@@ -421,6 +447,14 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             fact.leader_epoch, known, replica.epoch_entries, leads, _epoch_rules(state, replica)
         )
         replica.epoch_entries = taken.epoch_entries
+
+
+def _isr_in(state: State, leader_epoch: int) -> tuple[int, ...] | None:
+    """The last ISR of an epoch, or of its election, where the controller has gone on since."""
+    if state.registration.leader_epoch > leader_epoch:
+        told = [t.isr for t in state.history.terms if t.leader_epoch == leader_epoch and t.isr]
+        return told[-1] if told else state.registration.last_members
+    return state.registration.last_members
 
 
 def _refute_second_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
@@ -480,6 +514,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
     _lives_on(state, replica)
     _end_term(state, replica, "followed", fact)
     replica.role = "follower"
+    replica.obeyed_partition_epoch = fact.partition_epoch
     replica.just_started = False
     replica.leader = fact.leader
     if fact.leader is not None:
@@ -500,11 +535,15 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
         target = (replica.high_watermark or 0) if cut is None else cut.offset
         if cut is not None:
             state.history.derived.append(cut)
+    elif fact.reason == "high_watermark":
+        _note_last_high_watermark(state, replica, target, event)
     end = fact.from_offset
     if end is None and (replica.tail_known or replica.log.log_end_offset > target):
         end = replica.log.log_end_offset
     if fact.reason == "full" and end is not None and target >= end:
         # It restarts ahead of its end, where its leader's log begins: what is gone, retention took.
+        if replica.role == "follower":
+            _note_removal(state, replica, target)
         replica.promised_below = None
         replica.log.truncate_fully_and_start_at(target)
         replica.known_log_end_offset = target
@@ -538,6 +577,7 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             replica.leader_epoch,
             inferred,
             state.applied,
+            replica.obeyed_partition_epoch,
         )
     )
     if replica.high_watermark is not None:
@@ -548,6 +588,19 @@ def _truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             event,
             f"broker {fact.replica} truncated to {target} while it led; a leader never does",
         )
+
+
+def _note_last_high_watermark(
+    state: State, replica: Replica, high_watermark: int, event: ev.Event
+) -> None:
+    """A leader that follows cuts to its high watermark first (before KIP-101): so far it had
+    committed."""
+    led = [t for t in state.history.terms if t.leader == replica.replica and t.start_event_id]
+    if replica.role != "follower" or not led or led[-1].ended != "followed":
+        return
+    if led[-1].end_high_watermark is None:
+        led[-1].end_high_watermark = high_watermark
+        _promise_committed(state, replica, high_watermark, event, "start_line", led[-1].order)
 
 
 def _leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> None:
@@ -681,7 +734,8 @@ def _promise_committed(
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
-    bounded = by_term is not None and (led or _fences(state, replica))
+    ended = by_term is not None and by_term[1] < ANY_OCCURRENCE
+    bounded = by_term is not None and (led or ended or _fences(state, replica))
     if nameless:
         if not bounded:
             return
@@ -695,7 +749,13 @@ def _promise_committed(
         shown = span.leader_epoch is not None or span.content is not None
         if (shown or bounded) and not _already_promised(state, span, by_term):
             promise = Promise(
-                span, by_term, how, event.event_id, replica.replica, event.observed_at
+                span,
+                by_term,
+                how,
+                event.event_id,
+                replica.replica,
+                event.observed_at,
+                state.applied,
             )
             if _add_promise(state.history.commitments, promise):
                 state.history.note_commitment(promise)
@@ -760,15 +820,21 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
 def _log_start_advanced(state: State, event: ev.Event, fact: ev.LogStartAdvanced) -> None:
     replica = _replica(state, fact.replica)
     _advance_log_start(replica, fact.log_start_offset)
+    if replica.role == "leader" or (replica.role == "follower" and fact.reason == "leader"):
+        _note_removal(state, replica, fact.log_start_offset)
+
+
+def _note_removal(state: State, replica: Replica, below: int) -> None:
+    """Keeps from where on the log of the leader that a replica is, or follows, begins."""
     leader_epoch = replica.leader_epoch
-    if replica.role != "leader" or leader_epoch is None or _is_superseded(state, leader_epoch):
+    if leader_epoch is None or _is_superseded(state, leader_epoch):
         return
-    term = (leader_epoch, replica.term_occurrence)
+    term = (leader_epoch, replica.term_occurrence if replica.role == "leader" else 0)
     known = state.history.removals
     if known and (known[-1].leader_epoch, known[-1].occurrence) == term:
-        known[-1].below = max(known[-1].below, fact.log_start_offset)
+        known[-1].below = max(known[-1].below, below)
     else:
-        known.append(Removal(*term, fact.log_start_offset))
+        known.append(Removal(*term, below))
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
@@ -820,6 +886,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     lost = clipped(lost, start, ANY_OCCURRENCE << 32)
     _set_aside(state, replica, lost)
     replica.promised_below = None
+    had = replica.log.log_end_offset
     replica.log = ReplicaLog()
     replica.log.replace(spans, start, fact.log_end_offset)
     replica.captured = True
@@ -829,7 +896,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     replica.stopped = fact.stopped
     replica.as_of = event_id
     replica.observed_at = event.observed_at
-    replica.seen_at = event.observed_at if fact.copy == "live" else None
+    _note_sighting(replica, event, as_before=not lost and fact.log_end_offset == had)
     if not is_part:
         # Whether less than before is a loss of storage, the next start will tell. A part may be
         # of any later moment.
@@ -840,7 +907,7 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     else:
         replica.epoch_entries, replica.filed_epoch = replica.log.epoch_entries(), None
     if not is_part:
-        _note_log_end(state, replica, fact.log_end_offset)
+        _note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.stopped))
     epochs = _epochs_of(replica, fact.spans)
     if fact.high_watermark is None:
         return
@@ -855,10 +922,19 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
     if by_term is not None and fact.high_watermark > fact.log_end_offset:
         # Of what lay between, the log at hand shows nothing.
         missing = Span(fact.log_end_offset, fact.high_watermark, None, None)
+        by_term = _before_leading_again(replica, by_term[0])
         _add_promise(
             state.history.commitments,
             Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),
         )
+
+
+def _note_sighting(replica: Replica, event: ev.Event, *, as_before: bool) -> None:
+    """When a running broker's log was read; since when it is the same."""
+    live = getattr(event.fact, "copy", "") == "live"
+    if not live or replica.seen_at is None or not as_before:
+        replica.seen_since = event.observed_at if live else None
+    replica.seen_at = event.observed_at if live else None
 
 
 def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:

@@ -21,8 +21,9 @@ class Replica:
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
     came back with from a stop that was not seen to be clean, after it had led. partial: only some
-    stretches of the log were seen, and nobody knows where it ends. seen_at: when the log was read
-    beside the running broker, by its machine's clock. claimed, fetched and answered are
+    stretches of the log were seen, and nobody knows where it ends. seen_since, seen_at: when the
+    log was read beside the running broker for the first and the last time as it is here, by its
+    machine's clock. claimed, fetched and answered are
     conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
     seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
     runs, where brokers run several releases. filed_epoch: the last leader epoch that its epoch file
@@ -59,6 +60,8 @@ class Replica:
     kafka_version: str | None = None
     filed_epoch: int | None = None
     seen_at: int | None = None
+    obeyed_partition_epoch: int | None = None
+    seen_since: int | None = None
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
@@ -69,7 +72,10 @@ class Replica:
 
 @dataclass(slots=True)
 class Registration:
-    """What the controller last recorded of the partition. last_members: the last ISR with any."""
+    """What the controller last recorded of the partition. last_members: the last ISR with any.
+
+    outside: by replica, the newest partition epoch whose ISR had members, but not this one.
+    """
 
     leader: int | None = None
     leader_epoch: int = -1
@@ -81,6 +87,7 @@ class Registration:
     election_kind: str | None = None
     event_id: str = ""
     last_members: tuple[int, ...] | None = None
+    outside: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -91,12 +98,15 @@ class Term:
     same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
     led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
     led_until_now_in: the earlier epoch, where the leader itself told so as it started.
-    isr_before: the last ISR with members before the election. unclean_permitted: whether unclean
-    election was allowed then. started_at: the step of the fold that told of its start.
+    isr_before: the last ISR with members before the election. unclean_permitted and
+    min_insync_replicas: whether unclean election was allowed then, and how many members acks=all
+    needed. started_at: the step of the fold that told of its start.
+    outside_at: the newest partition epoch before the election whose ISR the leader was not in.
     ended: how its leader's own lines end it: stopped, followed or led_on (in a later epoch); None
     where no line does. end_high_watermark: the leader's at the end of the term, by the line that
     ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held then,
-    by that line, or by what it had when it was next seen.
+    by that line, or by what it had when it was next seen. end_is_certain: no more can have been
+    lost with its storage in between.
     """
 
     leader_epoch: int
@@ -114,10 +124,13 @@ class Term:
     leads_on: bool = False
     led_until_now_in: int | None = None
     unclean_permitted: bool | None = None
+    outside_at: int | None = None
     started_at: int = 0
     ended: str | None = None
     end_high_watermark: int | None = None
     end_log_end_offset: int | None = None
+    end_is_certain: bool = False
+    min_insync_replicas: int | None = None
 
     @property
     def order(self) -> tuple[int, int]:
@@ -130,7 +143,8 @@ class Promise:
     """Records that somebody was promised: committed, acknowledged or consumed.
 
     by_term: the order of the term by whose end the promise had been made (None: unknown).
-    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed.
+    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. at: the step of
+    the fold.
     """
 
     span: Span
@@ -139,11 +153,15 @@ class Promise:
     event_id: str
     replica: int | None = None
     observed_at: int | None = None
+    at: int = 0
 
 
 @dataclass(slots=True)
 class Truncation:
-    """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold."""
+    """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold.
+
+    partition_epoch: of the controller's word that the replica had followed by then.
+    """
 
     replica: int
     from_offset: int | None
@@ -155,6 +173,7 @@ class Truncation:
     term_epoch: int | None
     inferred: bool = False
     at: int = 0
+    partition_epoch: int | None = None
 
 
 @dataclass(slots=True)
@@ -497,6 +516,12 @@ class State:
         """The releases that are known to be at work."""
         told = {r.kafka_version or self.settings.kafka_version for r in self.replicas.values()}
         return sorted(v for v in told | {self.settings.kafka_version} if v is not None)
+
+    def min_insync_replicas_in(self, term: Term | None) -> int | None:
+        """What min.insync.replicas was when a leader was elected; as now where nothing tells."""
+        if term is None or term.min_insync_replicas is None:
+            return self.settings.min_insync_replicas
+        return term.min_insync_replicas
 
     def witness(self, event: Event) -> str:
         """Keeps where the event was read, since something in the history now rests on it."""

@@ -28,13 +28,17 @@ class Absence:
 
 @dataclass(slots=True)
 class Doubt:
-    """Part of a promise whose fate the evidence does not decide, and what would decide it."""
+    """Part of a promise whose fate the evidence does not decide, and what would decide it.
+
+    by_offset: for want of anything but its offset to know the record by.
+    """
 
     first_offset: int
     end_offset: int
     promise: Promise
     reason: str
     settled_by: str
+    by_offset: bool = False
 
 
 def absence(

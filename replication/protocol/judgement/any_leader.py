@@ -6,13 +6,11 @@ decided, and of the rest it is said which leader would mean what.
 
 from collections.abc import Callable
 
-from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import HOLDS, VIOLATED, Finding, Verdict, holds, unknown
 from replication.protocol.ground.verdict import violated as refuted
 from replication.protocol.judgement.reference import LEADERS_NAME, Reference
 from replication.protocol.judgement.view import View, view_of
 
-HISTORY = "the controller's history (metadata log or state-change.log)"
 Judge = Callable[[View], Verdict]
 
 
@@ -26,7 +24,7 @@ def judged_for_any(view: View, judge: Judge) -> Verdict:
     name, ids = verdicts[0].invariant, either(list(found))
     if all(v.verdict == HOLDS for v in verdicts):
         reasons = {v.reason.replace(f"leader {c}'s log", "its log") for c, v in found.items()}
-        return _holds(view.state, name, f"whichever of brokers {ids} leads: {min(reasons)}")
+        return holds(name, f"whichever of brokers {ids} leads: {min(reasons)}")
     if all(v.verdict == VIOLATED for v in verdicts):
         joint = judge(view)
         if joint.verdict == VIOLATED:
@@ -51,32 +49,6 @@ def _led_by(view: View, leader: int) -> View:
     """The partition as it is if that replica leads."""
     state = view.state
     return view_of(state, Reference(leader, state.replicas[leader], None, view.ref.starts))
-
-
-def _holds(state: State, name: str, reason: str) -> Verdict:
-    """HOLDS, but for elections that no evidence tells of: those may have cost what nobody names."""
-    untold = _untold_elections(state) if name == "committed_records_survive" else None
-    if untold is None:
-        return holds(name, reason)
-    return unknown(name, f"{reason}; but {untold}, which may have cost more", [HISTORY])
-
-
-def _untold_elections(state: State) -> str | None:
-    """Of which elections nothing tells the kind; None where there was no other than the first.
-
-    Every leader's own epoch cache names its epoch, and the logs of all replicas are here.
-    """
-    named = {e.leader_epoch for r in state.replicas.values() for e in r.epoch_entries}
-    spans = [s for r in state.replicas.values() for s in r.log.spans]
-    named |= {s.leader_epoch for s in spans if s.leader_epoch is not None}
-    if not named:
-        return "these logs name no leader epochs, and nothing else tells of elections"
-    told = {t.leader_epoch for t in state.history.terms}
-    untold = sorted(named - told - {0})
-    if not untold:
-        return None
-    numbers = ", ".join(str(e) for e in untold[:5]) + (", .." if len(untold) > 5 else "")
-    return f"nothing tells how the leader of epoch {numbers} was elected"
 
 
 def _cases(found: dict[int, Verdict]) -> str:

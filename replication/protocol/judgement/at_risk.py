@@ -9,8 +9,9 @@ each candidate lacks what it lacks. A setting alone puts nothing at risk: some r
 behind. What is not known to be missing somewhere is not called at risk.
 
 A follower that runs on may have fetched since its log was last read. Outside the ISR it counts as
-lacking what it lacked when that was not before the leader's log was read (`seen_at`, two machines'
-clocks): it is as of then. Of a member of the ISR nothing follows from that.
+lacking what it lacked when that was not before the leader's log was first read to hold it
+(`seen_at`, `seen_since`; two machines' clocks): it is as of then. Of a member of the ISR nothing
+follows from that.
 """
 
 from dataclasses import dataclass
@@ -252,9 +253,9 @@ def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
         return False
     if tail_is_known(state, other):
         return True
-    if other.seen_at is None or holder.seen_at is None or other.stale or holder.stale:
+    if other.seen_at is None or holder.seen_since is None or other.stale or holder.stale:
         return False
-    return other.seen_at >= holder.seen_at and other.replica not in _trusted(state)
+    return other.seen_at >= holder.seen_since and other.replica not in _trusted(state)
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

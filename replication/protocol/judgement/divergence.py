@@ -144,14 +144,15 @@ def _kept_both(
     leaders = [ref.replica] if ref.replica is not None else known
     rules = [(r, _possible(state, r)) for r in (a, b)]
     for leader in leaders:
-        for of_a, of_b in _pairs(*(may for _, may in rules)):
+        for of_a, of_b in _pairs(*(by for _, by in rules)):
             kept = min(_kept_below(a, leader, of_a), _kept_below(b, leader, of_b))
+            may = min(_may_keep_below(state, r, leader, f) for r, f in ((a, of_a), (b, of_b)))
             least = kept if least is None else min(least, kept)
-            most = kept if most is None else max(most, kept)
-    if any(_rests_on_unknown_high_watermark(r, x, may) for r, may in rules for x in leaders):
+            most = may if most is None else max(most, may)
+    if any(_rests_on_unknown_high_watermark(r, x, by) for r, by in rules for x in leaders):
         least = 0
     if ref.leader is not None and ref.replica is None:
-        by_rule = {flags.truncation for _, may in rules for flags in may}
+        by_rule = {flags.truncation for _, by in rules for flags in by}
         if by_rule != {"truncate_to_high_watermark"}:
             least = 0
     return least or 0, most or 0
@@ -233,6 +234,16 @@ def _kept_below(replica: Replica, leader: Replica, flags: Behaviour) -> int:
     if not cache or not leaders:
         return min(end, replica.high_watermark if replica.high_watermark is not None else end)
     return comes_to_rest(cache, end, leaders, leader.log.log_end_offset, flags)
+
+
+def _may_keep_below(state: State, replica: Replica, leader: Replica, flags: Behaviour) -> int:
+    """The same at most: a broker that runs on cuts to its high watermark as it is by now, which the
+    checkpoint in its copy may not have reached."""
+    by_mark = flags.truncation == "truncate_to_high_watermark"
+    runs_on = replica.captured and replica.stopped is not True
+    if by_mark and runs_on and not state.is_traced(replica.replica):
+        return replica.log.log_end_offset
+    return _kept_below(replica, leader, flags)
 
 
 def _when_it_leads(leader: Replica, replica: Replica, flags: Behaviour) -> EpochCache:

@@ -105,7 +105,8 @@ def _cause(state: State, lost: Lost, term: Term | None) -> Cause:
     if unclean:
         return Cause("unclean_election", (), election, lossy)
     if lost.tier == "acknowledged_by_leader":
-        return Cause("acks_one_failover", (), None, lossy)
+        name = "unknown" if _may_have_lost(state, lost, leader, term) else "acks_one_failover"
+        return Cause(name, (), None, lossy)
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
 
 
@@ -138,7 +139,7 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | Non
     found: Term | None = None
     after = _written_at(lost)
     for term in state.history.terms:
-        if after is None or term.order <= after:
+        if after is None or term.order <= after or never_began(state, term):
             continue
         lacking = lacks(state, term, lost)
         if lacking is False:
@@ -146,9 +147,22 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | Non
         elif lacking and found is None:
             found = term
     if found is not None:
-        return found
+        return _elected_in(state, found)
     known = [a.term for a in absences if a.term is not None]
-    return known[0] if known else _term_by_time(state, lost, absences)
+    if known or lost.written_in is not None:
+        # Gone from the last leader's own log, where no later one began without it.
+        return known[0] if known else None
+    return _term_by_time(state, lost, absences)
+
+
+def _elected_in(state: State, term: Term) -> Term:
+    """The unclean election of a leader that came to lead only in a later epoch."""
+    chain = [term]
+    for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
+        if earlier.leader != term.leader or not never_began(state, earlier):
+            break
+        chain.append(earlier)
+    return next((t for t in reversed(chain) if t.election_kind in UNCLEAN), term)
 
 
 def _written_at(lost: Lost) -> tuple[int, int] | None:
@@ -327,13 +341,26 @@ def _lossy(state: State, lost: Lost, term: Term | None) -> frozenset[int]:
     return frozenset(found)
 
 
+def _may_have_lost(state: State, lost: Lost, leader: int, term: Term | None) -> bool:
+    """Whether the leader's disk came back shorter, from an end that nobody saw: it may have fetched
+    the record before."""
+    return any(
+        loss.replica == leader
+        and loss.had_end_offset <= lost.offset
+        and (term is None or not _is_after(loss, term))
+        and _is_of(loss, lost)
+        for loss in state.history.storage_losses
+    )
+
+
 def _restarted_short(state: State, lost: Lost, term: Term | None) -> bool:
     """Whether the record was written by the leader itself, which leads again without it and had
     nobody to follow in between."""
-    if term is None or lost.written_in is None:
+    if term is None:
         return False
-    terms = state.history.terms
-    between = [t for t in terms if (lost.written_in, 0) <= t.order <= term.order]
+    terms = [t for t in state.history.terms if t.order <= term.order]
+    # Who wrote a record without an epoch only a single leader tells.
+    between = [t for t in terms if lost.written_in is None or (lost.written_in, 0) <= t.order]
     alone = bool(between) and {t.leader for t in between} == {term.leader}
     start = term_start(state, term)
     return alone and start is not None and start <= lost.offset and len(between) > 1
@@ -349,8 +376,8 @@ def _by_storage(
 ) -> Cause:
     """Storage loss, or that of the last one that stood (KIP-966): of a member of an ISR that was
     below min.insync.replicas before the election that failed."""
-    needed = state.settings.min_insync_replicas
     term = _led_short(state, term, took)
+    needed = state.min_insync_replicas_in(term)
     isr = _isr_in_force(term, took)
     if needed is not None and needed >= 2 and isr and len(isr) < needed:
         return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy)
@@ -447,7 +474,7 @@ def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
         found.append(("acks", "1"))
     if cause.election is not None and _permitted(state, cause.election):
         found.append(("unclean.leader.election.enable", "true"))
-    needed = state.settings.min_insync_replicas
+    needed = state.min_insync_replicas_in(cause.term)
     if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
         found.append(("min.insync.replicas", str(needed)))
     used = state.settings.inter_broker_version or state.settings.kafka_version
@@ -473,7 +500,7 @@ def contract_of(state: State, cause: Cause, tier: str) -> str:
     if permitted:
         return "not_promised"
     if cause.name in BY_DISK:
-        needed = state.settings.min_insync_replicas
+        needed = state.min_insync_replicas_in(cause.term)
         if needed is None:
             return "unknown"
         if len(cause.lossy) >= needed:

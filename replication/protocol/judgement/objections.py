@@ -91,7 +91,7 @@ def _was_alive(state: State, led: Term, successor: Term) -> bool:
 
 def _needed_more(state: State, promise: Promise, successor: Term) -> bool:
     """Whether acks=all needed more members than the ISR had at the end, so that it came before."""
-    needed, isr = state.settings.min_insync_replicas, successor.isr_before
+    needed, isr = state.min_insync_replicas_in(successor), successor.isr_before
     return promise.how == "acks_all" and needed is not None and 0 < len(isr or ()) < needed
 
 

@@ -115,8 +115,9 @@ def what_is_missing(state: State, ref: Reference) -> tuple[str, str]:
         )
     if known:
         ids = ", ".join(str(r) for r in known)
+        whose = f"the log of {ids} is" if len(known) == 1 else f"the logs of {ids} are"
         return (
-            f"the logs of {ids} are here, but nothing tells which brokers have a replica, nor "
+            f"{whose} here, but nothing tells which brokers have a replica, nor "
             "which of them leads",
             "the assignment (kafka-topics --describe, metadata log or state-change.log)",
         )

@@ -89,6 +89,7 @@ def _known_by_offset(state: State, promise: Promise, first: int, end: int) -> Do
         "an acknowledgement log with payload ids"
         if named
         else "--payload-id-in, or an acknowledgement log whose payload ids are the records' keys",
+        by_offset=True,
     )
 
 
@@ -108,7 +109,7 @@ def _may_be_of_an_unseen_term(state: State, promise: Promise, end: int) -> bool:
     A line more would make it so. That the replica lost what lay below it is seen where its log was
     cut, or came back shorter.
     """
-    if promise.how not in ("load", "start_line"):
+    if promise.how not in ("load", "start_line") or promise.span.content is not None:
         return False
     replica = promise.replica
     cut = any(t.replica == replica and t.to_offset < end for t in state.history.truncations)
@@ -201,19 +202,33 @@ def _was_cut(state: State, replica: int, held: Span) -> bool:
     return any(cut < held.end_offset for cut in cuts)
 
 
-def may_have_written(state: State, starts: TermStarts, offset: int) -> list[int]:
-    """The leader epochs in which the offset may have been written.
+def may_have_written(
+    state: State, starts: TermStarts, offset: int, promise: Promise | None = None
+) -> list[int]:
+    """The leader epochs in which the offset, or the promised record there, may have been written,
+    each once for every term.
 
-    A leader that stopped may have held more than is left of it.
+    A leader that stopped, not cleanly, may have held more than is left of it.
     """
     found: list[int] = []
     for term, start in zip(starts.terms, starts.starts, strict=True):
-        told = term.ended in ("led_on", "followed") and term.end_log_end_offset is not None
+        lines = term.ended in ("led_on", "followed") or log_is_covered(state, term.leader)
+        end = term.end_log_end_offset if term.end_is_certain and lines else None
         if (start is None or start <= offset) and not (
-            never_began(state, term) or (told and (term.end_log_end_offset or 0) <= offset)
+            never_began(state, term)
+            or (end is not None and end <= offset)
+            or (promise is not None and _wrote_another(state, promise, term, offset))
         ):
             found.append(term.leader_epoch)
-    return sorted(set(found))
+    return sorted(found)
+
+
+def _wrote_another(state: State, promise: Promise, term: Term, offset: int) -> bool:
+    """Whether a copy shows what that epoch wrote there, and it is not the promised record."""
+    return promise.span.content is not None and any(
+        span.leader_epoch == term.leader_epoch and span.content not in (None, promise.span.content)
+        for span in all_known(state, offset, offset + 1)
+    )
 
 
 def _first_to_stand_there(state: State, last: int) -> bool:

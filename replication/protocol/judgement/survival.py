@@ -9,14 +9,23 @@ stopped with a lower log end. Everything else is doubt, never absence.
 from dataclasses import replace
 from itertools import pairwise
 
-from replication.protocol.ground.model import Span, clipped, overlaps, touching, uncovered
+from replication.protocol.ground.model import (
+    Span,
+    clipped,
+    is_seen,
+    overlaps,
+    touching,
+    uncovered,
+)
 from replication.protocol.ground.topic_partition import Promise, Replica, State, Term
 from replication.protocol.judgement.absence import Absence, Doubt, absence
+from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
 from replication.protocol.judgement.objections import objection
 from replication.protocol.judgement.reference import (
     LEADERS_NAME,
     Reference,
+    log_is_covered,
     tail_is_known,
     what_is_missing,
 )
@@ -43,6 +52,13 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
     doubts: list[Doubt] = []
+    by_content = _by_what_its_leader_held(state, promise)
+    if by_content:
+        for one in by_content:
+            found = fate(state, ref, one)
+            absences += found[0]
+            doubts += found[1]
+        return absences, doubts
     for first, end, term in first_lacking_terms(state, ref.starts, promise):
         for part in _against_reference(state, ref, promise, first, end, term):
             if isinstance(part, Absence):
@@ -51,6 +67,10 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
                     absences.append(part)
                 else:
                     doubts.append(doubt)
+            elif isinstance(part, Doubt) and part.by_offset and promise.by_term is None:
+                more = _by_any_writer(state, ref, part)
+                absences += more[0]
+                doubts += more[1]
             elif isinstance(part, Doubt):
                 doubts.append(part)
     if not absences and not doubts:
@@ -63,6 +83,24 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         doubts += more[1]
         doubts += lacked_unseen(state, ref, promise)
     return absences, doubts
+
+
+def _by_what_its_leader_held(state: State, promise: Promise) -> list[Promise]:
+    """A promise that a leader's line made by offset alone, by the records that it held then.
+
+    Before leader epochs only contents name records. Empty where some of them were not seen.
+    """
+    span = promise.span
+    if promise.how != "start_line" or is_seen(span) or promise.by_term is None:
+        return []
+    if promise.replica is None or promise.by_term[1] == ANY_OCCURRENCE:
+        return []
+    held = held_then(state, promise.replica, promise.at, span.first_offset, span.end_offset)
+    if uncovered(span.first_offset, span.end_offset, held):
+        return []
+    if any(one.leader_epoch is not None for one in held):
+        return []
+    return [replace(promise, span=one) for one in held]
 
 
 def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:
@@ -91,14 +129,39 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
     for a, b in uncovered(first, end, log.spans) if first < end else []:
         for low, high in pairwise(sorted({a, b, *_borders(ref, a, b)})):
-            writers = may_have_written(state, ref.starts, low)
-            fates = [fate(state, ref, _named(promise, low, high, e)) for e in writers]
+            writers = may_have_written(state, ref.starts, low, promise)
+            fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
             lost = [found[0] for found in fates]
             if whole and fates and all(lost):
                 absences += lost[0]
             elif any(lost):
                 doubts.append(_unsure(promise, low, high))
     return absences, doubts
+
+
+def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Absence], list[Doubt]]:
+    """What became of records known by offset alone, where it is the same whoever wrote them."""
+    absences: list[Absence] = []
+    doubts: list[Doubt] = []
+    promise, first, end = doubt.promise, doubt.first_offset, doubt.end_offset
+    whole = unnamed_leader_epoch(state, ref.starts, -1) is None
+    for low, high in pairwise(sorted({first, end, *_borders(ref, first, end)})):
+        writers = may_have_written(state, ref.starts, low, promise) if whole else []
+        fates = [fate(state, ref, _named(promise, low, high, e)) for e in set(writers)]
+        # A leader that led twice in an epoch may have written there twice: its lines tell.
+        once = bool(writers) and len(set(writers)) == len(writers)
+        once = once and all(_lines_tell(state, ref, e) for e in writers)
+        if once and all(found[0] for found in fates):
+            absences += fates[0][0]
+        elif not once or any(found[0] or found[1] for found in fates):
+            doubts.append(replace(doubt, first_offset=low, end_offset=high))
+    return absences, doubts
+
+
+def _lines_tell(state: State, ref: Reference, leader_epoch: int) -> bool:
+    """Whether a second leadership in one epoch, which ZooKeeper allows, would be seen."""
+    led = ref.starts.leaders_in(leader_epoch)
+    return state.settings.controller == "kraft" or all(log_is_covered(state, r) for r in led)
 
 
 def _borders(ref: Reference, first: int, end: int) -> set[int]:

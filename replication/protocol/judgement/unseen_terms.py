@@ -1,7 +1,8 @@
 """Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
 
-from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.ground.topic_partition import Promise, State, Term, Truncation
 from replication.protocol.judgement.absence import Doubt
+from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.lacking_terms import appender, led_on_after
 from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import TermStarts
@@ -20,7 +21,7 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
         first = max(first, ref.replica.log.log_start_offset)
     if promise.by_term is None or first >= end:
         return []
-    term = _first_in_doubt(state, ref.starts, promise)
+    term = _first_in_doubt(state, ref, promise)
     if term is not None:
         return [
             Doubt(
@@ -101,23 +102,31 @@ def never_began(state: State, term: Term) -> bool:
     return log_is_covered(state, term.leader) and not term.start_event_id
 
 
-def _first_in_doubt(state: State, starts: TermStarts, promise: Promise) -> Term | None:
+def _first_in_doubt(state: State, ref: Reference, promise: Promise) -> Term | None:
     """The first later term whose start nobody saw and whose leader may have lacked the records."""
     assert promise.by_term is not None
+    starts = ref.starts
     if not starts.unplaced_after(promise.by_term):
         return None
     end = promise.span.end_offset
     after = starts.after(promise.by_term)
-    held_by = starts.terms[after - 1].leader if after else None
+    before = starts.terms[after - 1] if after else None
+    held_by = before.leader if before else None
     for term, start in zip(starts.terms[after:], starts.starts[after:], strict=True):
         if start is None and never_began(state, term):
             continue
         if start is not None:
             held_by = term.leader if start >= end else None
-        elif must_have_held(state, starts, promise, term, held_by):
+        elif must_have_held(state, starts, promise, term, held_by) or (
+            before is not None
+            and promise.how != "acks_1"
+            and term.election_kind not in UNSURE_KINDS
+            and stands_still(state, ref, before)
+        ):
             held_by = term.leader
         else:
             return term
+        before = term
     return None
 
 
@@ -141,7 +150,9 @@ def must_have_held(
         return True
     if promise.how == "acks_1" or term.election_kind in UNSURE_KINDS:
         return False
-    return not truncates_to_high_watermark(state) or (told and not cut)
+    if not truncates_to_high_watermark(state) or (told and not cut):
+        return True
+    return kept_since_in_sync(state, term)
 
 
 def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:
@@ -165,3 +176,40 @@ def truncates_to_high_watermark(state: State) -> bool:
     """Whether the release is known to be one in which followers cut to their high watermark."""
     flags = state.behaviour()
     return flags is not None and flags.truncation == "truncate_to_high_watermark"
+
+
+def kept_since_in_sync(state: State, term: Term) -> bool:
+    """Whether a leader that was elected from the ISR had cut nothing since it came into it.
+
+    A member of the ISR has what was committed, and to join it takes that anew. So what it had cut
+    before it led last, or before an ISR that it was not in, it has fetched again.
+    """
+    if not term.start_event_id or not log_is_covered(state, term.leader):
+        return False
+    led = [
+        t.started_at
+        for t in state.history.terms
+        if t.leader == term.leader and t.start_event_id and t.order < term.order
+    ]
+    return not any(
+        cut.replica == term.leader
+        and max(led, default=-1) < cut.at < term.started_at
+        and not _fetched_again(cut, term)
+        for cut in state.history.truncations
+    )
+
+
+def _fetched_again(cut: Truncation, term: Term) -> bool:
+    """Whether the replica joined the ISR only after the cut, which a controller's word made."""
+    told, outside = cut.partition_epoch, term.outside_at
+    return told is not None and outside is not None and told <= outside
+
+
+def stands_still(state: State, ref: Reference, term: Term) -> bool:
+    """Whether all that a leader held when its term had ended stands in the log that counts."""
+    end = term.end_log_end_offset
+    if end is None or ref.replica is None:
+        return False
+    first = ref.replica.log.log_start_offset
+    held = held_then(state, term.leader, term.started_at, first, end)
+    return stands_all(held, first, end, ref.spans)

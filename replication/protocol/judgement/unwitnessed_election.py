@@ -3,15 +3,22 @@
 import math
 from itertools import pairwise
 
-from replication.protocol.ground.topic_partition import Replica, State, StorageLoss, Term
+from replication.protocol.ground.topic_partition import (
+    Replica,
+    State,
+    StorageLoss,
+    Term,
+)
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
-from replication.protocol.judgement.reference import Reference
+from replication.protocol.judgement.reference import Reference, newest_leader_epoch
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import (
     UNSURE_KINDS,
+    kept_since_in_sync,
     never_began,
+    stands_still,
     truncates_to_high_watermark,
 )
 
@@ -29,16 +36,37 @@ def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | No
     any_may_lack = truncates_to_high_watermark(state)
     committed_is_known = _known_by_the_end(state, starts)
     held: float = 0
-    for place, (before, term) in enumerate(pairwise(starts.terms)):
+    began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
+    for place, after in pairwise(began):
+        before, term = starts.terms[place], starts.terms[after]
         held = max(held, _held_by_the_end(state, before, starts.starts[place], shown))
         if term.leader == before.leader:
             continue
-        if term.election_kind not in UNSURE_KINDS and not any_may_lack:
+        if term.election_kind not in UNSURE_KINDS and (
+            not any_may_lack or kept_since_in_sync(state, term) or stands_still(state, ref, before)
+        ):
             continue
-        start = starts.starts[place + 1]
+        start = starts.starts[after]
         if not (start is not None and held <= start) and not committed_is_known[place]:
             return before, term
     return None
+
+
+def untold_election(state: State) -> str | None:
+    """Of which elections nothing tells the kind, where no history does; None where there was none.
+
+    Epoch 0 is the partition's first. One below the newest that no log names was one, too: its
+    leader may have lost what it held.
+    """
+    newest = newest_leader_epoch(state)
+    if newest < 0:
+        return "these logs name no leader epochs, and nothing else tells of elections"
+    told = {t.leader_epoch for t in state.history.terms if t.election_kind not in UNSURE_KINDS}
+    untold = [e for e in range(1, newest + 1) if e not in told]
+    if not untold:
+        return None
+    numbers = ", ".join(str(e) for e in untold[:5]) + (", .." if len(untold) > 5 else "")
+    return f"nothing tells how the leader of epoch {numbers} was elected"
 
 
 def _held_by_the_end(
@@ -49,9 +77,17 @@ def _held_by_the_end(
     if never_began(state, term):
         return 0
     end = term.end_log_end_offset
-    if end is None or start is None or end < start:
+    if end is None or start is None or end < start or _may_be_torn(state, term):
         return math.inf
     return end if end == start or shown.get(term.leader_epoch, 0) >= end else math.inf
+
+
+def _may_be_torn(state: State, term: Term) -> bool:
+    """Whether all that tells the end is a copy of no clean stop, after which nothing was seen."""
+    replica = state.replicas.get(term.leader)
+    if replica is None or term.end_is_certain or replica.clean_start is not None:
+        return False
+    return replica.captured and not replica.stale and replica.stopped is not True
 
 
 def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
@@ -65,6 +101,9 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     last: Term | None = None
     for term, start in zip(starts.terms, starts.starts, strict=True):
         mark = term.end_high_watermark
+        if mark is None and term.ended == "led_on":
+            known.append(before)  # It goes on in its next term.
+            continue
         traced = state.coverage.get(("replica_trace", term.leader), (False, None))[0]
         if not traced and not never_began(state, term):
             sure = term.election_kind not in UNSURE_KINDS and term.leader not in lossy
@@ -109,7 +148,7 @@ def _lost_itself(state: State, ref: Reference, absence: Absence) -> bool:
     if lost_from is not None and lost_from <= absence.first_offset:
         return True
     cut = any(t.replica == ref.leader for t in state.history.truncations)
-    return wrote == ref.leader and not cut
+    return wrote in (None, ref.leader) and not cut
 
 
 def came_back_alone(state: State, starts: TermStarts) -> int | None:

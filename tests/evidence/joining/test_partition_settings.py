@@ -4,7 +4,7 @@ from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.partition_settings import by_kafka_topics, settings_of
 from replication.evidence.metadata_log.history import ConfigChange
 from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
-from replication.evidence.zookeeper.history import ZooKeeperHistory
+from replication.evidence.zookeeper.history import SettingsWritten, ZooKeeperHistory
 from tests.evidence.joining.history import history
 
 NAME = "min.insync.replicas"
@@ -20,7 +20,8 @@ def test_the_topics_own_setting_is_over_the_clusters_and_that_over_the_brokers()
     assert settings_of("t", brokers, None, None) == {NAME: "1", "cleanup.policy": "delete"}
     assert settings_of("t", brokers, history(**of_cluster), None)[NAME] == "2"
     assert settings_of("t", brokers, history(**of_topic), None)[NAME] == "3"
-    znodes = ZooKeeperHistory(settings={"": {NAME: "4"}, "t": {NAME: "5", "retention.ms": "5"}})
+    own = SettingsWritten("t", 2, {NAME: "5", "retention.ms": "5"})
+    znodes = ZooKeeperHistory(settings_written=[SettingsWritten("", 1, {NAME: "4"}), own])
     assert settings_of("t", {}, None, znodes) == {NAME: "5"}
 
 

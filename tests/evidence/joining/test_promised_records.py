@@ -1,11 +1,14 @@
 """What clients were told, as runs of offsets with one identity each."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.joining.copies import Contents, Copy, Place
 from replication.evidence.joining.event_order import Entry
-from replication.evidence.joining.promised_records import promised
+from replication.evidence.joining.promised_records import claimed_elsewhere, promised
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from tests.evidence.joining.evidence import evidence
 from tests.evidence.joining.lines import acknowledged
 
@@ -45,3 +48,14 @@ def test_consumed_records() -> None:
                         topic_id=None, path="c.jsonl", line=n) for n in (3, 4)]  # fmt: skip
     found = list(promised(evidence(consumptions=seen)))
     assert [entry.fact for entry in found] == [ev.RecordsConsumed(3, 5)]
+
+
+def test_a_compacted_record_is_none_of_those_that_clients_name_at_its_offset_elsewhere() -> None:
+    """What an older copy has at offset 1 somebody names: the other id there is of another record.
+    At offset 2 nobody names it, so it may be the very record after all."""
+    acks = [acknowledged(name, offset=o) for name, o in (("a", 1), ("b", 1), ("c", 2))]
+    places = {"a": [Place(1, 0, 0)]}
+    leader = cast(Copy, SimpleNamespace(spans=[], path="now"))
+    older = SimpleNamespace(spans=[Span(1, 3, 0, 0)], path="then")
+    each = evidence(acknowledgements=acks, contents=Contents(places=places), copies=[leader, older])
+    assert claimed_elsewhere(each, leader) == {1}

@@ -21,7 +21,7 @@ def copy(
         last_snapshot_offset=None, end_is_certain=True, kind="replica",
     )  # fmt: skip
     vars(directory).update(more)
-    return SimpleNamespace(broker=1, directory=directory, spans=spans, clean=clean)
+    return SimpleNamespace(broker=1, directory=directory, spans=spans, clean=clean, read_at=None)
 
 
 def seen(each: Any, keeps: bool = True) -> ev.ReplicaLogObserved:

@@ -128,3 +128,16 @@ def test_a_description_from_before_the_logs_names_no_leader() -> None:
 
 def test_words() -> None:
     assert (either([2]), either([3, 1]), either([3, 1, 2])) == ("2", "1 or 3", "1, 2 or 3")
+
+
+@pytest.mark.parametrize("leader", [None, 1])
+@pytest.mark.parametrize("epochs", [(0, 1), (0, 2)], ids=["an epoch of no history", "a gap"])
+def test_an_election_that_nothing_tells_of_may_have_cost_more(
+    leader: int | None, epochs: tuple[int, int]
+) -> None:
+    facts = given(acks=True, version="2.8.1")
+    facts += [copy(r, (0, 5, epochs[0], 0), (5, 8, epochs[1], 0), mark=8) for r in (1, 2, 3)]
+    judged = verdicts(facts if leader is None else named(facts, leader))
+    assert judged[COMMITTED]["verdict"] == "UNKNOWN"
+    assert f"epoch {'1, ' * (epochs[1] - 1)}{epochs[1]}" in judged[COMMITTED]["reason"]
+    assert judged[ACKNOWLEDGED]["verdict"] == judged[MATCHING]["verdict"] == "HOLDS"

@@ -55,3 +55,14 @@ def test_a_leader_answers_from_an_epoch_above_all_that_its_follower_has() -> Non
 
     assert found("2.8.1", *logs) == [(1, 2, 0, 3, "pending", False)]
     assert found("2.0.0", *logs) == [(1, 2, 0, 3, "settled", False)]
+
+
+def test_before_kip_101_a_running_broker_cuts_to_a_mark_that_its_copy_may_not_show() -> None:
+    def logs(stopped: bool) -> tuple[ev.Fact, ev.Fact]:
+        return (
+            copy(1, (0, 3, 0, 0), mark=3),
+            copy(2, (0, 2, 0, 0), (2, 3, 0, 1), mark=0, stopped=stopped),
+        )
+
+    assert found("0.10.2", *logs(stopped=True)) == [(1, 2, 2, 3, "pending", False)]
+    assert found("0.10.2", *logs(stopped=False)) == [(1, 2, 2, 3, "pending", True)]

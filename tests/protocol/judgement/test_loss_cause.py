@@ -40,3 +40,10 @@ def test_an_unclean_election_outside_the_isr_took_it() -> None:
     assert (cause.name, cause.contributing) == ("unclean_election", ())
     assert cause.election is not None
     assert cause.election.leader == 2
+
+
+def test_what_the_last_leader_wrote_itself_no_election_took() -> None:
+    """Gone from its own log: it took over before the record was written."""
+    lost = Lost(Span(10, 11, 1, 0), "committed", None)
+
+    assert losing_term(told(story("unclean", 5)), lost, []) is None

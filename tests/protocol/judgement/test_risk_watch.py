@@ -108,5 +108,12 @@ def test_what_was_read_before_the_leaders_log_says_nothing() -> None:
     assert dangers(running(seen(1, 10, 60, "current"), seen(2, 7, 61, "current"))) == []
 
 
+def test_a_leader_whose_log_is_the_same_later_on_held_it_from_the_first_time() -> None:
+    """Digests beside two brokers never come at one moment."""
+    told = running(seen(1, 10, 60), seen(2, 7, 61), seen(1, 10, 62))
+    assert [d.first_offset for d in dangers(told)] == [7]
+    assert dangers(running(seen(1, 10, 60), seen(2, 7, 61), seen(1, 12, 62))) == []
+
+
 def test_a_member_of_the_isr_may_have_fetched_since() -> None:
     assert dangers(running(seen(1, 10, 60), seen(2, 7, 61), isr=(1, 2))) == []

@@ -178,3 +178,62 @@ def test_a_follower_removes_nothing_from_the_promise() -> None:
     removed = ev.LogStartAdvanced(3, 2, "retention")
 
     assert verdict(removed_then_elected_beside(removed)) == "VIOLATED"
+
+
+def test_a_follower_tells_from_where_on_its_leaders_log_begins() -> None:
+    told_by_2 = [ev.BecameFollower(2, 0, 1, 0, 0), ev.LogStartAdvanced(2, 2, "leader")]
+
+    assert verdict(removed_then_elected_beside(*told_by_2), ACKNOWLEDGED) == "HOLDS"
+
+
+def by_offset(*facts: ev.Fact) -> list[ev.Fact]:
+    """Broker 1 leads epoch 0 and broker 2 epoch 1 from offset 3; offset 4 is acknowledged."""
+    return [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *facts,
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 3, 3),
+        ev.RecordsAcknowledged(4, 5, "all"),
+        *(copy(r, (0, 3, 0, 0), (3, 6, 1, 0)) for r in (1, 2, 3)),
+    ]
+
+
+DIED = (ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 3, None, False))
+LEFT = (
+    ev.ReplicaStopped(1, "clean"),
+    copy(1, (0, 3, 0, 0)),
+    ev.ReplicaStarted(1, 0, 3, None, True),
+)
+
+
+@pytest.mark.parametrize(
+    ("ended", "found"),
+    [
+        (DIED, "UNKNOWN"),
+        (LEFT, "HOLDS"),
+        ((ev.BecameFollower(1, 1, 2, 3, 3),), "HOLDS"),
+        ((ev.BecameFollower(1, 1, 2, 5, 3),), "UNKNOWN"),
+    ],
+)
+def test_a_record_known_by_offset_is_of_the_only_leader_that_can_have_written_it(
+    ended: tuple[ev.Fact, ...], found: str
+) -> None:
+    """A leader that crashed may have held more than is left; one that followed told its end."""
+    cut = ev.Truncated(2, 0, 2, "leader_epoch")  # So that no log was never cut.
+    assert verdict(by_offset(cut, *ended), ACKNOWLEDGED) == found
+
+
+def test_a_leader_that_led_twice_in_an_epoch_may_have_written_an_offset_twice() -> None:
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *DIED,
+        ev.BecameLeader(1, 0, 3, 3),
+        ev.RecordsAcknowledged(4, 5, "all"),
+        *(copy(r, (0, 6, 0, 0)) for r in (1, 2, 3)),
+    ]
+
+    assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"

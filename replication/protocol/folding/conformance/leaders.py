@@ -56,7 +56,11 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
 def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, reign: Reign) -> None:
     if fact.leader is None or behaviour_of(state, fact.leader) is None:
         return
-    for replica in sorted(set(fact.isr or ()) - set(reign.isr or ()) - {fact.leader}):
+    joined = set(fact.isr or ()) - set(reign.isr or ()) - {fact.leader}
+    if state.ever_assigned:
+        # The steps of a replica that no known assignment names are refused, its fetches too.
+        joined &= state.ever_assigned
+    for replica in sorted(joined):
         if replica not in reign.qualified:
             what = f"broker {replica} joined the ISR of leader epoch {fact.leader_epoch}"
             summary = worded(

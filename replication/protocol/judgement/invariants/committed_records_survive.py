@@ -5,14 +5,16 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
-from replication.protocol.judgement.reference import what_is_missing
+from replication.protocol.judgement.reference import tail_is_known, what_is_missing
+from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
     lost_by_who_answered,
+    untold_election,
     unwitnessed_election,
 )
-from replication.protocol.judgement.view import View
+from replication.protocol.judgement.view import View, uncaptured
 
 NAME = "committed_records_survive"
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line", "high_watermark")
@@ -39,7 +41,7 @@ def judge(view: View) -> Verdict:
         why, wanted = what_is_missing(view.state, view.ref)
         return unknown(NAME, why, [wanted])
     history = view.state.history
-    shows_nothing = not view.ref.spans and not view.ref.replica.partial
+    shows_nothing = not view.ref.spans and not view.ref.replica.partial and _is_sure(view)
     if not (history.commitments or view.supplied("acknowledgements") or shows_nothing):
         return unknown(
             NAME,
@@ -61,6 +63,14 @@ def judge(view: View) -> Verdict:
     return holds(NAME, f"{basis} ({sources})" if sources else basis)
 
 
+def _is_sure(view: View) -> bool:
+    """Whether a leader's log that shows no record had none: it or all others tell."""
+    replica = view.ref.replica
+    if replica is None or tail_is_known(view.state, replica):
+        return True
+    return not uncaptured(view.state) and not all_known(view.state, 0, 1 << 62)
+
+
 def _lost_unseen(view: View) -> Verdict | None:
     """Why records may be lost of which nothing tells that they were committed; None if none are."""
     unsure = unwitnessed_election(view.state, view.ref)
@@ -72,6 +82,14 @@ def _lost_unseen(view: View) -> Verdict | None:
             f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
             "had committed before it",
             [f"the log directory or broker log of broker {before.leader}"],
+        )
+    untold = untold_election(view.state) if view.ref.term is None else None
+    if untold is not None:
+        return unknown(
+            NAME,
+            f"the leader's log holds what is known to be committed, but {untold}, which may have "
+            "cost more",
+            ["the controller's history (metadata log or state-change.log)"],
         )
     lost = lost_by_its_leader(view.state, view.ref)
     if lost is not None:

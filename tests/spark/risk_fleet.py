@@ -1,0 +1,215 @@
+"""Dangers before the loss, on real brokers: logs and digests, joined as the stream joins them.
+
+    python -m tests.spark.risk_fleet [--kafka 4.3.0]
+
+A rolling restart under load comes first: no critical alert may stand. Then followers die, the last
+member of the ISR goes on alone and dies, and one that was behind is elected. Printed: how long
+after the ISR shrank the danger stood in `at_risk`, whether it named the records that were lost in
+the end, and whether it named others. Without Spark: what a micro-batch adds, `make live-fleet`
+shows.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from replication.evidence import digest
+from replication.evidence.event_dumps import read_events
+from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
+from replication.evidence.shipping.live_join import LiveJoin
+from replication.protocol.ground.events import Event
+from replication.protocol.judgement.bounded import fold_partition, identity_of
+from replication.spark.alerts import CRITICAL, Answer, alerts_of
+from tests.kafka_lab.cluster import Plan
+from tests.kafka_lab.experiment import Experiment
+from tests.kafka_lab.producer import Load
+from tests.kafka_lab.versions import Version
+
+EVERY = 1.0
+
+
+@dataclass
+class Fleet:
+    """Ships all that grows below the machines' folders, and keeps what the answer said when."""
+
+    machines: Path
+    work: Path
+    answer: Answer = field(default_factory=Answer)
+    seen: list[tuple[float, list[dict[str, Any]]]] = field(default_factory=list)
+    critical: list[tuple[float, str]] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
+    read: dict[Path, int] = field(default_factory=dict)
+    losses: list[dict[str, Any]] = field(default_factory=list)
+    steps: int = 0
+    ended: threading.Event = field(default_factory=threading.Event)
+    failure: BaseException | None = None
+
+    def follow(self) -> None:
+        """Micro-batches, one after the other, until told to end; one more then."""
+        try:
+            while not self.ended.is_set():
+                self.step()
+                self.ended.wait(EVERY)
+            self.step()
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def step(self) -> None:
+        """One micro-batch."""
+        begun = time.time()
+        live = LiveJoin(self.work / "live", self.work / "events", {}, 60.0)
+        live.step(self.steps, self.lines())
+        path = self.work / "events" / f"{self.steps:010}.jsonl"
+        self.steps += 1
+        changed: dict[Any, list[Event]] = {}
+        for event in read_events(path) if path.exists() else ():
+            assert isinstance(event, Event)
+            changed.setdefault(identity_of(event), []).append(event)
+        for identity, events in changed.items():
+            folded = fold_partition(identity, events).answer
+            name = "/".join(map(str, identity))
+            self.answer.put("at_risk", name, folded.at_risk)
+            self.answer.put("loss_ledger", name, folded.losses)
+            self.answer.put("verdicts", name, folded.verdicts)
+            if identity[1] == "t":
+                self.losses = folded.losses
+        now = time.time()
+        self.answer.clock = int(now * 1000)
+        standing = [row for rows in self.answer.at_risk.values() for row in rows]
+        self.seen.append((now, standing))
+        self.critical += [
+            (now, a.annotations["summary"])
+            for a in alerts_of(self.answer)
+            if a.severity == CRITICAL
+        ]
+        self.took.append(now - begun)
+
+    def lines(self) -> Iterator[ShippedLine | NotALine]:
+        """What has been added to the logs and to what digests printed."""
+        for log in sorted([*self.machines.glob("*/logs/*.log"), *self.work.glob("*.digest")]):
+            at = self.read.get(log, 0)
+            with log.open("rb") as stream:
+                stream.seek(at)
+                whole = stream.read().rpartition(b"\n")
+            added = whole[0] + whole[1]
+            self.read[log] = at + len(added)
+            host = log.stem if log.suffix == ".digest" else log.parent.parent.name
+            for line in added.splitlines(keepends=True):
+                for each in shipped_lines(line.rstrip(b"\n")):
+                    if isinstance(each, ShippedLine):
+                        yield ShippedLine(each.text, host, log.name, "", at, False, each.digest)
+                    else:
+                        yield each
+                at += len(line)
+
+
+def started_digests(lab: Experiment, work: Path) -> "list[subprocess.Popen[bytes]]":
+    """digest.py beside every broker and the controller."""
+    found = []
+    for node in lab.cluster.nodes():
+        for directory in lab.cluster.data(node):
+            with (work / f"{lab.cluster.home(node).name}.digest").open("ab") as out:
+                command = [sys.executable, "-I", digest.__file__, str(directory)]
+                command += ["--every", str(EVERY), "--to-stdout"]
+                found.append(subprocess.Popen(command, stdout=out))
+    return found
+
+
+def healthy(lab: Experiment) -> None:
+    """A rolling restart under load."""
+    lab.cluster.create_topic("h", {0: [1, 2, 3]}, min_insync_replicas=2)
+    load = Load(lab.cluster, lab.acks, ["all", "1"], topic="h", idempotent=True, retries=9)
+    for broker in (1, 2, 3):
+        lab.cluster.terminate(broker)
+        lab.cluster.start_broker(broker)
+        lab.cluster.wait_for_isr("h", 0, 1, 2, 3)
+    load.stop()
+
+
+def loses(lab: Experiment) -> tuple[float, float]:
+    """When the ISR had shrunk to one, and when that one died."""
+    lab.cluster.create_topic(
+        "t", {0: [1, 2, 3]}, min_insync_replicas=1, unclean_leader_election_enable="true"
+    )
+    producer = lab.producer()
+    producer.must(10, 2)
+    time.sleep(2)
+    lab.cluster.kill(2, 3)
+    lab.cluster.wait_for_isr("t", 0, 1)
+    shrunk = time.time()
+    producer.must(5, 2)
+    time.sleep(25)
+    lab.cluster.kill(1)
+    killed = time.time()
+    lab.cluster.start_broker(2)
+    lab.cluster.wait_for_leader("t", 0, 2)
+    producer.must(3, 2)
+    # Only its own next start shows that it had stopped when broker 2 was elected.
+    lab.cluster.start_broker(1)
+    lab.cluster.wait_for_isr("t", 0, 1, 2)
+    time.sleep(5)
+    return shrunk, killed
+
+
+def offsets(rows: list[dict[str, Any]]) -> set[int]:
+    return {o for r in rows for o in range(r["first_offset"], r["end_offset"])}
+
+
+def run(work: Path, kafka: str) -> int:
+    """The whole story; 0 where every loss had been named, and nothing critical on a healthy run."""
+    with Experiment(Plan(Version(kafka)), work / "lab") as lab:
+        fleet = Fleet(lab.cluster.directory, work)
+        digests = started_digests(lab, work)
+        shipping = threading.Thread(target=fleet.follow)
+        shipping.start()
+        try:
+            healthy(lab)
+            time.sleep(3)
+            unfounded = list(fleet.critical)
+            shrunk, killed = loses(lab)
+        finally:
+            fleet.ended.set()
+            shipping.join()
+            for process in digests:
+                process.terminate()
+    assert fleet.failure is None
+    before = [
+        (at, [r for r in rows if r["topic"] == "t"]) for at, rows in fleet.seen if at < killed
+    ]
+    first = next((at for at, rows in before if at > shrunk and offsets(rows)), None)
+    named, lost = offsets(before[-1][1]), offsets(fleet.losses)
+    took = sorted(fleet.took)
+    print(f"{fleet.steps} micro-batches, median {took[len(took) // 2]:.2f} s, "
+          f"p95 {took[int(len(took) * 0.95)]:.2f} s")  # fmt: skip
+    print(f"rolling restart: {len(unfounded)} looks with a critical alert {unfounded[:2]}")
+    stood = "never" if first is None else f"{first - shrunk:.1f} s"
+    ahead = killed - (first or killed)
+    print(f"in danger {stood} after the ISR shrank, {ahead:.1f} s before the last one died")
+    print(f"named {len(named)} records, lost {len(lost)}: {len(named & lost)} of them named")
+    print([r["causes"] for r in before[-1][1]][:1])
+    return 0 if lost and lost <= named and not unfounded else 1
+
+
+def main(argv: list[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kafka", default="4.3.0")
+    parser.add_argument("--keep", type=Path, help="leave everything in this folder")
+    flags = parser.parse_args(argv)
+    if flags.keep:
+        flags.keep.mkdir(parents=True)
+        return run(flags.keep, flags.kafka)
+    with tempfile.TemporaryDirectory() as name:
+        return run(Path(name), flags.kafka)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
