@@ -74,6 +74,18 @@ def docker_json(path: Path) -> None:
     rewritten(path, [json.dumps({"log": line + "\n", "stream": "stdout"}) for line in lines])
 
 
+def objects_over_lines(path: Path) -> None:
+    """log4j 2's older JSON layout: an object is spread over lines."""
+    json_layout(path)
+    rows = [json.loads(line) for line in text_of(path).splitlines()]
+    rewritten(path, json.dumps(rows, indent=2).splitlines())
+
+
+def journald_json(path: Path) -> None:
+    lines = text_of(path).splitlines()
+    rewritten(path, [json.dumps({"_HOSTNAME": "host1", "MESSAGE": line}) for line in lines])
+
+
 def prefixed(prefix: str) -> Callable[[Path], None]:
     return lambda path: rewritten(path, [prefix + line for line in text_of(path).splitlines()])
 
@@ -107,6 +119,9 @@ FILE_BY_FILE: dict[str, Callable[[Path], None]] = {
     "kubernetes": prefixed("2026-11-21T09:00:00.123456789Z stdout F "),
     "journald": prefixed("Nov 21 09:00:00 host1 kafka[77]: "),
     "rotated": rotated,
+    "spread over lines": objects_over_lines,
+    "kubectl with prefix and time": prefixed("[pod/kafka-1/kafka] 2026-11-21T09:00:00.123456789Z "),
+    "stern in colours": prefixed("\x1b[36mkafka-1\x1b[0m \x1b[35mkafka\x1b[0m "),
 }
 
 
@@ -173,6 +188,9 @@ def labelled_file_of_all(evidence: Path) -> None:
 
 
 LESS_KNOWN: dict[str, Callable[[Path], None]] = {
+    # Lines without a header of their own, settings dumps among them, are objects that say nothing.
+    "journald's JSON": every_log(journald_json),
+    "a test's container": every_log(prefixed("09:00:00.123 [tc-1] INFO  tc.kafka - STDOUT: ")),
     "no dates": every_log(without_dates),
     "one file": one_file_of_all,
     "one labelled file": labelled_file_of_all,

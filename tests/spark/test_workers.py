@@ -8,17 +8,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
-from deltalake import DeltaTable
 
 from replication import places
+from replication.cli import main
+from replication.evidence.event_dumps import read_events
 from replication.paths import project_root, spark_jars
+from replication.protocol.ground.events import Event
 from replication.spark import workers
-from replication.spark.views import stored
 
 ROOT = project_root()
 INCIDENT = ROOT / "tests" / "incidents" / "unclean_election__4.1.1"
@@ -141,16 +142,11 @@ def submitted(job: str, master: str, *flags: object) -> subprocess.CompletedProc
                           check=False)  # fmt: skip
 
 
-def answers(tables: Path) -> dict[str, list[str]]:
-    """The rows of the answer tables as any engine reads them by path, without who wrote them."""
-    found = {}
-    for table in ("verdicts", "loss_ledger", "divergences", "findings", "replica_states"):
-        rows = DeltaTable(str(tables / table)).to_pyarrow_table().to_pylist()
-        kept = [
-            {k: v for k, v in row.items() if k not in ("run", "micro_batch_id")} for row in rows
-        ]
-        found[table] = sorted(map(repr, kept))
-    return found
+def events_in(files: Iterable[Path]) -> list[tuple[int, object, int | None]]:
+    """Events by their place in the trace, without the names of files."""
+    read = [event for file in files for event in read_events(file)]
+    assert all(isinstance(event, Event) for event in read)
+    return sorted((e.sequence, repr(e.fact), e.observed_at) for e in read if isinstance(e, Event))
 
 
 @pytest.mark.spark
@@ -158,19 +154,10 @@ def answers(tables: Path) -> dict[str, list[str]]:
 @pytest.mark.skipif(
     shutil.which("unshare") is None or os.geteuid() != 0, reason="mounts need root and unshare"
 )
-def test_a_cluster_gives_local_modes_tables_and_refuses_disks_of_their_own(
-    cluster: tuple[str, Path], tmp_path: Path
-) -> None:
-    master, hidden = cluster
+def test_a_clusters_import_is_the_laptops(cluster: tuple[str, Path], tmp_path: Path) -> None:
+    master, _ = cluster
     imported = submitted("import_artifacts", master, INCIDENT, "--out", tmp_path / "events")
     assert imported.returncode == 0, imported.stderr
-    where = ("--source", tmp_path / "events", "--tables")
-    far = submitted("replay", master, *where, tmp_path / "far")
-    near = submitted("replay", "local[2]", *where, tmp_path / "near")
-    assert (far.returncode, near.returncode) == (1, 1), far.stderr + near.stderr
-    assert answers(tmp_path / "far") == answers(tmp_path / "near")
-    assert all((tmp_path / "far" / table).is_dir() for table in stored())
-    refused = submitted("replay", master, *where, hidden / "tables")
-    assert refused.returncode == 2, refused.stderr
-    assert "driver and workers must share these folders" in refused.stderr
-    assert list(hidden.iterdir()) == []
+    near = tmp_path / "near.jsonl"
+    assert main(["import", str(INCIDENT), "--out", str(near)]) == 0
+    assert events_in((tmp_path / "events").glob("*.parquet")) == events_in([near])

@@ -62,7 +62,8 @@ def collect(
         named = ", ".join(str(r) for r in roots)
         aside = [f"{u.path}: {u.reason}" for u in [*result.unreadable, *result.ignored]]
         raise NoEvidence(
-            f"{named}: no evidence of a Kafka cluster found (looked at {result.files} files for "
+            f"{named}: no evidence of a Kafka cluster found (looked at {result.files} "
+            f"file{'' if result.files == 1 else 's'} for "
             "broker logs, log directories, digests, acknowledgement logs, event dumps)"
             + "".join(f"; {result.unpacked.shown(n)}" for n in [*result.notes, *aside][:3])
         )
