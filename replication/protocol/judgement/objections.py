@@ -127,7 +127,9 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
     """
     promise = absence.promise
     made_in = promise.span.leader_epoch
-    if promise.how not in BY_HIGH_WATERMARK or made_in is None or promise.by_term is None:
+    if made_in is None or promise.by_term is None:
+        return None
+    if promise.how not in BY_HIGH_WATERMARK and not _is_a_followers(starts, promise):
         return None
     for term in state.history.terms:
         if not made_in < term.leader_epoch <= promise.by_term[0] or term.leader == promise.replica:
@@ -141,6 +143,14 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
                 f"the lines of broker {promise.replica} with kafka.cluster.Partition at TRACE",
             )
     return None
+
+
+def _is_a_followers(starts: TermStarts, promise: Promise) -> bool:
+    """Whether a traced high watermark is a follower's, which from 2.8.0 to 3.4.0 takes its leader's
+    before it cuts what that one lacks (KAFKA-14704)."""
+    assert promise.by_term is not None
+    followed = promise.replica not in starts.leaders_in(promise.by_term[0])
+    return promise.how == "high_watermark" and followed
 
 
 def promised_later(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:

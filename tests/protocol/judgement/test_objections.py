@@ -2,7 +2,16 @@
 
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement import objections
-from tests.protocol.judgement.told import ACKNOWLEDGED, COMMITTED, copy, elected, given, verdict
+from replication.protocol.judgement.view import view_of
+from tests.protocol.judgement.told import (
+    ACKNOWLEDGED,
+    COMMITTED,
+    copy,
+    elected,
+    given,
+    told,
+    verdict,
+)
 
 
 def test_every_objection_is_asked() -> None:
@@ -103,3 +112,23 @@ def diverged(mark: int) -> list[ev.Fact]:
 def test_a_high_watermark_learned_later_commits_nothing_of_a_diverged_followers_own() -> None:
     assert verdict(diverged(4)) == "UNKNOWN"
     assert verdict(diverged(3)) == "HOLDS"
+
+
+def test_a_traced_follower_may_take_a_high_watermark_over_what_it_is_about_to_cut() -> None:
+    """KAFKA-14704; broker 2, which leads without these records, is not traced."""
+    facts = [
+        *given(2, 3, version="2.8.2", acks=False),
+        ev.CoverageDeclared("replica_trace", 1, True),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 4, 0),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 2, 0),
+        ev.BecameFollower(1, 1, 2, 4, 0),
+        ev.HighWatermarkAdvanced(1, 4),
+        ev.Truncated(1, 2, 4, "diverging_epoch"),
+        copy(2, (0, 2, 0, 0), (2, 6, 1, 0)),
+    ]
+    state = told(facts, "traced")
+
+    assert not view_of(state).absences
