@@ -32,6 +32,7 @@ _TIERS = (
     ("acks_1", "acknowledged_by_leader"),
 )
 _CLEAN = ("clean", "eligible_leader_replica")
+Outlook = tuple[tuple[int, ...], list[tuple[int, str]]]
 _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
 
@@ -61,10 +62,14 @@ def dangers(state: State) -> list[Danger]:
 
     Sources: KIP-966 (last replica standing), KIP-106 (unclean election), the election rules.
     """
-    outlook = _outlook(state)
-    if outlook is None:
+    return of_outlook(state, outlook(state))
+
+
+def of_outlook(state: State, seen: Outlook | None) -> list[Danger]:
+    """Every danger of who may lead next, which `outlook` told."""
+    if seen is None:
         return []
-    assigned, heirs = outlook
+    assigned, heirs = seen
     if state.registration.leader is None:
         return _without_leader(state, assigned)
     leader = state.replicas.get(state.registration.leader)
@@ -80,13 +85,12 @@ def dangers(state: State) -> list[Danger]:
     return sorted(found, key=lambda d: (d.first_offset, d.end_offset, d.broker))
 
 
-def failures(state: State) -> list[tuple[str, int, int | None, bool]]:
+def failures(state: State, seen: Outlook | None) -> list[tuple[str, int, int | None, bool]]:
     """Every failure that a danger could name now, whether records hang on it or not: (failure,
     broker, next leader, whether that would be an unclean election)."""
-    outlook = _outlook(state)
-    if outlook is None:
+    if seen is None:
         return []
-    assigned, heirs = outlook
+    assigned, heirs = seen
     leader = state.registration.leader
     if leader is None:
         return [("unclean_election", r, r, True) for r in assigned if r not in _trusted(state)]
@@ -95,7 +99,7 @@ def failures(state: State) -> list[tuple[str, int, int | None, bool]]:
     return [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
 
 
-def _outlook(state: State) -> tuple[tuple[int, ...], list[tuple[int, str]]] | None:
+def outlook(state: State) -> Outlook | None:
     """The assignment, and who may lead once the leader is gone; None where that is not known."""
     registration, behaviour = state.registration, state.behaviour()
     assigned = state.settings.assigned_replicas
@@ -141,8 +145,9 @@ def _heirs(
     """
     up = frozenset(r for r in assigned if r != failed and not _is_down(state, r))
     trusted = _trusted(state)
+    back = up | frozenset(r for r in assigned if r in trusted and r != failed)
     found: list[tuple[int, str]] = []
-    for alive in (up, up | frozenset(r for r in assigned if r in trusted and r != failed)):
+    for alive in dict.fromkeys((up, back)):
         election = _election(state, behaviour, assigned, failed, alive)
         if election is not None and election.leader is not None:
             heir = (election.leader, election.kind or "unknown")
@@ -233,18 +238,25 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     """The offset ranges of one log whose records the other is known not to hold."""
     if not _end_is_known(state, holder, other):
         return []
+    mine, theirs = _past_what_both_began_with(holder.log.spans, other.log.spans)
     missing = []
-    for span in holder.log.spans:
+    for span in mine:
         first = max(span.first_offset, other.log.log_start_offset)
         if first < span.end_offset:
-            theirs_there = touching(other.log.spans, first, span.end_offset)
+            theirs_there = touching(theirs, first, span.end_offset)
             missing += uncovered(first, span.end_offset, theirs_there)
-    missing += [
-        (a, b)
-        for a, b, mine, theirs in overlaps(holder.log.spans, other.log.spans)
-        if same_record(mine, theirs) is False
-    ]
+    missing += [(a, b) for a, b, x, y in overlaps(mine, theirs) if same_record(x, y) is False]
     return _joined(missing)
+
+
+def _past_what_both_began_with(mine: list[Span], theirs: list[Span]) -> tuple[list[Span], ...]:
+    """Both logs without the spans that they begin with alike: most of what two replicas hold."""
+    alike = 0
+    for one, other in zip(mine, theirs, strict=False):
+        if one != other:
+            break
+        alike += 1
+    return mine[alike:], theirs[alike:]
 
 
 def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
@@ -282,7 +294,7 @@ def _holders(state: State, without: Replica, first: int, end: int) -> tuple[int,
 def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[int, int, str]]:
     """The range cut where the strongest promise about its records changes."""
     borders = {first, end}
-    promises = _promised(state, holder)
+    promises = _promised(state, holder, first, end)
     for _, span in promises:
         borders |= {o for o in span[:2] if first < o < end}
     ordered = sorted(borders)
@@ -298,20 +310,27 @@ def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[
     return result
 
 
-def _promised(state: State, holder: Replica) -> list[tuple[str, Span]]:
-    """(tier, span) of every promise about records that the holder's log has, strongest first."""
+def _promised(state: State, holder: Replica, first: int, end: int) -> list[tuple[str, Span]]:
+    """(tier, span) of every promise about records in [first, end) that the holder's log has, the
+    strongest first."""
     history = state.history
-    every = [*history.consumptions, *history.acknowledgements]
-    found = [
-        (tier, promise.span) for how, tier in _TIERS[:2] for promise in every if promise.how == how
+    every = [
+        (promise.how, promise.span)
+        for promise in (*history.consumptions, *history.acknowledgements)
+        if promise.span.first_offset < end and promise.span.end_offset > first
     ]
-    found += [("committed", promise.span) for promise in history.commitments]
+    found = [(tier, span) for how, tier in _TIERS[:2] for h, span in every if h == how]
+    found += [
+        ("committed", promise.span)
+        for promise in history.commitments
+        if promise.span.first_offset < end and promise.span.end_offset > first
+    ]
     if holder.high_watermark:
-        found.append(("committed", Span(0, holder.high_watermark, None, None)))
-    found += [(_TIERS[2][1], promise.span) for promise in every if promise.how == "acks_1"]
+        found.append(("committed", Span(0, min(holder.high_watermark, end), None, None)))
+    found += [(_TIERS[2][1], span) for how, span in every if how == "acks_1"]
     return [
         (tier, Span(a, b, None, None))
         for tier, span in found
-        for a, b, promised, held in overlaps([span], holder.log.spans)
+        for a, b, promised, held in overlaps([span], touching(holder.log.spans, first, end))
         if same_record(promised, held) is not False
     ]

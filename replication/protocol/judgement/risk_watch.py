@@ -9,7 +9,7 @@ in all of them.
 
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import Risk, Run, State
-from replication.protocol.judgement.at_risk import Danger, dangers, failures
+from replication.protocol.judgement.at_risk import Danger, failures, of_outlook, outlook
 
 TELLING = frozenset(
     ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
@@ -50,10 +50,10 @@ def since_when(state: State, danger: Danger) -> int | None:
 
 def _look(state: State) -> None:
     risks, clock = state.risks, state.risks.clock
-    leader_epoch = state.registration.leader_epoch
-    possible: list[Key] = [(leader_epoch, *failure) for failure in failures(state)]
+    leader_epoch, seen = state.registration.leader_epoch, outlook(state)
+    possible: list[Key] = [(leader_epoch, *failure) for failure in failures(state, seen)]
     runs: dict[Key, list[Run]] = {}
-    for danger in dangers(state) if possible else []:
+    for danger in of_outlook(state, seen) if possible else []:
         runs.setdefault(key_of(state, danger), []).append(run_of(danger))
     kept, still = [], set()
     for risk in risks.known:
