@@ -204,7 +204,12 @@ def dumped(*held: bytes) -> list[dump_tool.Dumped]:
 IN_SYNC = [Election(1, 0, 1, (1, 2)), Election(10, 1, 2, (1, 2))]
 SHRUNK = [Election(1, 0, 1, (1, 2)), Election(2, 0, 1, (1,)), Election(10, 1, 2, (2,))]
 # Broker 1 has a record that broker 2, the next leader, has not.
-LONGER = [log_sample(0.9, 1, FIRST), log_sample(0.9, 2, FIRST), log_sample(4.9, 1, FIRST, SECOND)]
+LONGER = [
+    log_sample(0.9, 1, FIRST),
+    log_sample(0.9, 2, FIRST),
+    log_sample(4.9, 1, FIRST, SECOND),
+    log_sample(10.6, 2, FIRST),
+]
 
 
 def view(**known: object) -> truth.View:
@@ -303,7 +308,7 @@ def test_a_disk_that_was_cut_is_the_cause() -> None:
     """The last member of the ISR loses it, and leads again; one of two that must hold it."""
     elections = [*SHRUNK[:2], Election(9, 1, None, (1,)), Election(10, 2, 1, (1,))]
     one = view(
-        samples=[*LONGER, log_sample(8.0, 1, FIRST)],
+        samples=[*LONGER, log_sample(8.0, 1, FIRST), log_sample(10.6, 1, FIRST)],
         elections=elections,
         acks=[acked("c", 2, "05.000", "all", 1)],
         starts=[LeaderStart(1.1, 1, 0, 0), LeaderStart(10.1, 1, 2, 2)],
