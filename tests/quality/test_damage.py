@@ -219,7 +219,7 @@ def test_missing_empty_and_older_tables_are_refused_in_one_line(
     with pytest.raises(TablesError, match="is no folder"):
         views.opened(session, tmp_path / "nowhere")
     (tmp_path / "bare").mkdir()
-    with pytest.raises(TablesError, match="has no table _batches, _refolds, divergences"):
+    with pytest.raises(TablesError, match="has no table _batches, _refolds, at_risk, divergences"):
         views.opened(session, tmp_path / "bare")
     Store(session, tmp_path / "empty").create()
     with pytest.raises(TablesError, match="nothing has been folded into it yet"):
