@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from replication import places
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
-from replication.protocol.judgement.bounded import Identity, identity_of
+from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of
 from replication.protocol.judgement.judge import INVARIANTS
 from replication.reports import page_data
 from replication.reports.answer import FORMAT_VERSION
@@ -66,7 +66,8 @@ def main(argv: list[str]) -> int:
     try:
         found = views.opened(spark, flags.tables.absolute())
         answer = answer_of(found, flags.topic)
-        write_page(flags.out, answer, events_of(found, answer), read_lines)
+        told = events_of(found, answer)
+        write_page(flags.out, with_details(answer, told), told, read_lines)
         print(line_of(f"report.py: {flags.out}"), file=sys.stderr)
         return EXIT_OK
     except TablesError as error:
@@ -211,6 +212,13 @@ def events_of(found: Opened, answer: dict[str, Any]) -> Mapping[Identity, list[E
             wanted.add(partition.identity)
             total += count
     return _fetched(found, events, wanted)
+
+
+def with_details(answer: dict[str, Any], told: Mapping[Identity, list[Event]]) -> dict[str, Any]:
+    """The answer with what is known of each loss beside the ledger's row: the election, settings,
+    copies. No table holds these, so the events that are shown are folded once more."""
+    folded = [fold_partition(identity, told[identity]) for identity in sorted(told)]
+    return {**answer, "loss_details": [d for one in folded for d in one.answer.loss_details]}
 
 
 def _runs(found: Opened) -> list[str]:

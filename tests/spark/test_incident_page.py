@@ -10,7 +10,7 @@ from replication import cli
 from replication.reports.evidence_lines import read_lines
 from replication.reports.page import page
 from replication.spark import views
-from replication.spark.incident_page import answer_of, events_of
+from replication.spark.incident_page import answer_of, events_of, with_details
 from replication.spark.tables import TablesError
 from tests.spark.jobs_in_process import run_replay
 
@@ -39,7 +39,8 @@ def first_difference(one: str, other: str) -> str | None:
 def from_tables(spark: SparkSession, tables: Path, topic: str | None = None) -> str:
     found = views.opened(spark, tables)
     answer = answer_of(found, topic)
-    return page(answer, events_of(found, answer), read_lines)
+    told = events_of(found, answer)
+    return page(with_details(answer, told), told, read_lines)
 
 
 def test_it_is_the_page_of_diagnose(spark: SparkSession, folder: Path) -> None:
