@@ -404,8 +404,14 @@ def _missing(
             if certain is not None:
                 found.append(Missing(at, term, certain and took_up(term, view.starts)))
     gone = not any(one.payload_id == held.payload_id for one in final)
-    led_with = any(held in replicas.line(term) for term in reign if term.until > since)
-    if reign and gone and not (view.compacted and led_with and _superseded(final, held)):
+    # Asked last: the line of a term is worked out anew each time.
+    compacted_away = (
+        gone
+        and view.compacted
+        and _superseded(final, held)
+        and any(held in replicas.line(term) for term in reign if term.until > since)
+    )
+    if reign and gone and not compacted_away:
         found.append(Missing(None, term_at(reign, since) or reign[-1], certain=True))
     return found
 
