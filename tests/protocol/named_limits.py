@@ -150,7 +150,7 @@ def _is_told(state: State, name: str, loss: Loss, before: tuple[int, int] | None
         p.span.first_offset < loss.end_offset
         and loss.first_offset < p.span.end_offset
         and same_record(p.span, loss.record) is not False
-        and (before is None or (p.by_term is not None and p.by_term < before))
+        and (before is None or (p.latest_term is not None and p.latest_term < before))
         for p in told
     )
 

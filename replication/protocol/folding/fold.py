@@ -31,12 +31,12 @@ from replication.protocol.ground.model import (
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     Copy,
+    LeaderTerm,
     Promise,
     Removal,
     Replica,
     State,
     StorageLoss,
-    Term,
     Truncation,
 )
 from replication.protocol.ground.versions import NEWEST_KNOWN, Behaviour, behaviour
@@ -197,12 +197,12 @@ def _joined_outside(state: State, fact: ev.LeadershipRecorded, outsiders: list[i
     return not set(outsiders) <= {*(before.isr or ()), *state.ever_assigned}
 
 
-def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> Term:
+def _term(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> LeaderTerm:
     terms, order = state.history.terms, (leader_epoch, occurrence, leader)
     place = bisect_left(terms, order, key=_order_of)
     if place < len(terms) and _order_of(terms[place]) == order:
         return terms[place]
-    term = Term(leader_epoch, leader, occurrence)
+    term = LeaderTerm(leader_epoch, leader, occurrence)
     terms.insert(place, term)
     return term
 
@@ -239,7 +239,7 @@ def _note_log_end(
         term.end_is_certain = certain and log_end_offset is not None
 
 
-def _last_led(state: State, replica: Replica) -> Term | None:
+def _last_led(state: State, replica: Replica) -> LeaderTerm | None:
     """The term in which a replica led in the last epoch that it knows of."""
     for term in reversed(state.history.terms):
         if (term.leader, term.leader_epoch, term.occurrence) == (
@@ -251,7 +251,7 @@ def _last_led(state: State, replica: Replica) -> Term | None:
     return None
 
 
-def _order_of(term: Term) -> tuple[int, int, int]:
+def _order_of(term: LeaderTerm) -> tuple[int, int, int]:
     """The order in which the history keeps its terms."""
     return (term.leader_epoch, term.occurrence, term.leader)
 
@@ -409,7 +409,7 @@ def _became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None
             fact.high_watermark,
             event,
             "start_line",
-            by_term=(before, ANY_OCCURRENCE),
+            latest_term=(before, ANY_OCCURRENCE),
         )
     # It leads on from what it loaded, with nothing fetched in between.
     untouched = replica.role is None and replica.just_started and replica.tail_known
@@ -509,7 +509,7 @@ def _became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> 
             fact.high_watermark,
             event,
             "start_line",
-            by_term=(before, ANY_OCCURRENCE),
+            latest_term=(before, ANY_OCCURRENCE),
         )
     _lives_on(state, replica)
     _end_term(state, replica, "followed", fact)
@@ -704,7 +704,7 @@ def _promise_committed(
     high_watermark: int,
     event: ev.Event,
     how: str,
-    by_term: tuple[int, int] | None = None,
+    latest_term: tuple[int, int] | None = None,
 ) -> None:
     """Notes that everything below high_watermark in this replica's log was committed.
 
@@ -714,29 +714,29 @@ def _promise_committed(
     """
     if event.grade == "traced" and _promises_nothing(state, replica):
         return
-    if by_term is None and replica.leader_epoch is not None:
+    if latest_term is None and replica.leader_epoch is not None:
         occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
-        by_term = (replica.leader_epoch, occurrence)
+        latest_term = (replica.leader_epoch, occurrence)
     start = replica.log.log_start_offset
-    nameless = how in ("load", "start_line")
-    if not nameless and replica.promised_below is not None:
+    offset_alone = how in ("load", "start_line")
+    if not offset_alone and replica.promised_below is not None:
         before, below = replica.promised_below
         # What a complete trace promised by the end of an earlier term stays promised later.
-        earlier = event.grade == "traced" and before is not None and _not_later(before, by_term)
-        if before == by_term or earlier:
+        earlier = event.grade == "traced" and before is not None and _not_later(before, latest_term)
+        if before == latest_term or earlier:
             start = max(start, below)
     if high_watermark <= start:
         return
-    if not nameless:
-        replica.promised_below = (by_term, high_watermark)
+    if not offset_alone:
+        replica.promised_below = (latest_term, high_watermark)
     # Before KIP-320 a follower fetches on from a leader whose newer epoch it has not heard of: the
     # epoch it knows does not bound when its high watermark was reached. For records that the
     # evidence does not show, nothing else does.
     # A broker that last led is bounded by the epoch it led in.
     led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
-    ended = by_term is not None and by_term[1] < ANY_OCCURRENCE
-    bounded = by_term is not None and (led or ended or _fences(state, replica))
-    if nameless:
+    ended = latest_term is not None and latest_term[1] < ANY_OCCURRENCE
+    bounded = latest_term is not None and (led or ended or _fences(state, replica))
+    if offset_alone:
         if not bounded:
             return
         # A line tells the offset alone: which records lay below it, the known log may have missed.
@@ -744,13 +744,13 @@ def _promise_committed(
     else:
         held = clipped(touching(replica.log.spans, start, high_watermark), start, high_watermark)
     for span in held:
-        if by_term is not None and (span.leader_epoch or 0) > by_term[0]:
-            by_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
+        if latest_term is not None and (span.leader_epoch or 0) > latest_term[0]:
+            latest_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
         shown = span.leader_epoch is not None or span.content is not None
-        if (shown or bounded) and not _already_promised(state, span, by_term):
+        if (shown or bounded) and not _already_promised(state, span, latest_term):
             promise = Promise(
                 span,
-                by_term,
+                latest_term,
                 how,
                 event.event_id,
                 replica.replica,
@@ -784,13 +784,13 @@ def _fences(state: State, replica: Replica) -> bool:
     return flags is not None and flags.has("fetch_carries_leader_epoch")
 
 
-def _already_promised(state: State, span: Span, by_term: tuple[int, int] | None) -> bool:
+def _already_promised(state: State, span: Span, latest_term: tuple[int, int] | None) -> bool:
     for promise in state.history.committed_of(span.leader_epoch, span.content):
         p = promise.span
         if (
             p.first_offset <= span.first_offset
             and p.end_offset >= span.end_offset
-            and _not_later(promise.by_term, by_term)
+            and _not_later(promise.latest_term, latest_term)
         ):
             return True
     return False
@@ -804,7 +804,7 @@ def _add_promise(promises: list[Promise], new: Promise) -> bool:
     """Lengthens a promise that the new one continues; True where it had to be added instead."""
     for old in reversed(promises[-4:]):
         if (
-            old.by_term == new.by_term
+            old.latest_term == new.latest_term
             and old.how == new.how
             and old.replica == new.replica
             and old.span[2:] == new.span[2:]
@@ -838,13 +838,13 @@ def _note_removal(state: State, replica: Replica, below: int) -> None:
 
 
 def _records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowledged) -> None:
-    by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
+    latest_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
     how = "acks_all" if fact.acks == "all" else "acks_1"
     superseded = event.grade == "traced" and _is_superseded(state, fact.leader_epoch)
     if superseded and not _is_committed(state, span):
         how = "acks_1"  # A deposed leader promises no more than itself.
-    promise = Promise(span, by_term, how, event.event_id, None, event.observed_at)
+    promise = Promise(span, latest_term, how, event.event_id, None, event.observed_at)
     if _add_promise(state.history.acknowledgements, promise):
         state.witness(event)
 
@@ -861,9 +861,9 @@ def _is_committed(state: State, span: Span) -> bool:
 
 
 def _records_consumed(state: State, event: ev.Event, fact: ev.RecordsConsumed) -> None:
-    by_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
+    latest_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
-    promise = Promise(span, by_term, "consumed", event.event_id, None, event.observed_at)
+    promise = Promise(span, latest_term, "consumed", event.event_id, None, event.observed_at)
     if _add_promise(state.history.consumptions, promise):
         state.witness(event)
 
@@ -917,15 +917,15 @@ def _replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObse
         led.end_high_watermark = fact.high_watermark
     replica.checkpointed = (max(epochs, default=None), fact.high_watermark)
     replica.high_watermark = min(fact.high_watermark, fact.log_end_offset)
-    by_term = (max(epochs), ANY_OCCURRENCE) if epochs else None
-    _promise_committed(state, replica, replica.high_watermark, event, "checkpoint", by_term)
-    if by_term is not None and fact.high_watermark > fact.log_end_offset:
+    latest_term = (max(epochs), ANY_OCCURRENCE) if epochs else None
+    _promise_committed(state, replica, replica.high_watermark, event, "checkpoint", latest_term)
+    if latest_term is not None and fact.high_watermark > fact.log_end_offset:
         # Of what lay between, the log at hand shows nothing.
         missing = Span(fact.log_end_offset, fact.high_watermark, None, None)
-        by_term = _before_leading_again(replica, by_term[0])
+        latest_term = _before_leading_again(replica, latest_term[0])
         _add_promise(
             state.history.commitments,
-            Promise(missing, by_term, "checkpoint", event_id, fact.replica, event.observed_at),
+            Promise(missing, latest_term, "checkpoint", event_id, fact.replica, event.observed_at),
         )
 
 

@@ -257,8 +257,8 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
     leader_epoch, last = known.leader_epoch, known.log.spans[-1] if known.log.spans else None
     if leader_epoch is None or leader_epoch < state.registration.leader_epoch or last is None:
         return None
-    by_term = (leader_epoch, known.term_occurrence)
-    if known.promised_below[0] != by_term:
+    latest_term = (leader_epoch, known.term_occurrence)
+    if known.promised_below[0] != latest_term:
         return None
     if last.leader_epoch is None or last.leader_epoch > leader_epoch:
         return None
@@ -271,8 +271,8 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
     history = state.history
     same = history.committed_of(last.leader_epoch, last.content)
     recent = [p for p in history.commitments[: -LOOKED_BACK - 1 : -1] if p.span[2:] == last[2:]]
-    own = [p for p in recent if p.by_term == by_term and p.how == "high_watermark"]
-    found = (known, known.log, by_term, known.remote_log_end_offsets, marks, same, own)
+    own = [p for p in recent if p.latest_term == latest_term and p.how == "high_watermark"]
+    found = (known, known.log, latest_term, known.remote_log_end_offsets, marks, same, own)
     calm.advancing[replica] = found
     return found
 
@@ -286,7 +286,7 @@ def high_watermark_advanced(
     found = calm.advancing.get(replica) or _advancing(state, calm, replica)
     if found is None or (traced and not calm.traced):
         return False
-    known, log, by_term, ends, marks, same, own = found
+    known, log, latest_term, ends, marks, same, own = found
     before, end = known.high_watermark, log.log_end_offset
     if before is None or high_watermark < before or high_watermark > end:
         return False
@@ -300,7 +300,7 @@ def high_watermark_advanced(
             return False
         if _is_covered(same, start, high_watermark) or not _extend(own, start, high_watermark):
             return False
-        known.promised_below = (by_term, high_watermark)
+        known.promised_below = (latest_term, high_watermark)
     if moves:
         # What conformance.leaders.high_watermark_advanced notes.
         if high_watermark == end or high_watermark in ends.values():
@@ -324,12 +324,12 @@ def records_acknowledged(
         return False
     if end <= first or leader_epoch < 0:
         return False
-    by_term = (leader_epoch, ANY_OCCURRENCE)
+    latest_term = (leader_epoch, ANY_OCCURRENCE)
     how = "acks_all" if acks == "all" else "acks_1"
     of = (leader_epoch, content if content >= 0 else None)
     promises = state.history.acknowledgements
     for old in promises[: -LOOKED_BACK - 1 : -1]:
-        same = old.by_term == by_term and old.how == how and old.span[2:] == of
+        same = old.latest_term == latest_term and old.how == how and old.span[2:] == of
         if same and _extend((old,), first, end):
             state.applied += 1
             return True

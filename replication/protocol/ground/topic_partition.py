@@ -91,7 +91,7 @@ class Registration:
 
 
 @dataclass(slots=True)
-class Term:
+class LeaderTerm:
     """One stretch of leadership: a broker leading in an epoch between its starts.
 
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
@@ -142,13 +142,13 @@ class Term:
 class Promise:
     """Records that somebody was promised: committed, acknowledged or consumed.
 
-    by_term: the order of the term by whose end the promise had been made (None: unknown).
+    latest_term: the order of the last term in which it can have been made (None: unknown).
     how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. at: the step of
     the fold.
     """
 
     span: Span
-    by_term: tuple[int, int] | None
+    latest_term: tuple[int, int] | None
     how: str
     event_id: str
     replica: int | None = None
@@ -248,7 +248,7 @@ class Refutation:
 class History:
     """What was promised and what was done, in the order of events. derived: cuts of no line."""
 
-    terms: list[Term] = field(default_factory=list)
+    terms: list[LeaderTerm] = field(default_factory=list)
     commitments: list[Promise] = field(default_factory=list)
     acknowledgements: list[Promise] = field(default_factory=list)
     consumptions: list[Promise] = field(default_factory=list)
@@ -272,15 +272,15 @@ class History:
                 self.note_commitment(promise)
         return self._committed.get((leader_epoch, content), [])
 
-    def removed_below(self, by_term: tuple[int, int] | None) -> int:
+    def removed_below(self, latest_term: tuple[int, int] | None) -> int:
         """Up to where records promised by the end of a term were removed lawfully since; of a
         promise that nothing dates: where any were."""
         below = 0
         for removal in self.removals:
-            if by_term is not None and removal.leader_epoch <= by_term[0]:
-                same = [t.occurrence for t in self.terms if t.leader_epoch == by_term[0]]
-                last = min(by_term[1], max(same, default=0))
-                if (removal.leader_epoch, removal.occurrence) < (by_term[0], last):
+            if latest_term is not None and removal.leader_epoch <= latest_term[0]:
+                same = [t.occurrence for t in self.terms if t.leader_epoch == latest_term[0]]
+                last = min(latest_term[1], max(same, default=0))
+                if (removal.leader_epoch, removal.occurrence) < (latest_term[0], last):
                     continue
             below = max(below, removal.below)
         return below
@@ -517,7 +517,7 @@ class State:
         told = {r.kafka_version or self.settings.kafka_version for r in self.replicas.values()}
         return sorted(v for v in told | {self.settings.kafka_version} if v is not None)
 
-    def min_insync_replicas_in(self, term: Term | None) -> int | None:
+    def min_insync_replicas_in(self, term: LeaderTerm | None) -> int | None:
         """What min.insync.replicas was when a leader was elected; as now where nothing tells."""
         if term is None or term.min_insync_replicas is None:
             return self.settings.min_insync_replicas

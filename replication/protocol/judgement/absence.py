@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.model import Span
-from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.ground.verdict import Step
 from replication.protocol.judgement.reference import Reference
 from replication.protocol.judgement.term_starts import term_start
@@ -20,7 +20,7 @@ class Absence:
     first_offset: int
     end_offset: int
     promise: Promise
-    term: Term | None
+    term: LeaderTerm | None
     back: bool
     final: bool | None
     steps: list[Step] = field(default_factory=list)
@@ -47,7 +47,7 @@ def absence(
     promise: Promise,
     first: int,
     end: int,
-    term: Term | None,
+    term: LeaderTerm | None,
     *,
     back: bool,
     final: bool | None,

@@ -85,8 +85,8 @@ def stands(gaps: Gaps, state: State, ref: Reference, absence: Absence) -> bool:
 
 def _led(state: State, promise: Promise) -> bool:
     """Whether the replica that saw a high watermark led in the epoch that bounds it."""
-    return promise.by_term is not None and any(
-        t.leader == promise.replica and t.leader_epoch == promise.by_term[0]
+    return promise.latest_term is not None and any(
+        t.leader == promise.replica and t.leader_epoch == promise.latest_term[0]
         for t in state.history.terms
     )
 

@@ -1,20 +1,20 @@
 """Which later leader began its term without the promised records."""
 
-from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.term_starts import TermStarts, term_start
 
 
 def first_lacking_terms(
     state: State, starts: TermStarts, promise: Promise
-) -> list[tuple[int, int, Term | None]]:
+) -> list[tuple[int, int, LeaderTerm | None]]:
     """The promise cut into stretches by the first later term that began at or below them."""
     first, end = promise.span.first_offset, promise.span.end_offset
-    if promise.by_term is None:
+    if promise.latest_term is None:
         return [(first, end, None)]
-    later = starts.after(promise.by_term)
+    later = starts.after(promise.latest_term)
     if starts.lowest_from[later] >= end:
         return [(first, end, None)]
-    result: list[tuple[int, int, Term | None]] = []
+    result: list[tuple[int, int, LeaderTerm | None]] = []
     for place in range(later, len(starts.terms)):
         if first >= end:
             break
@@ -40,12 +40,12 @@ def appender(starts: TermStarts, promise: Promise) -> int | None:
 
 def led_on_after(
     state: State,
-    missed: Term,
+    missed: LeaderTerm,
     first: int,
     end: int,
     wrote: int | None = None,
     written_in: int | None = None,
-) -> Term | None:
+) -> LeaderTerm | None:
     """The term in which a leader from before `missed` leads on, as if that had not been.
 
     It held [first, end), which the missed term lacked, and still does: had it followed, it would
@@ -72,7 +72,7 @@ def led_on_after(
     return None
 
 
-def _cut_before(state: State, term: Term, first: int, written_in: int | None) -> bool:
+def _cut_before(state: State, term: LeaderTerm, first: int, written_in: int | None) -> bool:
     """Whether a leader's log had been cut to the offset, or lost it, before it led in the term, and
     not before the record was written."""
     cuts = [(t.replica, t.to_offset, t.term_epoch) for t in state.history.truncations]

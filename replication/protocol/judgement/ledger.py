@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from replication.protocol.ground.model import Span, clipped, same_record
-from replication.protocol.ground.topic_partition import State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.declared_gaps import Gaps
@@ -64,11 +64,11 @@ class Loss:
     copies: list[SurvivingCopy] = field(default_factory=list)
     missing_replicas: tuple[int, ...] = ()
     finding: Finding | None = None
-    lost_in: Term | None = None
+    lost_in: LeaderTerm | None = None
     allowed_by: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def term(self) -> Term | None:
+    def term(self) -> LeaderTerm | None:
         """The first later term that lacked the records."""
         return self.absences[0].term
 
@@ -259,7 +259,7 @@ def _may_be_it(span: Span, loss: Loss) -> bool:
     """Whether nothing tells the span from the lost record: neither identity nor a later epoch."""
     if same_record(span, loss.record) is not None:
         return False
-    made_by = [a.promise.by_term[0] for a in loss.absences if a.promise.by_term is not None]
+    made_by = [a.promise.latest_term[0] for a in loss.absences if a.promise.latest_term is not None]
     later = span.leader_epoch is not None and any(span.leader_epoch > e for e in made_by)
     return not later
 

@@ -9,7 +9,7 @@ some member of the ISR leads, which helps only if one of them still has the reco
 from dataclasses import dataclass, replace
 
 from replication.protocol.ground.model import Span, clipped, same_record
-from replication.protocol.ground.topic_partition import State, StorageLoss, Term, Truncation
+from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.reference import log_is_known
@@ -60,9 +60,9 @@ class Cause:
 
     name: str
     contributing: tuple[str, ...] = ()
-    election: Term | None = None
+    election: LeaderTerm | None = None
     lossy: frozenset[int] = frozenset()
-    term: Term | None = None
+    term: LeaderTerm | None = None
 
 
 def borders(state: State) -> set[int]:
@@ -80,13 +80,13 @@ def borders(state: State) -> set[int]:
 
 def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> Cause:
     """Why the record at record.first_offset is gone."""
-    orders = [a.promise.by_term for a in absences if a.promise.by_term is not None]
+    orders = [a.promise.latest_term for a in absences if a.promise.latest_term is not None]
     lost = Lost(record, tier, min(orders, default=None))
     term = losing_term(state, lost, absences)
     return replace(_cause(state, lost, term), term=term)
 
 
-def _cause(state: State, lost: Lost, term: Term | None) -> Cause:
+def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     """The cause where the leader of this term was the first for good without the record."""
     leader = term.leader if term is not None else _last_leader(state)
     if leader is None:
@@ -113,7 +113,7 @@ def _cause(state: State, lost: Lost, term: Term | None) -> Cause:
 def _by_election(
     state: State,
     lost: Lost,
-    term: Term,
+    term: LeaderTerm,
     took: Truncation | StorageLoss | None,
     lossy: frozenset[int],
 ) -> Cause:
@@ -131,12 +131,12 @@ def _by_election(
     return Cause("unclean_election", extra, term, lossy)
 
 
-def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | None:
+def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm | None:
     """The first of those terms in a row, up to the last one, whose leaders lack the record.
 
     Where the record is back under the last leader: the first term that is known to lack it.
     """
-    found: Term | None = None
+    found: LeaderTerm | None = None
     after = _written_at(lost)
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
@@ -155,7 +155,7 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> Term | Non
     return _term_by_time(state, lost, absences)
 
 
-def _elected_in(state: State, term: Term) -> Term:
+def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
     """The unclean election of a leader that came to lead only in a later epoch."""
     chain = [term]
     for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
@@ -172,7 +172,7 @@ def _written_at(lost: Lost) -> tuple[int, int] | None:
     return (lost.written_in, 0)
 
 
-def lacks(state: State, term: Term, lost: Lost) -> bool | None:
+def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
     """Whether the leader of a term took over without the record; None where nothing tells.
 
     Its log ended at or below the offset, or it held another record there: a longer log is no
@@ -198,7 +198,7 @@ def lacks(state: State, term: Term, lost: Lost) -> bool | None:
     return None if same is None else not same
 
 
-def _next_start(state: State, term: Term) -> Term | None:
+def _next_start(state: State, term: LeaderTerm) -> LeaderTerm | None:
     """Where the leader of a term whose start was not seen is next seen to lead: its log was the
     same then, if nobody led and it lost nothing in between."""
     later = [t for t in state.history.terms if t.order > term.order]
@@ -213,7 +213,7 @@ def _next_start(state: State, term: Term) -> Term | None:
     return again
 
 
-def _slept_through(state: State, term: Term, leader_epoch: int) -> bool:
+def _slept_through(state: State, term: LeaderTerm, leader_epoch: int) -> bool:
     """Whether the leader led before the epoch and leads on after it, without having followed."""
     if not term.leads_on or term.leader_epoch <= leader_epoch:
         return False
@@ -221,7 +221,7 @@ def _slept_through(state: State, term: Term, leader_epoch: int) -> bool:
     return bool(before) and before[-1].leader_epoch < leader_epoch
 
 
-def _wrote_and_kept(state: State, term: Term, lost: Lost) -> bool:
+def _wrote_and_kept(state: State, term: LeaderTerm, lost: Lost) -> bool:
     """Whether the leader wrote the record itself and lost nothing there before the term."""
     wrote = any(
         t.leader == term.leader and t.leader_epoch == lost.written_in for t in state.history.terms
@@ -230,7 +230,7 @@ def _wrote_and_kept(state: State, term: Term, lost: Lost) -> bool:
     return wrote and not any(not _is_after(c, term) and _is_of(c, lost) for c in cuts)
 
 
-def _held_by(state: State, term: Term, offset: int) -> Span | None:
+def _held_by(state: State, term: LeaderTerm, offset: int) -> Span | None:
     """What stood at the offset in the leader's log when the term began.
 
     What it lost first after that, else what stands there still.
@@ -274,7 +274,7 @@ def _epoch_of(cut: Truncation | StorageLoss) -> int | None:
     return cut.term_epoch if isinstance(cut, Truncation) else cut.leader_epoch
 
 
-def _is_after(cut: Truncation | StorageLoss, term: Term) -> bool:
+def _is_after(cut: Truncation | StorageLoss, term: LeaderTerm) -> bool:
     """Whether the leader of a term lost records only after it had begun to lead."""
     if term.start_event_id:
         return cut.at > term.started_at
@@ -293,7 +293,7 @@ def _is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
 
 
 def _taken_from(
-    state: State, lost: Lost, replica: int, term: Term | None
+    state: State, lost: Lost, replica: int, term: LeaderTerm | None
 ) -> Truncation | StorageLoss | None:
     """The last step, before it led, by which a replica lost the record that it had.
 
@@ -320,13 +320,13 @@ def _taken_from(
     return last
 
 
-def _never_reached(state: State, term: Term, offset: int) -> bool:
+def _never_reached(state: State, term: LeaderTerm, offset: int) -> bool:
     """Whether the leader's log ended at or below the offset at both ends of its term."""
     start, end = term_start(state, term), term.end_log_end_offset
     return start is not None and end is not None and max(start, end) <= offset
 
 
-def _lossy(state: State, lost: Lost, term: Term | None) -> frozenset[int]:
+def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
     """Who lost the record from its disk before the term."""
     found = set()
     for loss in state.history.storage_losses:
@@ -341,7 +341,7 @@ def _lossy(state: State, lost: Lost, term: Term | None) -> frozenset[int]:
     return frozenset(found)
 
 
-def _may_have_lost(state: State, lost: Lost, leader: int, term: Term | None) -> bool:
+def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:
     """Whether the leader's disk came back shorter, from an end that nobody saw: it may have fetched
     the record before."""
     return any(
@@ -353,7 +353,7 @@ def _may_have_lost(state: State, lost: Lost, leader: int, term: Term | None) -> 
     )
 
 
-def _restarted_short(state: State, lost: Lost, term: Term | None) -> bool:
+def _restarted_short(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
     """Whether the record was written by the leader itself, which leads again without it and had
     nobody to follow in between."""
     if term is None:
@@ -368,10 +368,10 @@ def _restarted_short(state: State, lost: Lost, term: Term | None) -> bool:
 
 def _by_storage(
     state: State,
-    term: Term | None,
+    term: LeaderTerm | None,
     took: StorageLoss | None,
     extra: tuple[str, ...],
-    election: Term | None,
+    election: LeaderTerm | None,
     lossy: frozenset[int],
 ) -> Cause:
     """Storage loss, or that of the last one that stood (KIP-966): of a member of an ISR that was
@@ -384,7 +384,9 @@ def _by_storage(
     return Cause("storage_loss", extra, election, lossy)
 
 
-def _led_short(state: State, term: Term | None, took: StorageLoss | None) -> Term | None:
+def _led_short(
+    state: State, term: LeaderTerm | None, took: StorageLoss | None
+) -> LeaderTerm | None:
     """The first term that the replica led after it had come back short."""
     if term is None or took is None:
         return term
@@ -392,7 +394,7 @@ def _led_short(state: State, term: Term | None, took: StorageLoss | None) -> Ter
     return next((t for t in led if t.start_event_id and not _is_after(took, t)), term)
 
 
-def _isr_in_force(term: Term | None, took: StorageLoss | None) -> tuple[int, ...] | None:
+def _isr_in_force(term: LeaderTerm | None, took: StorageLoss | None) -> tuple[int, ...] | None:
     """The ISR before the election of the leader that came back short.
 
     Leading again in one's own epoch, or in one raised for a smaller ISR, is no election.
@@ -417,7 +419,7 @@ def _last_leader(state: State) -> int | None:
     return terms[-1].leader if terms else None
 
 
-def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> Term | None:
+def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm | None:
     """For records whose epoch is unknown: the first change of leader after the promise was made,
     among those that could lose it. Clocks decide only between several.
 
@@ -435,7 +437,7 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> Term | N
     return next((t for t in could if t.observed_at is not None and t.observed_at > min(made)), None)
 
 
-def _by_known_defect(state: State, lost: Lost, term: Term | None) -> str:
+def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     """Causes of losses by clean elections: the protocol failed, and only a known defect says how.
 
     A leader that slept through a term still counts its followers at the log ends that they had
@@ -483,7 +485,7 @@ def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
     return found
 
 
-def _permitted(state: State, election: Term) -> bool | None:
+def _permitted(state: State, election: LeaderTerm) -> bool | None:
     """Whether unclean election was allowed then; as set now where that is not known."""
     if election.unclean_permitted is None:
         return state.settings.unclean_leader_election

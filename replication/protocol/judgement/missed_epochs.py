@@ -5,7 +5,7 @@ One that missed an epoch of another leader counts each follower at its log end o
 follower may have cut its log since: what it then commits may be held by nobody else.
 """
 
-from replication.protocol.ground.topic_partition import State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.ledger import Loss
 
@@ -21,7 +21,7 @@ def missed_epochs(state: State, losses: list[Loss]) -> list[Finding]:
     ]
 
 
-def _others_between(state: State, term: Term) -> dict[int, int]:
+def _others_between(state: State, term: LeaderTerm) -> dict[int, int]:
     """Whom it missed, by leader epoch, as far as it is known."""
     since = term.led_until_now_in
     alone = term.isr is not None and set(term.isr) <= {term.leader}
@@ -34,14 +34,14 @@ def _others_between(state: State, term: Term) -> dict[int, int]:
     }
 
 
-def _at_stake(term: Term) -> bool:
+def _at_stake(term: LeaderTerm) -> bool:
     """Whether it held records above its high watermark: only those rest on where followers are."""
     if term.start_offset is None or term.high_watermark is None:
         return True
     return term.start_offset > term.high_watermark
 
 
-def _finding(state: State, term: Term, others: dict[int, int], losses: list[Loss]) -> Finding:
+def _finding(state: State, term: LeaderTerm, others: dict[int, int], losses: list[Loss]) -> Finding:
     first, end = term.high_watermark, term.start_offset
     lost = [
         loss
@@ -79,5 +79,5 @@ def _finding(state: State, term: Term, others: dict[int, int], losses: list[Loss
     return Finding(KIND, severity, summary, key, steps, warns=True)
 
 
-def _listed(term: Term) -> str:
+def _listed(term: LeaderTerm) -> str:
     return ", ".join(str(broker) for broker in sorted(term.isr or ()) if broker != term.leader)

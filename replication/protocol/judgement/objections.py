@@ -3,7 +3,7 @@
 Each objection looks at one absence and gives a doubt, or None where it has nothing against it.
 """
 
-from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.absence import Absence, Doubt
 from replication.protocol.judgement.lacking_terms import appender
 from replication.protocol.judgement.reference import log_is_covered
@@ -46,7 +46,7 @@ def promised_by_zombie(state: State, starts: TermStarts, absence: Absence) -> Do
     return None
 
 
-def _by_this_zombie(state: State, absence: Absence, led: Term) -> Doubt | None:
+def _by_this_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | None:
     promise = absence.promise
     if _is_traced(state, led.leader):
         return None
@@ -64,19 +64,19 @@ def _by_this_zombie(state: State, absence: Absence, led: Term) -> Doubt | None:
     )
 
 
-def _terms_of(state: State, promise: Promise) -> list[Term]:
+def _terms_of(state: State, promise: Promise) -> list[LeaderTerm]:
     """The last term by whose end the promise had been made; any, where nothing bounds that."""
-    if promise.by_term is None:
+    if promise.latest_term is None:
         return state.history.terms
-    terms = [t for t in state.history.terms if t.order <= promise.by_term]
-    return terms[-1:] if terms and terms[-1].leader_epoch == promise.by_term[0] else []
+    terms = [t for t in state.history.terms if t.order <= promise.latest_term]
+    return terms[-1:] if terms and terms[-1].leader_epoch == promise.latest_term[0] else []
 
 
 def _is_traced(state: State, replica: int) -> bool:
     return state.coverage.get(("replica_trace", replica), (False, None))[0]
 
 
-def _was_alive(state: State, led: Term, successor: Term) -> bool:
+def _was_alive(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:
     """Whether a leader's own lines show that it did not stop before its successor's election."""
     own = [
         t
@@ -89,7 +89,7 @@ def _was_alive(state: State, led: Term, successor: Term) -> bool:
     return last.ended != "stopped"
 
 
-def _needed_more(state: State, promise: Promise, successor: Term) -> bool:
+def _needed_more(state: State, promise: Promise, successor: LeaderTerm) -> bool:
     """Whether acks=all needed more members than the ISR had at the end, so that it came before."""
     needed, isr = state.min_insync_replicas_in(successor), successor.isr_before
     return promise.how == "acks_all" and needed is not None and 0 < len(isr or ()) < needed
@@ -127,12 +127,15 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
     """
     promise = absence.promise
     made_in = promise.span.leader_epoch
-    if made_in is None or promise.by_term is None:
+    if made_in is None or promise.latest_term is None:
         return None
     if promise.how not in BY_HIGH_WATERMARK and not _is_a_followers(starts, promise):
         return None
     for term in state.history.terms:
-        if not made_in < term.leader_epoch <= promise.by_term[0] or term.leader == promise.replica:
+        if (
+            not made_in < term.leader_epoch <= promise.latest_term[0]
+            or term.leader == promise.replica
+        ):
             continue
         start = starts.of(term)
         if start is not None and start < absence.end_offset:
@@ -148,8 +151,8 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
 def _is_a_followers(starts: TermStarts, promise: Promise) -> bool:
     """Whether a traced high watermark is a follower's, which from 2.8.0 to 3.4.0 takes its leader's
     before it cuts what that one lacks (KAFKA-14704)."""
-    assert promise.by_term is not None
-    followed = promise.replica not in starts.leaders_in(promise.by_term[0])
+    assert promise.latest_term is not None
+    followed = promise.replica not in starts.leaders_in(promise.latest_term[0])
     return promise.how == "high_watermark" and followed
 
 
@@ -171,7 +174,7 @@ def promised_later(state: State, starts: TermStarts, absence: Absence) -> Doubt 
 def removed_before_or_after(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """Whether records at such offsets were removed lawfully, and nothing tells whether these."""
     removed = state.history.removed_below(None)
-    if absence.promise.by_term is not None or absence.first_offset >= removed:
+    if absence.promise.latest_term is not None or absence.first_offset >= removed:
         return None
     return _doubt(
         absence,

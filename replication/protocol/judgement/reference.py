@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.model import Span
-from replication.protocol.ground.topic_partition import Replica, State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 from replication.protocol.judgement.term_starts import TermStarts, term_starts
 
 LEADERS_NAME = "the leader's name (kafka-topics --describe)"
@@ -19,7 +19,7 @@ class Reference:
 
     leader: int | None
     replica: Replica | None
-    term: Term | None
+    term: LeaderTerm | None
     starts: TermStarts
     candidates: list[Replica] = field(default_factory=list)
 

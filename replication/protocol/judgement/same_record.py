@@ -1,7 +1,7 @@
 """Whether the record that stands at an offset of the log that counts is the promised one."""
 
 from replication.protocol.ground.model import Span, clipped, is_seen, same_record, uncovered
-from replication.protocol.ground.topic_partition import Promise, State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.reference import (
     Reference,
@@ -20,7 +20,7 @@ def compare(
     first: int,
     end: int,
     held: Span,
-    term: Term | None,
+    term: LeaderTerm | None,
 ) -> Absence | Doubt | None:
     if lived_on_unseen(state, ref.replica):
         return Doubt(
@@ -122,9 +122,9 @@ def _may_be_of_an_unseen_term(state: State, promise: Promise, end: int) -> bool:
 def _has_unplaced_term(state: State, ref: Reference, promise: Promise) -> bool:
     """Whether a later leader may have begun below the promise where only a part of the log was
     seen: its epoch may begin among the rest."""
-    if ref.replica is None or not ref.replica.partial or promise.by_term is None:
+    if ref.replica is None or not ref.replica.partial or promise.latest_term is None:
         return False
-    later = [t for t in state.history.terms if t.order > promise.by_term]
+    later = [t for t in state.history.terms if t.order > promise.latest_term]
     return any(term_start(state, t) is None for t in later)
 
 
@@ -135,17 +135,17 @@ def _by_position(
     held: Span,
     first: int,
     end: int,
-    term: Term | None,
+    term: LeaderTerm | None,
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
-    if promise.by_term is not None:
+    if promise.latest_term is not None:
         if _is_superseded_in_its_lineage(state, ref, promise, held, first, end):
             return None
         if term is None:
             return True
         if held.leader_epoch is None:
             return None
-        return held.leader_epoch <= promise.by_term[0]
+        return held.leader_epoch <= promise.latest_term[0]
     if not _first_to_stand_there(state, end - 1) and not _never_cut(state, first, end):
         return None
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
@@ -158,11 +158,11 @@ def _is_superseded_in_its_lineage(
 ) -> bool:
     """Whether the promise may be of other records than what stands there: of a later term's, by
     whose end it was made, which began at or below them or with a log beside theirs."""
-    assert promise.by_term is not None
+    assert promise.latest_term is not None
     if held.leader_epoch is None:
         return False
     for term in state.history.terms:
-        if held.leader_epoch < term.leader_epoch <= promise.by_term[0]:
+        if held.leader_epoch < term.leader_epoch <= promise.latest_term[0]:
             start = term_start(state, term)
             if (start is not None and start < end) or _led_beside(
                 state, ref, term, Span(first, end, *held[2:])
@@ -171,7 +171,7 @@ def _is_superseded_in_its_lineage(
     return False
 
 
-def _led_beside(state: State, ref: Reference, term: Term, held: Span) -> bool:
+def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> bool:
     """Whether the leader of a term may have held others than these records at their offsets.
 
     One elected beside the ISR, or in a way that nothing tells, unless it holds them still and never
@@ -223,7 +223,7 @@ def may_have_written(
     return sorted(found)
 
 
-def _wrote_another(state: State, promise: Promise, term: Term, offset: int) -> bool:
+def _wrote_another(state: State, promise: Promise, term: LeaderTerm, offset: int) -> bool:
     """Whether a copy shows what that epoch wrote there, and it is not the promised record."""
     return promise.span.content is not None and any(
         span.leader_epoch == term.leader_epoch and span.content not in (None, promise.span.content)

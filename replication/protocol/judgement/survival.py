@@ -17,7 +17,7 @@ from replication.protocol.ground.model import (
     touching,
     uncovered,
 )
-from replication.protocol.ground.topic_partition import Promise, Replica, State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, Promise, Replica, State
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
@@ -43,7 +43,9 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
 
     What was removed lawfully since need not be anywhere.
     """
-    removed = state.history.removed_below(promise.by_term) if promise.by_term is not None else 0
+    removed = (
+        state.history.removed_below(promise.latest_term) if promise.latest_term is not None else 0
+    )
     if removed > promise.span.first_offset:
         if removed >= promise.span.end_offset:
             return [], []
@@ -67,7 +69,7 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
                     absences.append(part)
                 else:
                     doubts.append(doubt)
-            elif isinstance(part, Doubt) and part.by_offset and promise.by_term is None:
+            elif isinstance(part, Doubt) and part.by_offset and promise.latest_term is None:
                 more = _by_any_writer(state, ref, part)
                 absences += more[0]
                 doubts += more[1]
@@ -91,9 +93,9 @@ def _by_what_its_leader_held(state: State, promise: Promise) -> list[Promise]:
     Before leader epochs only contents name records. Empty where some of them were not seen.
     """
     span = promise.span
-    if promise.how != "start_line" or is_seen(span) or promise.by_term is None:
+    if promise.how != "start_line" or is_seen(span) or promise.latest_term is None:
         return []
-    if promise.replica is None or promise.by_term[1] == ANY_OCCURRENCE:
+    if promise.replica is None or promise.latest_term[1] == ANY_OCCURRENCE:
         return []
     held = held_then(state, promise.replica, promise.at, span.first_offset, span.end_offset)
     if uncovered(span.first_offset, span.end_offset, held):
@@ -105,10 +107,10 @@ def _by_what_its_leader_held(state: State, promise: Promise) -> list[Promise]:
 
 def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:
     """A promise known by offset alone, by the epochs of the very records that stand there."""
-    if promise.by_term is not None or promise.span.content is not None:
+    if promise.latest_term is not None or promise.span.content is not None:
         return []
     return [
-        replace(promise, span=held, by_term=(held.leader_epoch, ANY_OCCURRENCE))
+        replace(promise, span=held, latest_term=(held.leader_epoch, ANY_OCCURRENCE))
         for held in clipped(ref.spans, promise.span.first_offset, promise.span.end_offset)
         if held.leader_epoch is not None
     ]
@@ -121,7 +123,7 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     """
     absences: list[Absence] = []
     doubts: list[Doubt] = []
-    if promise.by_term is not None or ref.replica is None or not ref.replica.captured:
+    if promise.latest_term is not None or ref.replica is None or not ref.replica.captured:
         return absences, doubts
     whole = unnamed_leader_epoch(state, ref.starts, -1) is None
     log = ref.replica.log
@@ -173,7 +175,7 @@ def _borders(ref: Reference, first: int, end: int) -> set[int]:
 def _named(promise: Promise, first: int, end: int, leader_epoch: int) -> Promise:
     """The promise as one of that leader epoch."""
     span = Span(first, end, leader_epoch, promise.span.content)
-    return replace(promise, span=span, by_term=(leader_epoch, ANY_OCCURRENCE))
+    return replace(promise, span=span, latest_term=(leader_epoch, ANY_OCCURRENCE))
 
 
 def _unsure(promise: Promise, first: int, end: int) -> Doubt:
@@ -189,10 +191,10 @@ def _unsure(promise: Promise, first: int, end: int) -> Doubt:
 def _stood_there(replica: Replica, promise: Promise, offset: int) -> bool:
     """Whether the log had the record there, as far as epochs tell, before it was compacted."""
     before = [e.leader_epoch for e in replica.epoch_entries if e.start_offset <= offset]
-    if not before or promise.by_term is None:
+    if not before or promise.latest_term is None:
         return False
     if promise.span.leader_epoch is None:
-        return before[-1] <= promise.by_term[0]
+        return before[-1] <= promise.latest_term[0]
     return before[-1] == promise.span.leader_epoch
 
 
@@ -230,7 +232,7 @@ def _fate_by_all(
 
 
 def _against_reference(
-    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
+    state: State, ref: Reference, promise: Promise, first: int, end: int, term: LeaderTerm | None
 ) -> list[Absence | Doubt | None]:
     replica = ref.replica
     if replica is None:
@@ -257,7 +259,7 @@ def _against_reference(
 
 
 def _in_hole(
-    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
+    state: State, ref: Reference, promise: Promise, first: int, end: int, term: LeaderTerm | None
 ) -> list[Absence | Doubt | None]:
     """Offsets inside the reference log that no known span covers: compacted, or unseen."""
     replica = ref.replica
@@ -284,7 +286,7 @@ def _in_hole(
 
 
 def _beyond_end(
-    state: State, ref: Reference, promise: Promise, first: int, end: int, term: Term | None
+    state: State, ref: Reference, promise: Promise, first: int, end: int, term: LeaderTerm | None
 ) -> Absence | Doubt:
     replica = ref.replica
     assert replica is not None

@@ -5,10 +5,10 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from replication.protocol.ground.model import is_seen
-from replication.protocol.ground.topic_partition import Replica, State, Term
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 
 
-def term_start(state: State, term: Term) -> int | None:
+def term_start(state: State, term: LeaderTerm) -> int | None:
     """The log end of the leader when the term began, from its own line or any epoch cache.
 
     An epoch cache names the first record of the epoch, which is at or above that log end, and so do
@@ -48,7 +48,7 @@ class TermStarts:
     follow the one before; the number of terms where there is none.
     """
 
-    terms: list[Term]
+    terms: list[LeaderTerm]
     orders: list[tuple[int, int]]
     starts: list[int | None]
     lowest_from: list[float]
@@ -59,7 +59,7 @@ class TermStarts:
         """The place of the first term after that order of terms."""
         return bisect_right(self.orders, order)
 
-    def of(self, term: Term) -> int | None:
+    def of(self, term: LeaderTerm) -> int | None:
         """Where this term of the partition began."""
         place = bisect_left(self.orders, term.order)
         while self.terms[place] is not term:
@@ -77,7 +77,7 @@ class TermStarts:
             first += 1
         return led
 
-    def unplaced_after(self, order: tuple[int, int]) -> list[Term]:
+    def unplaced_after(self, order: tuple[int, int]) -> list[LeaderTerm]:
         """The later terms whose start nobody saw."""
         first = bisect_left(self.unplaced, self.after(order))
         return [self.terms[place] for place in self.unplaced[first:]]

@@ -1,6 +1,6 @@
 """Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
 
-from replication.protocol.ground.topic_partition import Promise, State, Term, Truncation
+from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State, Truncation
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.lacking_terms import appender, led_on_after
@@ -19,7 +19,7 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
     first, end = promise.span.first_offset, promise.span.end_offset
     if ref.replica is not None:
         first = max(first, ref.replica.log.log_start_offset)
-    if promise.by_term is None or first >= end:
+    if promise.latest_term is None or first >= end:
         return []
     term = _first_in_doubt(state, ref, promise)
     if term is not None:
@@ -45,7 +45,7 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
                 "an acknowledgement log of the producers",
             )
         ]
-    missed = unnamed_leader_epoch(state, ref.starts, promise.by_term[0])
+    missed = unnamed_leader_epoch(state, ref.starts, promise.latest_term[0])
     if missed is None:
         return []
     return [
@@ -59,17 +59,19 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
     ]
 
 
-def _lacked_before_promised(state: State, starts: TermStarts, promise: Promise) -> Term | None:
+def _lacked_before_promised(
+    state: State, starts: TermStarts, promise: Promise
+) -> LeaderTerm | None:
     """A leader between the one that wrote the records and the last by whose end a high watermark
     may have reached them, that began without them, though they may have been committed then.
 
     Not one from the ISR, which has what is committed; and not where who wrote them led on after."""
-    by_term, made_in = promise.by_term, promise.span.leader_epoch
-    if promise.how not in BY_HIGH_WATERMARK or made_in is None or by_term is None:
+    latest_term, made_in = promise.latest_term, promise.span.leader_epoch
+    if promise.how not in BY_HIGH_WATERMARK or made_in is None or latest_term is None:
         return None
     wrote, end = appender(starts, promise), promise.span.end_offset
     for term, start in zip(starts.terms, starts.starts, strict=True):
-        between = made_in < term.leader_epoch and term.order <= by_term
+        between = made_in < term.leader_epoch and term.order <= latest_term
         if between and start is not None and start < end and _may_lack(state, term, end):
             first = max(start, promise.span.first_offset)
             if not led_on_after(state, term, first, end, wrote, made_in):
@@ -77,7 +79,7 @@ def _lacked_before_promised(state: State, starts: TermStarts, promise: Promise) 
     return None
 
 
-def _may_lack(state: State, term: Term, end: int) -> bool:
+def _may_lack(state: State, term: LeaderTerm, end: int) -> bool:
     """Whether a leader may have begun without records below that offset that were committed."""
     by_rule = term.election_kind not in UNSURE_KINDS and not truncates_to_high_watermark(state)
     return not by_rule or lost_storage_in_isr(state, term, end)
@@ -97,19 +99,19 @@ def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | 
     return None if missed is None or all_logs_are_covered(state) else missed
 
 
-def never_began(state: State, term: Term) -> bool:
+def never_began(state: State, term: LeaderTerm) -> bool:
     """Whether a broker was elected and never led: all its lines are here, and none tells of it."""
     return log_is_covered(state, term.leader) and not term.start_event_id
 
 
-def _first_in_doubt(state: State, ref: Reference, promise: Promise) -> Term | None:
+def _first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm | None:
     """The first later term whose start nobody saw and whose leader may have lacked the records."""
-    assert promise.by_term is not None
+    assert promise.latest_term is not None
     starts = ref.starts
-    if not starts.unplaced_after(promise.by_term):
+    if not starts.unplaced_after(promise.latest_term):
         return None
     end = promise.span.end_offset
-    after = starts.after(promise.by_term)
+    after = starts.after(promise.latest_term)
     before = starts.terms[after - 1] if after else None
     held_by = before.leader if before else None
     for term, start in zip(starts.terms[after:], starts.starts[after:], strict=True):
@@ -131,7 +133,7 @@ def _first_in_doubt(state: State, ref: Reference, promise: Promise) -> Term | No
 
 
 def must_have_held(
-    state: State, starts: TermStarts, promise: Promise, term: Term, held_by: int | None = None
+    state: State, starts: TermStarts, promise: Promise, term: LeaderTerm, held_by: int | None = None
 ) -> bool:
     """Whether a later leader held the records at the start of its term, though no line tells.
 
@@ -155,7 +157,7 @@ def must_have_held(
     return kept_since_in_sync(state, term)
 
 
-def lost_storage_in_isr(state: State, term: Term, end: int) -> bool:
+def lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
     """Whether a leader lost storage below that end and has not joined the ISR anew since."""
     for loss in state.history.storage_losses:
         if loss.replica != term.leader or loss.left_end_offset >= end:
@@ -178,7 +180,7 @@ def truncates_to_high_watermark(state: State) -> bool:
     return flags is not None and flags.truncation == "truncate_to_high_watermark"
 
 
-def kept_since_in_sync(state: State, term: Term) -> bool:
+def kept_since_in_sync(state: State, term: LeaderTerm) -> bool:
     """Whether a leader that was elected from the ISR had cut nothing since it came into it.
 
     A member of the ISR has what was committed, and to join it takes that anew. So what it had cut
@@ -199,13 +201,13 @@ def kept_since_in_sync(state: State, term: Term) -> bool:
     )
 
 
-def _fetched_again(cut: Truncation, term: Term) -> bool:
+def _fetched_again(cut: Truncation, term: LeaderTerm) -> bool:
     """Whether the replica joined the ISR only after the cut, which a controller's word made."""
     told, outside = cut.partition_epoch, term.outside_at
     return told is not None and outside is not None and told <= outside
 
 
-def stands_still(state: State, ref: Reference, term: Term) -> bool:
+def stands_still(state: State, ref: Reference, term: LeaderTerm) -> bool:
     """Whether all that a leader held when its term had ended stands in the log that counts."""
     end = term.end_log_end_offset
     if end is None or ref.replica is None:

@@ -4,10 +4,10 @@ import math
 from itertools import pairwise
 
 from replication.protocol.ground.topic_partition import (
+    LeaderTerm,
     Replica,
     State,
     StorageLoss,
-    Term,
 )
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
@@ -23,7 +23,7 @@ from replication.protocol.judgement.unseen_terms import (
 )
 
 
-def unwitnessed_election(state: State, ref: Reference) -> tuple[Term, Term] | None:
+def unwitnessed_election(state: State, ref: Reference) -> tuple[LeaderTerm, LeaderTerm] | None:
     """An election that could lose committed records, where nothing tells what was committed.
 
     A leader from the ISR holds what was committed, unless it had cut to its high watermark (before
@@ -70,7 +70,7 @@ def untold_election(state: State) -> str | None:
 
 
 def _held_by_the_end(
-    state: State, term: Term, start: int | None, shown: dict[int | None, int]
+    state: State, term: LeaderTerm, start: int | None, shown: dict[int | None, int]
 ) -> float:
     """The log end of a leader at the end of its term; infinite where nothing tells it, or where it
     wrote what the log that counts does not show up to there. shown: leader epoch -> end there."""
@@ -82,7 +82,7 @@ def _held_by_the_end(
     return end if end == start or shown.get(term.leader_epoch, 0) >= end else math.inf
 
 
-def _may_be_torn(state: State, term: Term) -> bool:
+def _may_be_torn(state: State, term: LeaderTerm) -> bool:
     """Whether all that tells the end is a copy of no clean stop, after which nothing was seen."""
     replica = state.replicas.get(term.leader)
     if replica is None or term.end_is_certain or replica.clean_start is not None:
@@ -98,7 +98,7 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     known: list[bool] = []
     lossy = {s.replica for s in state.history.storage_losses}
     before = True
-    last: Term | None = None
+    last: LeaderTerm | None = None
     for term, start in zip(starts.terms, starts.starts, strict=True):
         mark = term.end_high_watermark
         if mark is None and term.ended == "led_on":
@@ -115,7 +115,7 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     return known
 
 
-def _may_have_come_back_short(state: State, before: Term, term: Term) -> bool:
+def _may_have_come_back_short(state: State, before: LeaderTerm, term: LeaderTerm) -> bool:
     """Whether a leader led again next after a stop that was not seen to be clean."""
     replica = state.replicas.get(term.leader)
     unclean = replica is not None and replica.may_have_lost_from is not None
@@ -182,7 +182,7 @@ def lost_by_its_leader(state: State, ref: Reference) -> tuple[int, int, int] | N
     return _shortened(state, ref.replica)
 
 
-def _may_follow(term: Term, loss: StorageLoss) -> bool:
+def _may_follow(term: LeaderTerm, loss: StorageLoss) -> bool:
     return loss.leader_epoch is None or term.leader_epoch >= loss.leader_epoch
 
 
