@@ -23,14 +23,12 @@ from pyspark.sql import functions as F
 from replication.spark import contracts
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
+from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
 from replication.spark.lease import Lease
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
 RESULTS = "expectation_results"
-# Lowest and highest values that Delta keeps of each file: an event that comes late is looked up by
-# its place in the trace. Of other tables the number of rows is enough.
-SKIPPING = {"replica_events": {"delta.dataSkippingStatsColumns": "sequence,micro_batch_id"}}
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
 # The word for a query in rows of `_batches` that say what maintenance has deleted.
@@ -58,7 +56,7 @@ class MiscountedError(RuntimeError):
 @dataclass(frozen=True)
 class Writer:
     """Who writes: a run of a query. app: what its transaction ids begin with. lease: what lets it,
-    None where nobody else can write."""
+    None where nobody else can write. incident: the one that the run is of, None: any."""
 
     run: str
     run_number: int
@@ -66,6 +64,12 @@ class Writer:
     token: str
     app: str
     lease: Lease | None = None
+    incident: str | None = None
+
+    @property
+    def replaced(self) -> str:
+        """SQL: the rows in whose place those of this run stand."""
+        return "true" if self.incident is None else f"incident = {quoted(self.incident)}"
 
 
 @dataclass
@@ -99,18 +103,13 @@ class Store:
     def _bring_up_to_date(self, table: contracts.Table) -> None:
         """Adds the columns that a table of an older version lacks. Raises TablesError."""
         schema = json.loads(self._snapshot(table.name).schema().json())
-        found = {field["name"]: field["type"] for field in schema["fields"]}
-        lacking = []
-        for column in table.columns:
-            wanted = json.loads(_json_type(column.type))
-            if column.name not in found:
-                lacking.append(f"`{column.name}` {column.type} COMMENT {_quoted(column.meaning)}")
-            elif _bare(found[column.name]) != _bare(wanted):
-                raise TablesError(
-                    f"{self.path(table.name)} has {column.name} as "
-                    f"{json.dumps(found[column.name])}, not as {column.type}: it was changed, or "
-                    "is of another version. Fold the events into new tables"
-                )
+        try:
+            lacking = columns_to_add(table, schema)
+        except ValueError as error:
+            raise TablesError(
+                f"{self.path(table.name)} {error}: it was changed, or is of another version. Fold "
+                "the events into new tables"
+            ) from None
         if lacking:
             path = self.path(table.name).replace("`", "``")
             self.spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(lacking)})")
@@ -188,6 +187,7 @@ class Store:
     def _written(
         self, rows: DataFrame, writer: Writer, purpose: str, micro_batch_id: int
     ) -> DataFrameWriter:
+        rows = completed(purpose.split("/")[0], rows)
         written = rows.write.format("delta").option("txnVersion", micro_batch_id)
         return written.option("txnAppId", f"{writer.app}/{purpose}")
 
@@ -240,10 +240,11 @@ class Store:
         named: the tables that it names; by default those that the writer's query writes.
         """
         named = WRITTEN_BY[writer.query] if named is None else named
-        row: dict[str, Any] = {c.name: 0 for c in contracts.tables()[BATCHES].columns}
+        row: dict[str, Any] = {c.name: 0 for c in contracts.tables()[BATCHES].told}
         changes = {n.removeprefix(ROWS): v for n, v in figures.items() if n.startswith(ROWS)}
         row |= {
             "newest_event_time": None,
+            "incident": writer.incident,
             **{name: value for name, value in figures.items() if name in row},
             "run": writer.run,
             "run_number": writer.run_number,
@@ -256,18 +257,28 @@ class Store:
             "first_micro_batch_id": micro_batch_id,
             "finished_at": int(time.time() * 1000),
         }
-        columns = contracts.tables()[BATCHES].columns
+        columns = contracts.tables()[BATCHES].told
         values = [f"{_literal(row[c.name], c.type)} AS {c.name}" for c in columns]
         rows = self.spark.range(1).selectExpr(*values).coalesce(1)
         if micro_batch_id == START:
             # Delta knows no transaction version below 0; runs.py sees to it that this is done once.
-            rows.write.format("delta").mode("append").save(self.path(BATCHES))
+            written = completed(BATCHES, rows).write.format("delta").mode("append")
+            written.save(self.path(BATCHES))
         else:
             self.append(BATCHES, rows, writer, micro_batch_id)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
         return newest_of(newest_rows(self._batches()).collect()) if self._has_batches() else {}
+
+    def holds(self, incident: str) -> bool:
+        """Whether there are answers about an incident of that name."""
+        return not self.newest("verdicts").filter(F.col("incident") == incident).isEmpty()
+
+    def knows_run(self, query: str, name: str) -> bool:
+        """Whether a run of that name has written for a query."""
+        same = (F.col("query") == query) & (F.col("run") == name)
+        return not self._batches().filter(same).isEmpty()
 
     def _has_batches(self) -> bool:
         commits = self.folder / BATCHES / "_delta_log"
@@ -376,67 +387,24 @@ class Store:
         return frame if condition is None else frame.filter(condition)
 
 
+def completed(table: str, rows: DataFrame) -> DataFrame:
+    """Rows of a table with the columns that are made of others."""
+    made = contracts.tables()[table].made
+    return rows.withColumns({name: F.expr(sql) for name, sql in made.items()})
+
+
 def newest_rows(batches: DataFrame) -> DataFrame:
     """The newest row of each query among rows of `_batches`: of a long run they are many."""
     newest = F.max_by(F.struct("*"), F.struct("run_number", "micro_batch_id")).alias("row")
     return batches.groupBy("query").agg(newest).select("row.*")
 
 
-def first_commit(table: contracts.Table) -> str:
-    """The actions of the commit that makes an empty Delta table (protocol: reader 1, writer 2)."""
-    fields = []
-    for column in table.columns:
-        field_type = json.loads(_json_type(column.type))
-        metadata = {"comment": column.meaning}
-        fields.append({"name": column.name, "type": field_type, "nullable": column.nullable,
-                       "metadata": metadata})  # fmt: skip
-    meta = {
-        "id": str(uuid.uuid4()),
-        "description": table.about,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": [],
-        "configuration": {
-            "delta.checkpointInterval": "100",
-            **SKIPPING.get(table.name, {"delta.dataSkippingNumIndexedCols": "0"}),
-        },
-        "createdTime": int(time.time() * 1000),
-    }
-    actions = [
-        {"commitInfo": {"timestamp": meta["createdTime"], "operation": "CREATE TABLE",
-                        "operationParameters": {}}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": meta},
-    ]  # fmt: skip
-    return "".join(json.dumps(action) + "\n" for action in actions)
-
-
-def _json_type(text: str) -> str:
-    """Spark SQL's type text as the JSON of a Delta schema."""
-    if "<" not in text:
-        return json.dumps({"bigint": "long"}.get(text, text))
-    outer, inner = text.split("<", 1)
-    inner = inner[:-1]
-    if outer == "array":
-        element = json.loads(_json_type(inner))
-        return json.dumps({"type": "array", "elementType": element, "containsNull": True})
-    if outer == "map":
-        key, value = (json.loads(_json_type(t)) for t in inner.split(","))
-        return json.dumps({"type": "map", "keyType": key, "valueType": value,
-                           "valueContainsNull": True})  # fmt: skip
-    fields = [part.split(":", 1) for part in inner.split(",")]
-    return json.dumps({"type": "struct", "fields": [
-        {"name": name, "type": json.loads(_json_type(kind)), "nullable": True, "metadata": {}}
-        for name, kind in fields
-    ]})  # fmt: skip
-
-
 def _literal(value: Any, type_text: str) -> str:
     """SQL: a value of `_batches`."""
     if isinstance(value, dict):
-        pairs = ", ".join(f"{_quoted(name)}, {number}L" for name, number in value.items())
+        pairs = ", ".join(f"{quoted(name)}, {number}L" for name, number in value.items())
         return f"CAST(map({pairs}) AS {type_text})"
-    text = "NULL" if value is None else _quoted(value) if isinstance(value, str) else str(value)
+    text = "NULL" if value is None else quoted(value) if isinstance(value, str) else str(value)
     return f"CAST({text} AS {type_text})"
 
 
@@ -456,16 +424,4 @@ def check_counts(store: Store, runs: Mapping[str, str]) -> None:
 
 def named(topic_partitions: Sequence[str], of: str = "topic_partition_id") -> str:
     """SQL: the rows of these topic partitions. of: SQL of a row's topic_partition_id."""
-    return f"{of} IN ({', '.join(_quoted(name) for name in topic_partitions)})"
-
-
-def _bare(field_type: Any) -> Any:
-    """A type of a Delta schema without what may differ: comments and nullability."""
-    if isinstance(field_type, dict):
-        left_out = ("metadata", "nullable", "containsNull", "valueContainsNull")
-        return {k: _bare(v) for k, v in field_type.items() if k not in left_out}
-    return [_bare(v) for v in field_type] if isinstance(field_type, list) else field_type
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"{of} IN ({', '.join(quoted(name) for name in topic_partitions)})"

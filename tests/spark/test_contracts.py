@@ -8,8 +8,8 @@ from replication.paths import project_root
 from replication.protocol.ground import events, wire
 from replication.protocol.judgement import judge
 from replication.spark import contracts, transport
+from replication.spark.delta_schemas import first_commit
 from replication.spark.partition_fold import PartitionFold
-from replication.spark.tables import first_commit
 from tests.protocol.judgement.test_risk_rows import row
 from tests.spark.event_rows import made_trace
 
