@@ -65,10 +65,12 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         for part in _against_reference(state, ref, promise, first, end, term):
             if isinstance(part, Absence):
                 doubt = objection(state, ref.starts, part)
+                if doubt is not None:
+                    doubts.append(doubt)
                 if doubt is None:
                     absences.append(part)
-                else:
-                    doubts.append(doubt)
+                elif doubt.of_who_answered and part.final is True:
+                    absences.append(replace(part, perhaps_by_zombie=True))
             elif isinstance(part, Doubt) and part.by_offset and promise.latest_term is None:
                 more = _by_any_writer(state, ref, part)
                 absences += more[0]
