@@ -34,6 +34,7 @@ from tests.kafka_lab.lineage import Replicas, payload_ids, reigns, took_up
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
+    control_offsets,
     read_batches,
     records,
     segment_files,
@@ -83,7 +84,7 @@ class PartitionTruth:
     elections: list[Election]
     acked: int
     notes: list[str] = field(default_factory=list)
-    # Where any replica ever held a record that the last leader does not hold there.
+    # Where any replica ever held a record that the last leader does not hold there, or a marker.
     gone_offsets: list[int] = field(default_factory=list)
 
     def lost(self, *acks: str) -> set[int]:
@@ -338,8 +339,15 @@ def judge(view: View) -> PartitionTruth:
                 for held in replicas.everything()
                 if (held.offset, held.payload_id) not in standing
             }
+            | _markers(view.samples)
         ),
     )
+
+
+def _markers(samples: list[LogSample]) -> set[int]:
+    """Where any replica ever held a transaction marker, which may be told as gone."""
+    batches = {batch for sample in samples for batch in sample.batches}
+    return {offset for batch in batches for offset in control_offsets(batch)}
 
 
 def _verdict(broken: set[Held], doubtful: bool) -> str | None:
