@@ -71,9 +71,10 @@ class Judge:
             self._context = gx.get_context(mode="file", project_root_dir=self.project.absolute())
         self._context.variables.progress_bars = {"globally": False}
         # Persisted batches would never be let go of: what is worth keeping is kept by the caller.
-        self._source = self._known(CANDIDATES)
-        if self._source is None:
-            self._source = self._context.data_sources.add_spark(CANDIDATES, persist=False)
+        # Frames that a project has known before cannot be handed to it anew: it asks for a context.
+        if self._known(CANDIDATES) is not None:
+            self._context.data_sources.delete(CANDIDATES)
+        self._source = self._context.data_sources.add_spark(CANDIDATES, persist=False)
         if self.project is not None:
             self._offer_tables()
         if self.docs is not None:
