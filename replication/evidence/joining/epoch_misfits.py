@@ -46,11 +46,11 @@ def _misfits(copy: Copy, entries: Entries, flags: Behaviour | None) -> Iterator[
     """
     falls = flags is None or not flags.has("epoch_cached_at_election")
     ends = [start for _, start in entries[1:]] + [_NO_END]
-    rises = all(a < b for a, b in pairwise(epoch for epoch, _ in entries))
-    for (epoch, start), end in zip(entries, ends, strict=True) if rises else ():
+    rises = all(a < b for a, b in pairwise(leader_epoch for leader_epoch, _ in entries))
+    for (filed, start), end in zip(entries, ends, strict=True) if rises else ():
         for span in clipped(copy.spans, start, end) if start < end else ():
-            if span.leader_epoch is None or span.leader_epoch == epoch:
+            if span.leader_epoch is None or span.leader_epoch == filed:
                 continue
             lags = span.leader_epoch > entries[-1][0] and not copy.clean
-            if not lags and (span.leader_epoch > epoch or not falls):
+            if not lags and (span.leader_epoch > filed or not falls):
                 yield span.first_offset

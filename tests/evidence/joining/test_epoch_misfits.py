@@ -20,7 +20,7 @@ def unread_from(
     directory = SimpleNamespace(epoch_entries=entries, kind="replica", path=Path("d/t-0"))
     copy: Any = SimpleNamespace(
         directory=directory, clean=clean, read_at=None, unread_from=None,
-        spans=[Span(first, end, epoch, 0) for epoch, first, end in runs],
+        spans=[Span(first, end, leader_epoch, 0) for leader_epoch, first, end in runs],
     )  # fmt: skip
     named = list(doubted([copy], ev.PartitionDescribed(kafka_version=version)))
     assert len(named) == (copy.unread_from is not None)
