@@ -13,6 +13,9 @@ from replication.protocol.ground.model import DERIVED, EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.versions import Behaviour, known_behaviour
 
+# As the occurrence in the order of a term: any time that its leader led in that epoch.
+ANY_OCCURRENCE = 1 << 30
+
 
 @dataclass(slots=True)
 class Replica:
