@@ -13,7 +13,7 @@ import pytest
 
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.importer import Import, import_evidence
-from replication.evidence.tools.tool_output import DumpedBatch, read_dump_log
+from replication.evidence.tools.dump_log import DumpedBatch, read_dump_log
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all
 from tests.changed_evidence import (
     DECIDING,

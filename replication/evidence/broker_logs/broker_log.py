@@ -1,8 +1,9 @@
 """Reads a broker's text log into facts: who led, who cut what, who started and stopped.
 
 `read_broker_log` streams: memory does not grow with the file. Which wordings are known is data, in
-`line_families`; how lines are laid out is `log_layouts`. Lines nobody knows are passed over; a line
-that begins like a known one and goes on otherwise is handed out as `Unreadable`.
+`line_families`; how lines are laid out is `log_layouts`, and `line_reader` finds them. Lines nobody
+knows are passed over; a line that begins like a known one and goes on otherwise is handed out as
+`Unreadable`.
 """
 
 from collections import Counter
@@ -13,12 +14,8 @@ from typing import Any, NamedTuple
 
 from replication.evidence.broker_logs.line_families import INDEX
 from replication.evidence.broker_logs.line_families.family import LineFamily
-from replication.evidence.broker_logs.log_layouts import (
-    LineReader,
-    LogLine,
-    Skipped,
-    looks_like_broker_log,
-)
+from replication.evidence.broker_logs.line_reader import LineReader, LogLine, Skipped
+from replication.evidence.broker_logs.log_layouts import looks_like_broker_log
 from replication.evidence.unreadable import Unreadable
 
 # So many lines of one family in an unknown wording are listed one by one; the rest is counted.

@@ -16,14 +16,8 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.topic_partition import (
-    Channel,
-    Expectation,
-    Replica,
-    Stage,
-    State,
-    place_of,
-)
+from replication.protocol.ground.held_steps import Channel, Expectation, Stage
+from replication.protocol.ground.topic_partition import Replica, State, place_of
 
 LIMIT = 4_000
 

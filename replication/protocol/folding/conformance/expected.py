@@ -1,14 +1,9 @@
 """What every prediction needs: the rules' version, the reigns, and how a step is found excluded."""
 
 from replication.protocol.ground.events import Event
+from replication.protocol.ground.held_steps import Expectation, Place, Reign
 from replication.protocol.ground.leader_epoch_cache import EpochCache
-from replication.protocol.ground.topic_partition import (
-    Expectation,
-    Place,
-    Reign,
-    Replica,
-    State,
-)
+from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour
 
 NAME = "version_conformance"

@@ -17,8 +17,9 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.held_steps import Expectation, Reign
 from replication.protocol.ground.leader_epoch_cache import truncate_from_end
-from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
+from replication.protocol.ground.topic_partition import Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.become_leader import become_leader
 from replication.protocol.rules.fetch_admission import FetchTarget, FollowerFetch, fetch_admission

@@ -8,6 +8,7 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.held_steps import Expectation, Reign
 from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     as_asked,
@@ -17,14 +18,7 @@ from replication.protocol.ground.leader_epoch_cache import (
     truncate_from_start,
 )
 from replication.protocol.ground.model import EpochEndOffset, EpochEntry
-from replication.protocol.ground.topic_partition import (
-    Derived,
-    Expectation,
-    Reign,
-    Replica,
-    State,
-    place_of,
-)
+from replication.protocol.ground.topic_partition import Derived, Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
 from replication.protocol.rules.truncate_on_fetch import truncate_on_fetch
