@@ -22,7 +22,7 @@ from replication.reports.loss_words import (
 )
 from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
-from replication.reports.page_data import DECIDING, Partition, identity_of, records_at_risk
+from replication.reports.ranking import DECIDING, Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS
 
