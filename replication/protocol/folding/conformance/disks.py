@@ -1,6 +1,6 @@
 """Starts, stops and copies: what a replica comes back with, and whether its epoch file fits."""
 
-from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance import channels, told_lines, truncations
 from replication.protocol.folding.conformance.expected import behaviour_of, exclude
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
@@ -66,6 +66,7 @@ def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObser
     proves damage as well as a wrong step.
     """
     _derive_cut(state, fact)
+    told_lines.recovery_point(state, event, fact)
     flags = state.behaviour(fact.replica)
     entries = fact.epoch_entries
     if flags is None or entries is None or fact.copy != "current" or event.grade != "traced":
