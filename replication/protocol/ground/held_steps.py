@@ -91,7 +91,8 @@ class Conformance:
 
     traced: brokers whose every step is here. reigns: by leader epoch, the newest few. open: steps
     that are not decided yet. predicted: changes that the rules foretold, missed: those that they
-    did not, though nothing excludes them; unpredicted names the first of these.
+    did not, though nothing excludes them, by reason; unpredicted names the first of these: (event
+    id, what, reason).
     """
 
     traced: set[int] = field(default_factory=set)
@@ -99,5 +100,5 @@ class Conformance:
     channels: list[Channel] = field(default_factory=list)
     open: list[Expectation] = field(default_factory=list)
     predicted: int = 0
-    missed: int = 0
-    unpredicted: list[tuple[str, str]] = field(default_factory=list)
+    missed: dict[str, int] = field(default_factory=dict)
+    unpredicted: list[tuple[str, str, str]] = field(default_factory=list)

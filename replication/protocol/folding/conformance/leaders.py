@@ -6,6 +6,7 @@ from replication.protocol.folding.conformance.expected import (
     behaviour_of,
     diverging_fetch_counts,
     exclude,
+    give_up,
     hold_append,
     hold_log_end,
     is_excluded,
@@ -240,7 +241,7 @@ def _exclude_claim(state: State, event: ev.Event, leader: Replica, reign: Reign)
     claim, leader.claimed = leader.claimed, None
     if claim in reign.ends:
         # Its own log's end when another thread looked: which thread prints first is timing.
-        miss(state, event.event_id, f"high watermark {claim} of {leader.replica}")
+        miss(state, event.event_id, f"high watermark {claim} of {leader.replica}", "printed_late")
         return
     known = sorted({*leader.remote_log_end_offsets.values(), leader.log.log_end_offset})
     what = f"leader {leader.replica} moved its high watermark"
@@ -391,4 +392,6 @@ def settle_high_watermarks(state: State, leader_epoch: int, reign: Reign) -> Non
             held.predicted += 1
         elif not of_it or waiting.value > marks[-1] or is_excluded(state, waiting):
             kept.append(waiting)
+        else:
+            give_up(state, waiting)
     held.open = kept

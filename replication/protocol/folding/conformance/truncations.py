@@ -2,6 +2,7 @@
 
 from replication.protocol.folding.conformance.expected import (
     exclude,
+    give_up,
     known_cache,
     refute_by,
     wait,
@@ -182,8 +183,8 @@ def settle(state: State, leader_epoch: int) -> None:
             continue
         cut = _allowed(state, reign, waiting, 0, flags)
         if cut is None:
-            continue
-        if waiting.value in cut or _may_be_late(state, reign, flags):
+            give_up(state, waiting)
+        elif waiting.value in cut or _may_be_late(state, reign, flags):
             held.predicted += 1
         else:
             refute_by(state, waiting)
