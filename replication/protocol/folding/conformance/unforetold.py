@@ -17,7 +17,7 @@ REASONS = {
     "fetch_to_come": "the fetch that moved it is not in the lines, which end there",
     "leaders_line_to_come": "the leader's line of this high watermark is not in the lines",
     "leader_not_known": "which epochs the leader's log had when it answered is not known",
-    "isr_to_come": "the ISR may have been another when it happened: the controller's order is its own",
+    "isr_to_come": "the ISR may have been another when it happened",
     "epoch_goes_on": "the leader's lines of this epoch have not ended",
     "unfenced": "the fetch may be of an epoch before, of which the follower had not heard",
 }
