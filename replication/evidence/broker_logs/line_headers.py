@@ -4,6 +4,8 @@ import re
 
 from replication.evidence.broker_logs.line_families import short_logger
 
+# A line beyond this is no log line; what is read of it is given up.
+LONGEST_LINE = 8 << 20
 LEVEL = rb"\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?"
 HEADER_PATTERN = (
     rb"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<minute>\d\d:\d\d):(?P<second>\d\d)"

@@ -26,6 +26,7 @@ from replication.evidence.broker_logs.line_headers import (
     HEADER_PATTERN,
     LEVEL,
     LOGGER_FIRST,
+    LONGEST_LINE,
     TRAILING_LOGGER,
     without_logger,
 )
@@ -33,8 +34,6 @@ from replication.evidence.broker_logs.log_layouts import SAMPLE, detect_layout
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 
 _BLOCK = 1 << 20
-# A line beyond this is no log line; what is read of it is given up.
-LONGEST_LINE = 8 << 20
 # A settings dump is 10 to 40 kB; one that a block's end cuts is carried over up to this size.
 _LONGEST_DUMP = 1 << 18
 # A line that families may know: header and beginning of the message. Kafka's own layout is tried

@@ -4,8 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
-from replication.evidence.broker_logs.line_headers import HEADER, LEVEL
-from replication.evidence.broker_logs.line_reader import LONGEST_LINE
+from replication.evidence.broker_logs.line_headers import HEADER, LEVEL, LONGEST_LINE
 
 # Wrappers: what collectors put in front of each line, continuation lines included.
 _ISO = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"

@@ -5,7 +5,7 @@ from replication.protocol.folding.conformance.expected import behaviour_of, excl
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
 from replication.protocol.ground.model import Span, overlaps, same_record, uncovered
-from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour, known_behaviour
 from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
 
@@ -35,6 +35,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     end = fact.log_end_offset
     if end is None:
         return
+    _note_new_log(state, replica, end)
     what = f"broker {fact.replica} started"
     if fact.high_watermark is not None and fact.high_watermark > end:
         start = fact.log_start_offset or 0
@@ -52,6 +53,15 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         exclude(state, event, "start_up_recovery", f"{what} with a log end", f"at most {had}", end)
     if not replica.led_in_epoch and end != had:
         channels.fell_back(state, replica)
+
+
+def _note_new_log(state: State, leader: Replica, end: int) -> None:
+    """Up to 0.10 the log of a new partition is made after its leader leads: from 0 on."""
+    reigns, leader_epoch = state.conformance.reigns, leader.leader_epoch
+    reign = None if leader_epoch is None else reigns.get(leader_epoch)
+    new = end == 0 and leader.role == "leader" and leader.known_log_end_offset is None
+    if new and reign is not None and not reign.high_watermarks:
+        reign.high_watermarks = [0]
 
 
 def _kept_its_log(fact: ev.ReplicaStarted, had: int) -> bool:

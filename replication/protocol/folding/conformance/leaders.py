@@ -95,7 +95,11 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
         end = replica.log.log_end_offset
     restarted = bool(reign.high_watermarks) or reign.start_offset is not None
     reign.whole = began is not None and not restarted
-    reign.high_watermarks = [] if began is None else [*reign.high_watermarks, began]
+    if began is None and end == 0 and not restarted:
+        # Of a log made just now no line tells: a follower may be answered with 0.
+        reign.high_watermarks = [0]
+    else:
+        reign.high_watermarks = [] if began is None else [*reign.high_watermarks, began]
     if not restarted and end is not None:
         reign.start_offset = end
         cache = known_cache(replica)

@@ -37,8 +37,10 @@ def unforetold(state: State) -> list[Unforetold]:
     """Every change that was not foretold, by reason."""
     held = state.conformance
     counts = dict(held.missed)
-    examples = {reason: (what, event_id) for event_id, what, reason in reversed(held.unpredicted)}
-    waiting = [
+    examples: dict[str, tuple[str, str | None]] = {}
+    for event_id, what, reason in held.unpredicted:
+        examples.setdefault(reason, (what, event_id))
+    waiting: list[tuple[str, str, str | None]] = [
         (WAITS_FOR[x.about], x.summary, x.event_id) for x in held.open if not is_excluded(state, x)
     ]
     waiting += [
@@ -46,7 +48,10 @@ def unforetold(state: State) -> list[Unforetold]:
         for r in state.replicas.values()
         if r.claimed is not None
     ]
-    for reason, what, event_id in waiting:
+    for reason, what, told_by in waiting:
         counts[reason] = counts.get(reason, 0) + 1
-        examples.setdefault(reason, (what, event_id))
-    return [Unforetold(reason, counts[reason], *examples[reason]) for reason in sorted(counts)]
+        examples.setdefault(reason, (what, told_by))
+    return [
+        Unforetold(reason, counts[reason], *examples.get(reason, ("", None)))
+        for reason in sorted(counts)
+    ]
