@@ -81,6 +81,11 @@ _DIFFER = re.compile(
     r"checksum \d+; replica (?P<b>\d+)'s|: replica (?P<a_2>\d+)'s offset (?P<at_2>\d+) doesn't "
     r"match replica (?P<b_2>\d+)'s offset)"
 )
+# A whole line as Kafka's own layout writes it, with nothing around it that somebody put there; a
+# line of the settings printed at a start, or of a stack; what only a line with more to say holds.
+_WHOLE = re.compile(_HEADER.pattern + r"[^&\x1b]*" + _LOGGER.pattern + "$")
+_BENEATH = re.compile(r"\t[\w.]+ = |\tat ")
+_SAYS_MORE = re.compile(_TRIGGERS.pattern + "|: partition ")
 # Kind, fields, writer, topic, partition.
 _Said = tuple[str, dict[str, object], int | None, str | None, int | None]
 _WRITER = re.compile(
@@ -95,7 +100,14 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
     those that a reader of whole logs leaves out."""
     lines = [(n, t.rstrip("\r\n")) for n, t in text_lines(path) if not isinstance(t, Unreadable)]
     writer: int | None = None
+    head = ""
     for index, (number, text) in enumerate(lines):
+        whole = not headed and _WHOLE.match(text)
+        if (whole or (not headed and _BENEATH.match(text))) and not _SAYS_MORE.search(text):
+            head = text if whole else head
+            continue
+        if head:
+            writer, head = _writer(split_line(head)[1]), ""
         bare, behind = _bare(text)
         at, message, logger, has_head = split_line(bare)
         if has_head:
