@@ -11,9 +11,10 @@ from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.declared_gaps import Gaps
 from replication.protocol.judgement.divergence import is_cut_by_following
-from replication.protocol.judgement.loss_cause import allowed_by, borders, cause_of, contract_of
+from replication.protocol.judgement.loss_cause import borders, cause_of
 from replication.protocol.judgement.reference import Reference, log_is_known
 
 TIERS = (
@@ -50,6 +51,7 @@ class Loss:
     """One row: records [first_offset, end_offset) of one identity, tier, status and cause.
 
     lost_in: the first term of a leader that lacks them for good. allowed_by: (setting, value).
+    some_missing: some of what clients were told is declared missing.
     """
 
     first_offset: int
@@ -66,6 +68,7 @@ class Loss:
     finding: Finding | None = None
     lost_in: LeaderTerm | None = None
     allowed_by: list[tuple[str, str]] = field(default_factory=list)
+    some_missing: bool = False
 
     @property
     def term(self) -> LeaderTerm | None:
@@ -81,8 +84,9 @@ class Loss:
 
     @property
     def end_offset_bound(self) -> str:
-        """exact where producers or consumers name the records, at_least for a high watermark."""
-        return "at_least" if self.tier in BY_HIGH_WATERMARK else "exact"
+        """exact where producers or consumers name the records, and all that they were told is here;
+        at_least for a high watermark."""
+        return "at_least" if self.some_missing or self.tier in BY_HIGH_WATERMARK else "exact"
 
 
 def losses(
@@ -102,6 +106,7 @@ def losses(
             loss.cause, loss.contributing = cause.name, cause.contributing
             loss.contract = contract_of(state, cause, tier)
             loss.lost_in, loss.allowed_by = cause.term, allowed_by(state, cause, tier)
+            loss.some_missing = gaps is not None and bool(gaps.clients)
             rows.append(loss)
     joined = _joined(rows)
     for loss in joined:

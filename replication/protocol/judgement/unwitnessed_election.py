@@ -3,12 +3,7 @@
 import math
 from itertools import pairwise
 
-from replication.protocol.ground.topic_partition import (
-    LeaderTerm,
-    Replica,
-    State,
-    StorageLoss,
-)
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, StorageLoss
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
 from replication.protocol.judgement.reference import Reference, newest_leader_epoch
@@ -86,6 +81,8 @@ def _may_be_torn(state: State, term: LeaderTerm) -> bool:
     """Whether all that tells the end is a copy of no clean stop, after which nothing was seen."""
     replica = state.replicas.get(term.leader)
     if replica is None or term.end_is_certain or replica.clean_start is not None:
+        return False
+    if any(t.leader == term.leader and t.started_at > term.started_at for t in state.history.terms):
         return False
     return replica.captured and not replica.stale and replica.stopped is not True
 
