@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import time
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -283,6 +284,11 @@ class Taken:
     tail: int | None = None
 
 
+def number_of(note: Path) -> int:
+    """A note's place in the order of admission."""
+    return int(note.stem.split("-")[0])
+
+
 def _checksums(path: Path, end_byte: int) -> tuple[int, int]:
     """Of the first bytes of a file and of the last ones before end_byte."""
     with path.open("rb") as file:
@@ -331,8 +337,14 @@ class Admission:
                 known = json.loads(line)
                 yield known, known["number"], known.get("changed", 0.0)
         for note in sorted(self.notes.glob("*.json")):
-            known = json.loads(note.read_text(encoding="utf-8"))
-            yield known, int(note.stem), note.stat().st_mtime
+            try:
+                known = json.loads(note.read_text(encoding="utf-8"))
+            except ValueError:
+                raise SourceError(
+                    f"{note} is no whole note of what was read: delete it, then its file is read "
+                    "anew, and what it repeats are duplicates"
+                ) from None
+            yield known, number_of(note), note.stat().st_mtime
 
     def admit(self) -> int:
         """Notes whatever has come since the last look; returns how many slices.
@@ -403,7 +415,8 @@ class Admission:
             return False
 
     def _note(self, part: Slice) -> None:
-        path = self.notes / f"{self._next:012d}.json"
+        # Never a name that was there before: Spark passes over what it has seen.
+        path = self.notes / f"{self._next:012d}-{uuid.uuid4().hex[:8]}.json"
         partial = path.with_suffix(".partial")
         taken = self._seen(part)
         seen = {"stamp": taken.stamp, "head": taken.head, "tail": taken.tail}
