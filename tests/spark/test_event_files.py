@@ -281,3 +281,24 @@ def test_a_note_that_is_lost_has_its_file_read_anew_and_a_broken_one_is_named(
     new.write_text(new.read_text()[:20])
     with pytest.raises(SourceError, match="no whole note of what was read: delete it"):
         Admission(tmp_path / "in", notes, 0)
+
+
+def test_a_line_whose_end_comes_after_it_was_taken_for_finished_is_read_as_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "a"
+    notes = tmp_path / "notes"
+
+    def slices() -> list[tuple[int, int]]:
+        read = [json.loads(n.read_text()) for n in sorted(notes.glob("*.json"))]
+        return [(n["first_byte"], n["end_byte"]) for n in read]
+
+    path.write_text("one\ntwo ha")
+    admission = Admission(tmp_path / "in", notes, 0)
+    assert (admission.admit(), admission.admit()) == (1, 0)
+    for text in ("one\ntwo halves\nth", "one\ntwo halves\nthree\n"):
+        path.write_text(text)
+        # The same after a restart.
+        assert Admission(tmp_path / "in", notes, 0).admit() == 1
+    assert slices() == [(0, 10), (4, 17), (15, 21)]
