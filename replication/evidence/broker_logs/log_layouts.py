@@ -24,7 +24,7 @@ from replication.evidence.broker_logs.line_families import (
     short_logger,
 )
 from replication.evidence.broker_logs.line_headers import HEADER, HEADER_PATTERN, LEVEL, Clock
-from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
 
 _BLOCK = 1 << 20
 # A line beyond this is no log line; what is read of it is given up.
@@ -52,7 +52,7 @@ _LOGGER_FIRST = re.compile(
 )
 # Exports put the line into quotes, which then end it.
 _TRAILING_LOGGER = re.compile(
-    rb" \((?P<logger>[\w.$]+)\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
+    rb" \((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
 )
 
 _IN_BRACKETS = re.compile(LOGGER_IN_BRACKETS.encode())
@@ -345,7 +345,8 @@ def looks_like_broker_log(path: Path) -> bool:
             sample = read_up_to(stream, _SAMPLE)
     except READ_ERRORS:
         return False
-    # Segments and indexes begin with zero bytes; log text has none.
+    # Segments and indexes begin with zero bytes; log text has none but holes of them.
+    sample = without_holes(sample)
     if b"\0" in sample[:1024]:
         return False
     layout = detect_layout(sample)
@@ -400,7 +401,7 @@ class LineReader:
 
     def _of_stream(self, stream: BinaryIO) -> Iterator[LogLine | Skipped]:
         sample = read_up_to(stream, _SAMPLE)
-        layout = detect_layout(sample)
+        layout = detect_layout(without_holes(sample))
         if layout is None:
             if sample.strip():
                 yield Skipped(1, "no line looks like a broker's log line")
@@ -415,8 +416,8 @@ class LineReader:
             if isinstance(block, Skipped):
                 yield block
                 continue
-            text = block if transform is None else transform(block)
-            text = carried + text
+            text = without_holes(block)
+            text = carried + (text if transform is None else transform(text))
             carried = self._unfinished_dump(text) if layout.form == "brackets" else b""
             if carried:
                 text = text[: -len(carried)]
