@@ -15,7 +15,7 @@ from replication.evidence.joining.cluster_facts import ClusterFacts
 from replication.evidence.joining.cluster_join import join_cluster
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
-from replication.evidence.tools.tool_output import QuorumReplica
+from replication.evidence.tools.metadata_quorum import QuorumReplica
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 

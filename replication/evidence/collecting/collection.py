@@ -47,18 +47,18 @@ from replication.evidence.log_directories.log_directory import (
 )
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
+from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize, read_log_dirs
 from replication.evidence.tools.metadata_dump import read_metadata_dump
+from replication.evidence.tools.metadata_quorum import (
+    QuorumReplica,
+    QuorumStatus,
+    read_metadata_quorum,
+)
 from replication.evidence.tools.tool_output import (
     DUMP_LOG,
     LOG_DIRS,
     METADATA_DUMP,
     METADATA_QUORUM,
-    LogDirectoryError,
-    LogDirectorySize,
-    QuorumReplica,
-    QuorumStatus,
-    read_log_dirs,
-    read_metadata_quorum,
     tool_output_kind,
 )
 from replication.evidence.tools.topic_descriptions import (
