@@ -12,8 +12,11 @@ from replication.spark import contracts
 SKIPPING = {"replica_events": {"delta.dataSkippingStatsColumns": "sequence,micro_batch_id"}}
 
 
-def first_commit(table: contracts.Table) -> str:
-    """The actions of the commit that makes an empty Delta table (protocol: reader 1, writer 2)."""
+def first_commit(table: contracts.Table, checkpoint_every: int) -> str:
+    """The actions of the commit that makes an empty Delta table (protocol: reader 1, writer 2).
+
+    checkpoint_every: after how many commits Delta sums up its log.
+    """
     fields = []
     for column in table.columns:
         field_type = json.loads(json_type(column.type))
@@ -27,7 +30,7 @@ def first_commit(table: contracts.Table) -> str:
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
         "partitionColumns": [],
         "configuration": {
-            "delta.checkpointInterval": "100",
+            "delta.checkpointInterval": str(checkpoint_every),
             **SKIPPING.get(table.name, {"delta.dataSkippingNumIndexedCols": "0"}),
         },
         "createdTime": int(time.time() * 1000),

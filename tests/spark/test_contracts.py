@@ -95,6 +95,6 @@ def test_numeric_kinds_fit_their_columns_and_hold_nothing_else() -> None:
 
 def test_a_table_begins_with_a_commit_that_holds_its_schema() -> None:
     for table in contracts.tables().values():
-        actions = [json.loads(line) for line in first_commit(table).splitlines()]
+        actions = [json.loads(line) for line in first_commit(table, 100).splitlines()]
         schema = json.loads(next(a["metaData"] for a in actions if "metaData" in a)["schemaString"])
         assert [f["name"] for f in schema["fields"]] == [c.name for c in table.columns]

@@ -162,7 +162,7 @@ def of_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
     for table in contracts.tables().values():
         if table.written == "view":
             continue
-        actions = [json.loads(line) for line in delta_schemas.first_commit(table).splitlines()]
+        actions = [json.loads(line) for line in delta_schemas.first_commit(table, 100).splitlines()]
         meta: dict[str, Any] = actions[-1]["metaData"]
         schema = json.loads(meta["schemaString"])
         lacking = [f for f in schema["fields"] if _is_newer(f)]
