@@ -15,6 +15,7 @@ from replication.evidence.joining.copies import (
 from replication.evidence.joining.event_order import LAST, Entry
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise
+from replication.evidence.joining.unseen_records import contents_of_unseen
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import clipped
 
@@ -50,6 +51,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
             place = (a.offset, None, UNSEEN_CONTENT)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
+    rows = _told_apart(rows)
     for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
         ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
@@ -179,6 +181,15 @@ _Row = tuple[int, str, int | None, int | None, int | None, ev.Source]
 
 
 _Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source]
+
+
+def _told_apart(rows: list[_Row]) -> list[_Row]:
+    """With a content of its own for each of the records at one offset that no copy shows."""
+    unseen = {(r[0], r[4] or 0, (r[0], r[4], r[1])) for r in rows if r[3] == UNSEEN_CONTENT}
+    contents = contents_of_unseen(unseen)
+    return [
+        (*r[:3], contents[r[0], r[4], r[1]], *r[4:]) if r[3] == UNSEEN_CONTENT else r for r in rows
+    ]
 
 
 def _runs(rows: list[_Row]) -> list[_Run]:
