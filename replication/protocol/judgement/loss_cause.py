@@ -17,6 +17,8 @@ from replication.protocol.judgement.term_starts import term_start
 from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
 
 UNCLEAN = ("unclean", "last_known_leader")
+# Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
+_SLACK = 1_000
 BY_DISK = ("storage_loss", "last_replica_standing")
 # To its high watermark a follower cuts by rule, or for want of an answer (KAFKA-7415).
 BY_EPOCH = ("leader_epoch", "diverging_epoch")
@@ -32,12 +34,14 @@ BY_CUT = {
 class Lost:
     """The record at one offset that is gone. written_in: its leader epoch, None if nobody saw it.
 
-    not_after: the order of the term by whose end it had been promised, None if not known.
+    not_after: the order of the term by whose end it had been promised, None if not known. told_at:
+    when its producer was told, by its clock.
     """
 
     record: Span
     tier: str
     not_after: tuple[int, int] | None
+    told_at: int | None = None
 
     @property
     def offset(self) -> int:
@@ -81,7 +85,9 @@ def borders(state: State) -> set[int]:
 def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> Cause:
     """Why the record at record.first_offset is gone."""
     orders = [a.promise.latest_term for a in absences if a.promise.latest_term is not None]
-    lost = Lost(record, tier, min(orders, default=None))
+    told = [a.promise.observed_at for a in absences if a.promise.how in ("acks_all", "acks_1")]
+    times = [at for at in told if at is not None]
+    lost = Lost(record, tier, min(orders, default=None), min(times, default=None))
     term = losing_term(state, lost, absences)
     return replace(_cause(state, lost, term), term=term)
 
@@ -189,7 +195,9 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
         return True
     if lost.written_in is not None and _slept_through(state, term, lost.written_in):
         return True
-    if _wrote_and_kept(state, term, lost):
+    if _wrote_and_kept(state, term, lost) or (
+        lost.written_in is None and _alone_so_far(state, term)
+    ):
         return False
     held = _held_by(state, term, lost.offset)
     if held is None:
@@ -228,6 +236,11 @@ def _wrote_and_kept(state: State, term: LeaderTerm, lost: Lost) -> bool:
     )
     cuts = _cuts(state, term.leader, lost.offset) if wrote else []
     return wrote and not any(not _is_after(c, term) and _is_of(c, lost) for c in cuts)
+
+
+def _alone_so_far(state: State, term: LeaderTerm) -> bool:
+    """Whether nobody else had led by then: what its longer log holds, it wrote itself."""
+    return {t.leader for t in state.history.terms if t.order <= term.order} == {term.leader}
 
 
 def _held_by(state: State, term: LeaderTerm, offset: int) -> Span | None:
@@ -283,8 +296,11 @@ def _is_after(cut: Truncation | StorageLoss, term: LeaderTerm) -> bool:
 
 
 def _is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
-    """Whether a cut can have taken this very record."""
+    """Whether a cut can have taken this very record. Of which no epoch tells, the clocks do."""
     leader_epoch = _epoch_of(cut)
+    made = cut.observed_at if isinstance(cut, Truncation) and lost.written_in is None else None
+    if made is not None and lost.told_at is not None and made + _SLACK < lost.told_at:
+        return False
     if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:
         return False
     spans = cut.dropped if isinstance(cut, Truncation) else cut.spans
@@ -359,11 +375,21 @@ def _restarted_short(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
     if term is None:
         return False
     terms = [t for t in state.history.terms if t.order <= term.order]
-    # Who wrote a record without an epoch only a single leader tells.
-    between = [t for t in terms if lost.written_in is None or (lost.written_in, 0) <= t.order]
+    # Who wrote a record without an epoch a single leader tells, or the clocks.
+    since = (lost.written_in, 0) if lost.written_in is not None else _led_then(state, lost)
+    between = [t for t in terms if since is None or since <= t.order]
     alone = bool(between) and {t.leader for t in between} == {term.leader}
     start = term_start(state, term)
     return alone and start is not None and start <= lost.offset and len(between) > 1
+
+
+def _led_then(state: State, lost: Lost) -> tuple[int, int] | None:
+    """The order of the last term that had begun when the producer was told."""
+    if lost.told_at is None:
+        return None
+    begun = [t for t in state.history.terms if t.observed_at is not None]
+    orders = [t.order for t in begun if (t.observed_at or 0) <= lost.told_at]
+    return max(orders, default=None)
 
 
 def _by_storage(
@@ -427,7 +453,8 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     """
     terms = state.history.terms
     led = [t for t in terms if not never_began(state, t)]
-    could = [t for t in led if lacks(state, t, lost) is not False]
+    # Who leads on has what it had in the term before.
+    could = [t for t in led if not t.leads_on and lacks(state, t, lost) is not False]
     changes = [t for t in could if t is not terms[0]]
     if len(changes) == 1 and changes[0].start_offset is not None:
         return changes[0]
