@@ -20,7 +20,8 @@ class Replica:
 
     tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
     shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
-    came back with from a stop that was not seen to be clean, after it had led. partial: only some
+    came back with from a stop that was not seen to be clean, after it had led; came_back_with: from
+    any such stop. partial: only some
     stretches of the log were seen, and nobody knows where it ends. seen_since, seen_at: when the
     log was read beside the running broker for the first and the last time as it is here, by its
     machine's clock. claimed, fetched and answered are
@@ -53,6 +54,7 @@ class Replica:
     checkpointed: tuple[int | None, int] | None = None
     promised_below: tuple[tuple[int, int] | None, int] | None = None
     may_have_lost_from: int | None = None
+    came_back_with: int | None = None
     partial: bool = False
     claimed: int | None = None
     fetched: bool = False

@@ -59,7 +59,8 @@ class Cause:
     """The cause and the contributing ones in the ledger's words.
 
     election: of a leader without the record, where that was unclean. lossy: who lost the record
-    from its disk. term: the first of a leader without it.
+    from its disk, isr: the members in force before that election. term: the first of a leader
+    without it.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Cause:
     election: LeaderTerm | None = None
     lossy: frozenset[int] = frozenset()
     term: LeaderTerm | None = None
+    isr: tuple[int, ...] | None = None
 
 
 def borders(state: State) -> set[int]:
@@ -406,8 +408,8 @@ def _by_storage(
     needed = state.min_insync_replicas_in(term)
     isr = _isr_in_force(term, took)
     if needed is not None and needed >= 2 and isr and len(isr) < needed:
-        return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy)
-    return Cause("storage_loss", extra, election, lossy)
+        return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy, isr=isr)
+    return Cause("storage_loss", extra, election, lossy, isr=isr)
 
 
 def _led_short(
@@ -494,46 +496,3 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     ):
         return "early_isr_join"
     return "unknown"
-
-
-def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
-    """(setting, value) of what let the loss happen, by the names of Kafka's settings."""
-    found = []
-    if tier == "acknowledged_by_leader":
-        found.append(("acks", "1"))
-    if cause.election is not None and _permitted(state, cause.election):
-        found.append(("unclean.leader.election.enable", "true"))
-    needed = state.min_insync_replicas_in(cause.term)
-    if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
-        found.append(("min.insync.replicas", str(needed)))
-    used = state.settings.inter_broker_version or state.settings.kafka_version
-    if cause.name == "truncate_to_high_watermark" and used and truncates_to_high_watermark(state):
-        found.append(("inter.broker.protocol.version", used))
-    return found
-
-
-def _permitted(state: State, election: LeaderTerm) -> bool | None:
-    """Whether unclean election was allowed then; as set now where that is not known."""
-    if election.unclean_permitted is None:
-        return state.settings.unclean_leader_election
-    return election.unclean_permitted
-
-
-def contract_of(state: State, cause: Cause, tier: str) -> str:
-    """Whether Kafka had promised to keep the records: broken, not_promised or unknown."""
-    if tier == "acknowledged_by_leader":
-        return "not_promised"
-    permitted: bool | None = False
-    if cause.election is not None:
-        permitted = _permitted(state, cause.election)
-    if permitted:
-        return "not_promised"
-    if cause.name in BY_DISK:
-        needed = state.min_insync_replicas_in(cause.term)
-        if needed is None:
-            return "unknown"
-        if len(cause.lossy) >= needed:
-            return "not_promised"
-    if permitted is None or cause.name == "unknown":
-        return "unknown"
-    return "broken"

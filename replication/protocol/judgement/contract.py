@@ -1,0 +1,76 @@
+"""Whether Kafka had promised to keep what was lost, and which settings let it be lost."""
+
+from replication.protocol.ground.topic_partition import LeaderTerm, State
+from replication.protocol.judgement.loss_cause import BY_DISK, Cause
+from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
+
+
+def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
+    """(setting, value) of what let the loss happen, by the names of Kafka's settings."""
+    found = []
+    if tier == "acknowledged_by_leader":
+        found.append(("acks", "1"))
+    if cause.election is not None and _permitted(state, cause.election):
+        found.append(("unclean.leader.election.enable", "true"))
+    needed = state.min_insync_replicas_in(cause.term)
+    if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
+        found.append(("min.insync.replicas", str(needed)))
+    used = state.settings.inter_broker_version or state.settings.kafka_version
+    if cause.name == "truncate_to_high_watermark" and used and truncates_to_high_watermark(state):
+        found.append(("inter.broker.protocol.version", used))
+    return found
+
+
+def _permitted(state: State, election: LeaderTerm) -> bool | None:
+    """Whether unclean election was allowed then; as set now where that is not known."""
+    if election.unclean_permitted is None:
+        return state.settings.unclean_leader_election
+    return election.unclean_permitted
+
+
+def contract_of(state: State, cause: Cause, tier: str, offset: int) -> str:
+    """Whether Kafka had promised to keep the records: broken, not_promised or unknown.
+
+    What a leader answered for at acks=1 may be committed as well.
+    """
+    if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause):
+        return "not_promised"
+    permitted: bool | None = False
+    if cause.election is not None:
+        permitted = _permitted(state, cause.election)
+    if permitted:
+        return "not_promised"
+    if cause.name in BY_DISK:
+        needed = state.min_insync_replicas_in(cause.term)
+        if needed is None:
+            return "unknown"
+        if len(cause.lossy) >= needed:
+            return "not_promised"
+        if tier == "acknowledged_by_leader":
+            return "unknown"
+        if len(cause.lossy | _came_back_shorter(state, cause, offset)) >= needed:
+            return "unknown"
+    if permitted is None or cause.name == "unknown":
+        return "unknown"
+    return "broken"
+
+
+def _may_be_committed(state: State, cause: Cause) -> bool:
+    """Whether what went with a leader's disk may have been: it may have been alone in the ISR,
+    where it commits by itself; from 3.7 on only as many as acks=all needs do (KAFKA-15583)."""
+    flags, needed = state.behaviour(), state.min_insync_replicas_in(cause.term)
+    if cause.name not in BY_DISK:
+        return False
+    if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
+        return True
+    return cause.isr is None or needed is None or len(cause.isr) >= needed
+
+
+def _came_back_shorter(state: State, cause: Cause, offset: int) -> frozenset[int]:
+    """Who may have lost the record as well: back from a stop that nothing shows to be clean, with
+    less, and with nothing to tell what it had."""
+    return frozenset(
+        number
+        for number, replica in state.replicas.items()
+        if replica.came_back_with is not None and replica.came_back_with <= offset
+    )
