@@ -89,7 +89,8 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
         found.causes.add(ACKS_ONE)
         if lossy:
             found.causes.add(of_storage)
-    if not found.causes and _held_before(loss, replicas) and not settings.version.at_least(0, 11):
+    by_failover = found.causes <= {ACKS_ONE, of_storage} and leader not in lossy and not unclean
+    if by_failover and _held_before(loss, replicas) and not settings.version.at_least(0, 11):
         found.causes.add(TRUNCATION)
     if not found.causes:
         found.causes |= {PREMATURE, EARLY_JOIN}

@@ -321,6 +321,17 @@ def test_a_disk_that_was_cut_is_the_cause() -> None:
     assert (loss.causes, loss.contracts) == (["last_replica_standing"], ["broken"])
 
 
+def test_a_leader_without_epochs_may_have_cut_what_it_had_answered_for_at_acks_one() -> None:
+    """Broker 2 had the record, and cut it to its high watermark when broker 3 was to lead."""
+    samples = [*LONGER, log_sample(5.0, 2, FIRST, SECOND), log_sample(8.0, 2, FIRST)]
+    one = view(samples=samples, acks=[acked("c", 2, "05.000", "1", 1)])
+    (loss,) = truth.judge(one).losses
+    assert loss.causes == ["acks_one_failover"]
+    old = causes.Settings(Version("0.10.2.2"))
+    (loss,) = truth.judge(replace(one, settings=old)).losses
+    assert loss.causes == ["acks_one_failover", "truncate_to_high_watermark"]
+
+
 def test_a_record_that_came_back_was_missing() -> None:
     """Gone under leader 2, back under leader 1: survived at the end, lost in between."""
     one = view(

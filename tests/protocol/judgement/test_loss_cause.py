@@ -1,7 +1,10 @@
 """The step that took a record: by term, by cut and by disk, each alone."""
 
+from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.loss_cause import Lost, borders, cause_of, losing_term
 from tests.protocol.judgement.told import copy, elected, given, told
 
@@ -47,3 +50,59 @@ def test_what_the_last_leader_wrote_itself_no_election_took() -> None:
     lost = Lost(Span(10, 11, 1, 0), "committed", None)
 
     assert losing_term(told(story("unclean", 5)), lost, []) is None
+
+
+def without_epochs(*facts: tuple[int, ev.Fact]) -> State:
+    """Of a release without leader epochs in records; each fact with when it was, in ms."""
+    state = new_state("", "t", "", 0)
+    described = ev.PartitionDescribed((1, 2), 1, False, "delete", "0.10.2.2", None, "zookeeper")
+    for n, (at, fact) in enumerate([(0, described), *facts]):
+        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, "forensic"))
+    return state
+
+
+def absent(told_at: int) -> list[Absence]:
+    """An acknowledgement at acks=1 of a record that no copy shows."""
+    promise = Promise(Span(5, 6, None, 9), None, "acks_1", "a", None, told_at)
+    return [Absence(5, 6, promise, None, back=False, final=True)]
+
+
+GONE = Span(5, 6, None, 9)
+
+
+def test_a_cut_from_before_the_record_was_told_of_did_not_take_it() -> None:
+    """Broker 1 cuts to 2 as a follower, leads, answers for offset 5, dies, and leads again at 5."""
+    state = without_epochs(
+        (10, elected(2, 0, "initial")),
+        (10_000, ev.BecameFollower(1, 0, 2)),
+        (10_001, ev.Truncated(1, 2, None, "high_watermark")),
+        (20_000, elected(1, 1)),
+        (20_000, ev.BecameLeader(1, 1)),
+        (31_000, ev.ReplicaStopped(1, "process_crash")),
+        (32_000, ev.ReplicaStarted(1, 0, 5, None, False)),
+        (33_000, elected(1, 2, "same_leader", (1,))),
+        (33_000, ev.BecameLeader(1, 2)),
+    )
+    cause = cause_of(state, GONE, "acknowledged_by_leader", absent(30_000))
+    assert cause.name == "storage_loss"
+    assert cause.lossy == {1}
+    before = cause_of(state, GONE, "acknowledged_by_leader", absent(9_000))
+    assert before.name == "truncate_to_high_watermark"
+
+
+def test_who_leads_on_with_a_longer_log_that_only_it_wrote_has_lost_nothing_yet() -> None:
+    """Broker 1 crashes twice in its epoch; the second time it comes back without offset 5."""
+    state = without_epochs(
+        (10, elected(1, 0, "initial")),
+        (20, ev.BecameLeader(1, 0)),
+        (31_000, ev.ReplicaStopped(1, "process_crash")),
+        (32_000, ev.ReplicaStarted(1, 0, 6, None, False)),
+        (33_000, ev.BecameLeader(1, 0)),
+        (41_000, ev.ReplicaStopped(1, "process_crash")),
+        (42_000, ev.ReplicaStarted(1, 0, 5, None, False)),
+        (43_000, ev.BecameLeader(1, 0)),
+    )
+    cause = cause_of(state, GONE, "acknowledged_by_leader", absent(30_000))
+    assert (cause.name, cause.lossy) == ("storage_loss", {1})
+    assert cause.term is not None
+    assert cause.term.occurrence == 2
