@@ -108,10 +108,21 @@ def _lossy(loss: Loss, replicas: Replicas, storage: list[StorageLoss]) -> set[in
         and (
             loss.held.payload_id in one.removed
             if one.removed is not None
-            else loss.held in replicas.at(one.broker, one.at - EMPTYING)
+            else _had(replicas, one, loss.held)
         )
         and loss.held not in replicas.at(one.broker, loss.at)
     }
+
+
+def _had(replicas: Replicas, emptied: StorageLoss, held: Held) -> bool:
+    """Whether an emptied disk held the record, or what compaction had left in its place."""
+    log = replicas.at(emptied.broker, emptied.at - EMPTYING)
+    first = replicas.first_seen(emptied.broker, held)
+    return held in log or (
+        first is not None
+        and first < emptied.at
+        and any(one.key == held.key and one.offset > held.offset for one in log)
+    )
 
 
 def _held_before(loss: Loss, replicas: Replicas) -> bool:

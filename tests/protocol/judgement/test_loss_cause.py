@@ -5,7 +5,8 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.judgement.absence import Absence
-from replication.protocol.judgement.loss_cause import Lost, borders, cause_of, losing_term
+from replication.protocol.judgement.loss_cause import borders, cause_of, losing_term
+from replication.protocol.judgement.lost_record import Lost
 from tests.protocol.judgement.told import copy, elected, given, told
 
 RECORD = Span(3, 4, 0, 0)
@@ -106,3 +107,23 @@ def test_who_leads_on_with_a_longer_log_that_only_it_wrote_has_lost_nothing_yet(
     assert (cause.name, cause.lossy) == ("storage_loss", {1})
     assert cause.term is not None
     assert cause.term.occurrence == 2
+
+
+def test_who_led_with_it_and_leads_next_without_lost_it_from_its_disk() -> None:
+    """Of offset 12 only a high watermark tells, which broker 1 had reached in epoch 1."""
+    facts = [
+        *given(1, 2, 3),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(1, 1, "clean"),
+        ev.BecameLeader(1, 1, 10, 10),
+        elected(1, 3, "clean", (1,)),
+        ev.BecameLeader(1, 3, 0, 0),
+    ]
+    record = Span(12, 13, None, None)
+    promise = Promise(record, (1, 1 << 30), "checkpoint", "a", 2)
+    gone = [Absence(12, 13, promise, None, back=False, final=True)]
+    assert cause_of(told(facts), record, "committed", gone).name == "storage_loss"
+    place = next(n for n, fact in enumerate(facts) if fact == elected(1, 1, "clean"))
+    facts[place] = elected(1, 1, "unclean")
+    assert cause_of(told(facts), record, "committed", gone).name == "unknown"
