@@ -61,7 +61,8 @@ def storage_losses(actions: list[dict[str, Any]], partition: int) -> list[Storag
 class Loss:
     """A record that is missing from the log of `term`'s leader as it takes up leadership at `at`.
 
-    `promised`: it was committed, or acknowledged at acks=all.
+    `promised`: it was committed, or acknowledged at acks=all. `again`: the leader had led in that
+    term already, and was started anew.
     """
 
     held: Held
@@ -69,13 +70,14 @@ class Loss:
     at: float
     term: Term
     promised: bool
+    again: bool = False
 
 
 def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Settings) -> Why:
     found = Why()
     lossy = _lossy(loss, replicas, storage)
     leader, term = loss.term.leader, loss.term
-    again = loss.at > term.at
+    again = loss.again
     before = term.isr_at(loss.at) if again or term.before is None else term.before.isr
     unclean = term.unclean and not again
     of_storage = LAST_STANDING if len(before) < settings.min_insync_replicas > 1 else STORAGE

@@ -30,7 +30,7 @@ from tests.kafka_lab.history import (
     terms,
     told_high_watermarks,
 )
-from tests.kafka_lab.lineage import Replicas, payload_ids, reigns, took_up
+from tests.kafka_lab.lineage import Replicas, first_start, payload_ids, reigns, took_up
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
@@ -468,7 +468,9 @@ def _lost(
     at = missing.term.at if missing.at is None else missing.at
     whys = [
         causes.why(
-            causes.Loss(held, since, at, missing.term, promised),
+            causes.Loss(
+                held, since, at, missing.term, promised, at > first_start(missing.term, view.starts)
+            ),
             replicas,
             view.storage,
             view.settings,

@@ -73,6 +73,10 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
     told = [a.promise.observed_at for a in absences if a.promise.how in ("acks_all", "acks_1")]
     times = [at for at in told if at is not None]
     lost = Lost(record, tier, min(orders, default=None), min(times, default=None))
+    then = _led_then(state, lost)
+    if lost.not_after is not None and then is not None and then < lost.not_after:
+        # A high watermark that was learned later tells of it, too.
+        lost = replace(lost, not_after=then)
     term = losing_term(state, lost, absences)
     return replace(_cause(state, lost, term), term=term)
 

@@ -127,3 +127,26 @@ def test_who_led_with_it_and_leads_next_without_lost_it_from_its_disk() -> None:
     place = next(n for n, fact in enumerate(facts) if fact == elected(1, 1, "clean"))
     facts[place] = elected(1, 1, "unclean")
     assert cause_of(told(facts), record, "committed", gone).name == "unknown"
+
+
+def test_a_leader_that_starts_again_in_an_epoch_that_has_passed_led_under_its_last_isr() -> None:
+    """Broker 1 stood alone in epoch 0 when it lost its disk; its line comes after epoch 1's."""
+    facts = [
+        ev.PartitionDescribed((1, 2), 2, False, "delete", "1.1.1", None, "zookeeper"),
+        ev.CoverageDeclared("broker_log", 1, True),
+        ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeadershipRecorded(1, 0, (1,), 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.LeadershipRecorded(1, 1, (1,), 2, "same_leader"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameLeader(1, 1, 0, 0),
+    ]
+    state = told(facts)
+    again = next(t for t in state.history.terms if t.order == (0, 1))
+    assert again.isr_before == (1,)
+    promise = Promise(Span(5, 6, 0, 9), None, "acks_all", "a", None, 5)
+    gone = [Absence(5, 6, promise, again, back=False, final=True)]
+    cause = cause_of(state, promise.span, "acknowledged_by_isr", gone)
+    assert cause.name == "last_replica_standing"
