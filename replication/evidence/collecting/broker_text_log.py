@@ -36,22 +36,24 @@ Beside = tuple[frozenset[int], dict[int, set[str]]]
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
-    processes: facts about the process itself or a whole topic, as far as joining needs them.
-    lines: those about topic partitions, packed. writers: the brokers that lines name, None for
-    lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
-    first printed; in_lines those of them that stand in lines about partitions. homes: (writer,
-    log directory on its machine) where it created logs. first_at, last_at: ms since 1970, as lines
-    print them.
+    cluster_ids: all that its lines name. processes: facts about the process itself or a whole
+    topic, as far as joining needs them. lines: those about topic partitions, packed. writers: the
+    brokers that lines name, None for lines that name none, by their first line. topic_ids: (writer,
+    topic, topic id) -> when it was first printed; in_lines those of them that stand in lines about
+    partitions. homes: (writer, log directory on its machine) where it created logs. first_at,
+    last_at: ms since 1970, as lines print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
     several: several brokers wrote it; nobodys: how many of its lines may be of more than one, and
     unsure: of which, by the partition that they are about, None for those about the process.
     births: signs of topics that were created anew. damaged: some lines of it could not be read.
+    cluster_unknown: of which of several clusters it is cannot be told.
     """
 
     path: str
     broker: int | None = None
     cluster_id: str = ""
+    cluster_ids: list[str] = field(default_factory=list)
     known_by: str = ""
     count: int = 0
     processes: list[LogLineFact] = field(default_factory=list)
@@ -70,6 +72,7 @@ class BrokerLog:
     nobodys: int = 0
     unsure: dict[tuple[str, int] | None, set[int]] = field(default_factory=dict)
     damaged: bool = False
+    cluster_unknown: bool = False
 
     @property
     def speaks_for_one(self) -> bool:
@@ -174,6 +177,9 @@ def read_log_of_several(
 
 def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
     if fact.kind == "cluster_id":
-        log.cluster_id = log.cluster_id or str(fact.fields["cluster_id"])
+        named = str(fact.fields["cluster_id"])
+        log.cluster_id = log.cluster_id or named
+        if named not in log.cluster_ids:
+            log.cluster_ids.append(named)
     elif fact.kind in PROCESS_KINDS:
         log.processes.append(fact)
