@@ -20,11 +20,13 @@ from replication.protocol.judgement.lost_record import (
     taken_from,
     written_at,
 )
-from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.same_record import may_have_written
+from replication.protocol.judgement.term_starts import term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
     UNSURE_KINDS,
     never_began,
     truncates_to_high_watermark,
+    unnamed_leader_epoch,
 )
 
 UNCLEAN = ("unclean", "last_known_leader")
@@ -72,6 +74,7 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
     orders = [a.promise.latest_term for a in absences if a.promise.latest_term is not None]
     told = [a.promise.observed_at for a in absences if a.promise.how in ("acks_all", "acks_1")]
     times = [at for at in told if at is not None]
+    record = _by_its_writer(state, record, absences)
     lost = Lost(record, tier, min(orders, default=None), min(times, default=None))
     then = _led_then(state, lost)
     if lost.not_after is not None and then is not None and then < lost.not_after:
@@ -79,6 +82,18 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
         lost = replace(lost, not_after=then)
     term = losing_term(state, lost, absences)
     return replace(_cause(state, lost, term), term=term)
+
+
+def _by_its_writer(state: State, record: Span, absences: list[Absence]) -> Span:
+    """The record with the leader epoch of the only term that can have written it, if it is one."""
+    if record.leader_epoch is not None or not absences:
+        return record
+    starts = term_starts(state)
+    promise = replace(absences[0].promise, span=record)
+    writers = may_have_written(state, starts, record.first_offset, promise)
+    if len(writers) != 1 or unnamed_leader_epoch(state, starts, -1) is not None:
+        return record
+    return record._replace(leader_epoch=writers[0])
 
 
 def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:

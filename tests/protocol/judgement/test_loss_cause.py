@@ -150,3 +150,29 @@ def test_a_leader_that_starts_again_in_an_epoch_that_has_passed_led_under_its_la
     gone = [Absence(5, 6, promise, again, back=False, final=True)]
     cause = cause_of(state, promise.span, "acknowledged_by_isr", gone)
     assert cause.name == "last_replica_standing"
+
+
+def test_who_alone_can_have_written_a_record_still_has_it_when_it_leads_again() -> None:
+    """Broker 1 wrote offset 5 anew in epoch 1, and leads with it in epoch 3; no copy shows it."""
+    facts = [
+        *given(1, 2, 3),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        ev.BecameFollower(2, 1, 1, 8, 5),
+        elected(1, 1, "preferred"),
+        ev.BecameLeader(1, 1, 5, 5),
+        ev.BecameFollower(1, 2, 2, 7, 5),
+        elected(2, 2, "preferred"),
+        ev.BecameLeader(2, 2, 8, 5),
+        elected(1, 3, "clean", (1,)),
+        ev.BecameLeader(1, 3, 7, 5),
+        elected(2, 4, "unclean", (2,)),
+        ev.BecameLeader(2, 4, 9, 5),
+        copy(2, (0, 8, 0, 0), (8, 9, 2, 0), (9, 12, 4, 0)),
+    ]
+    promise = Promise(Span(5, 6, None, 9), None, "acks_all", "a", None, 5)
+    gone = [Absence(5, 6, promise, None, back=False, final=True)]
+    cause = cause_of(told(facts), promise.span, "acknowledged_by_isr", gone)
+    assert cause.name == "unclean_election"
+    assert cause.term is not None
+    assert cause.term.leader_epoch == 4
