@@ -177,6 +177,8 @@ def _in_log(copy: Copy | None, place: Place) -> bool:
     )
 
 
+# Clients that write side by side are told in another order than they wrote, by less than this, ms.
+_IN_TURN = 1_000
 _Row = tuple[int, str, int | None, int | None, int | None, ev.Source]
 
 
@@ -193,17 +195,23 @@ def _told_apart(rows: list[_Row]) -> list[_Row]:
 
 
 def _runs(rows: list[_Row]) -> list[_Run]:
-    """Rows of single offsets as runs of neighbours with equal identity; the first row's source."""
+    """Rows of single offsets as runs of neighbours with equal identity; the first row's source.
+
+    A record that was told of before the one below it has nothing to do with that one.
+    """
     ordered = sorted(
         set(rows),
         key=lambda r: (r[0], r[1], r[2] or -1, r[3] or -1, r[4] or 0, r[5].path, r[5].line or 0),
     )
     result: list[_Run] = []
     open_runs: dict[tuple[str, int | None, int | None], int] = {}
+    told: dict[tuple[str, int | None, int | None], int] = {}
     for offset, acks, leader_epoch, content, at, source in ordered:
         key = (acks, leader_epoch, content)
         index = open_runs.get(key)
-        if index is not None and result[index][1] >= offset:
+        is_earlier = at is not None and at + _IN_TURN < told.get(key, at)
+        told[key] = told.get(key, 0) if at is None else at
+        if index is not None and result[index][1] >= offset and not is_earlier:
             first, end, *rest = result[index]
             result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
             continue

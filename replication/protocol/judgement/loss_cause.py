@@ -14,6 +14,7 @@ from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
     Lost,
+    has_since,
     is_after,
     is_of,
     lacks,
@@ -76,10 +77,20 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
     times = [at for at in told if at is not None]
     record = _by_its_writer(state, record, absences)
     lost = Lost(record, tier, min(orders, default=None), min(times, default=None))
+    found = _cause_by(state, lost, absences)
     then = _led_then(state, lost)
-    if lost.not_after is not None and then is not None and then < lost.not_after:
-        # A high watermark that was learned later tells of it, too.
-        lost = replace(lost, not_after=then)
+    if lost.not_after is None or then is None or then >= lost.not_after:
+        return found
+    # A high watermark that was learned later tells of it, too; of a run only the first one's time.
+    earlier = _cause_by(state, replace(lost, not_after=then), absences)
+    exact = any(
+        a.promise.observed_at == lost.told_at and a.promise.span.first_offset == lost.offset
+        for a in absences
+    )
+    return earlier if exact or earlier.name == found.name else Cause("unknown")
+
+
+def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
     term = losing_term(state, lost, absences)
     return replace(_cause(state, lost, term), term=term)
 
@@ -303,7 +314,11 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     terms = state.history.terms
     led = [t for t in terms if not never_began(state, t)]
     # Who leads on has what it had in the term before.
-    could = [t for t in led if not t.leads_on and lacks(state, t, lost) is not False]
+    could = [
+        t
+        for t in led
+        if not (t.leads_on or lacks(state, t, lost) is False or has_since(state, t, lost))
+    ]
     changes = [t for t in could if t is not terms[0]]
     if len(changes) == 1 and changes[0].start_offset is not None:
         return changes[0]

@@ -131,6 +131,17 @@ def _held_by(state: State, term: LeaderTerm, offset: int) -> Span | None:
     return held
 
 
+def has_since(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the leader of a term holds the very record now, and was not cut there since."""
+    replica = state.replicas.get(term.leader)
+    if replica is None or not log_is_known(state, replica):
+        return False
+    held = next(iter(clipped(replica.log.spans, lost.offset, lost.offset + 1)), None)
+    if held is None or same_record(held, lost.record) is not True:
+        return False
+    return not any(is_after(c, term) for c in cuts(state, term.leader, lost.offset))
+
+
 def cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLoss]:
     """The steps by which the replica's log lost what stood at the offset, in its own order."""
     found: list[Truncation | StorageLoss] = [

@@ -2,7 +2,14 @@
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from replication.protocol.judgement.lost_record import Lost, cuts, is_after, lacks, taken_from
+from replication.protocol.judgement.lost_record import (
+    Lost,
+    cuts,
+    has_since,
+    is_after,
+    lacks,
+    taken_from,
+)
 from tests.protocol.judgement.told import copy, elected, given, told
 
 LOST = Lost(Span(5, 6, 0, 0), "acknowledged_by_isr", None)
@@ -39,3 +46,10 @@ def test_a_leader_with_the_very_record_does_not_lack_it() -> None:
     facts = [f for f in facts if not isinstance(f, ev.Truncated)]
     state = told(facts)
     assert lacks(state, state.history.terms[-1], LOST) is False
+
+
+def test_a_leader_that_holds_it_still_has_not_lost_it() -> None:
+    state = told(cut_before_it_led())
+    then = state.history.terms[-1]
+    assert not has_since(state, then, LOST)
+    assert has_since(state, then, Lost(Span(5, 6, 2, 0), "acknowledged_by_isr", None))
