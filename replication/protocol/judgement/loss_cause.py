@@ -204,7 +204,9 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
 def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:
     """Whether the leader's disk came back shorter, from an end that nobody saw: it may have fetched
     the record before."""
-    return any(
+    replica = state.replicas.get(leader)
+    back = None if replica is None or state.is_traced(leader) else replica.came_back_with
+    return (back is not None and back <= lost.offset) or any(
         loss.replica == leader
         and loss.had_end_offset <= lost.offset
         and (term is None or not is_after(loss, term))

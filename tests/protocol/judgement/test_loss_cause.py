@@ -39,6 +39,18 @@ def test_only_the_leader_had_promised_it() -> None:
     assert cause_of(state, RECORD, "acknowledged_by_leader", []).name == "acks_one_failover"
 
 
+def test_a_leader_that_came_back_short_from_a_crash_may_have_had_it() -> None:
+    """Broker 2 follows, crashes, and comes back with nothing before it leads."""
+    crashed = story("clean", 3)
+    crashed[4:4] = [
+        ev.BecameFollower(2, 0, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 0, None, False),
+    ]
+    crashed.insert(4, ev.ReplicaStarted(2, 0, 0, None, True))
+    assert cause_of(told(crashed), RECORD, "acknowledged_by_leader", []).name == "unknown"
+
+
 def test_an_unclean_election_outside_the_isr_took_it() -> None:
     cause = cause_of(told(story("unclean", 3, (1, 3))), RECORD, "acknowledged_by_isr", [])
     assert (cause.name, cause.contributing) == ("unclean_election", ())
