@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from replication.evidence.collecting.clusters_in_turn import apart_by_cluster
 from replication.evidence.collecting.collection import (
     NOTHING_TOLD,
     BrokerDirectory,
@@ -114,8 +115,9 @@ class _Whose:
 
 def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told) -> None:
     """Says of each directory and log which broker of which cluster it is of."""
-    directories, logs = result.found_directories, result.found_logs
     whose = _Whose(result, roots, told)
+    result.found_logs = apart_by_cluster(result.found_logs, whose.place, result.notes)
+    directories, logs = result.found_directories, result.found_logs
     for log in logs:
         place = whose.place(Path(log.path))
         broker = whose.told_of(place)

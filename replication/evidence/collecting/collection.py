@@ -83,6 +83,8 @@ _TOOLS = {
     LOG_DIRS: "kafka-log-dirs",
     METADATA_QUORUM: "kafka-metadata-quorum",
 }
+# So long a start waits for ZooKeeper, at most, before it names its cluster.
+_NAMED_WITHIN = 120_000
 # Facts about no topic partition that joining looks at.
 PROCESS_KINDS = frozenset(
     ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
@@ -116,6 +118,7 @@ class BrokerDump:
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
+    clusters: (since when, cluster id) of each start that prints it.
     processes: facts about the process itself or a whole topic, as far as joining needs them.
     lines: those about topic partitions, packed. writers: the brokers that lines name, None for
     lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
@@ -132,6 +135,7 @@ class BrokerLog:
     path: str
     broker: int | None = None
     cluster_id: str = ""
+    clusters: list[tuple[int, str]] = field(default_factory=list)
     known_by: str = ""
     count: int = 0
     processes: list[LogLineFact] = field(default_factory=list)
@@ -479,5 +483,14 @@ def _home(fact: LogLineFact) -> str:
 def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
     if fact.kind == "cluster_id":
         log.cluster_id = log.cluster_id or str(fact.fields["cluster_id"])
+        if fact.at is not None:
+            log.clusters.append((_begun(log, fact.at), str(fact.fields["cluster_id"])))
     elif fact.kind in PROCESS_KINDS:
         log.processes.append(fact)
+
+
+def _begun(log: BrokerLog, named: int) -> int:
+    """When the start began that named its cluster then."""
+    starts = (f.at for f in reversed(log.processes) if f.kind == "process_started")
+    begun = next(starts, None)
+    return named if begun is None or not 0 <= named - begun <= _NAMED_WITHIN else begun

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from replication.evidence.broker_logs.births import Births
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.collection import BrokerDirectory, BrokerLog
 from replication.evidence.joining.broker_lines import BrokerLines
 from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence
@@ -12,6 +13,7 @@ from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.topic_lives import (
     Life,
     Lifetime,
+    Stretch,
     lifetimes_of_lives,
     lives_of_topic,
     stretches,
@@ -99,16 +101,22 @@ def _created_anew(
     result: dict[str, list[Life]] = {}
     for topic in sorted(signs.topics() - told - INTERNAL):
         ordered = {broker: lines.of_topic(topic) for broker, lines in brokers.items()}
-        lives = lives_of_topic(
-            {
-                broker: stretches(each_once(fact for _, fact in found))
-                for broker, found in ordered.items()
-                if found
-            }
-        )
+        facts = {b: list(each_once(f for _, f in found)) for b, found in ordered.items() if found}
+        lives = lives_of_topic(_stretches(facts))
         if len(lives) > 1:
             result[topic] = lives
     return result
+
+
+def _stretches(facts: dict[int, list[LogLineFact]]) -> dict[int, list[Stretch]]:
+    """Each broker's lines about a topic, cut into lives; where others saw more, by weaker signs."""
+    found = {broker: stretches(lines) for broker, lines in facts.items()}
+    most = max((len(cut) for cut in found.values()), default=0)
+    for broker, lines in facts.items():
+        if len(found[broker]) < most:
+            cut = stretches(lines, others=True)
+            found[broker] = cut if len(cut) <= most else found[broker]
+    return found
 
 
 def _recorded(cluster: ClusterEvidence) -> dict[str, _Times]:

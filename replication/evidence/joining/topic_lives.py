@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from replication.evidence.broker_logs.births import is_creation
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 
@@ -66,8 +67,12 @@ class _Partition:
     created: int | None = None
 
 
-def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
-    """One broker's lines about one topic, of all its partitions and in order, cut into lives."""
+def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Stretch]:
+    """One broker's lines about one topic, of all its partitions and in order, cut into lives.
+
+    others: other brokers have seen more lives. Then a log created where there had been one begins a
+    life too; else it may be of a disk that was lost.
+    """
     lines = list(facts)
     known: dict[int, _Partition] = {}
     cuts: list[int] = []
@@ -84,6 +89,9 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
         elif fact.kind == "partition_assigned":
             if any(p.existed for p in known.values()) and announced != fact.line:
                 begins = index
+        elif is_creation(fact):
+            if seen.leader_epoch is not None or seen.gone:
+                begins = index
         elif fact.kind in _GONE:
             seen.gone = True
         elif fact.kind == _REQUEST:
@@ -94,6 +102,7 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
             seen.asked = None
         elif fact.kind == "log_created":
             seen.created = index if seen.existed or seen.gone else None
+            begins = index if others and seen.leader_epoch is not None else None
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
         if named:

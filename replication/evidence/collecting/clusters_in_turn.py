@@ -1,0 +1,153 @@
+"""Clusters that one installation served in turn, its logs all in one folder.
+
+Whoever deletes ZooKeeper's data or formats storage anew starts another cluster, and the brokers go
+on writing into the same files. Each start prints the id of its cluster: what stands between two
+such starts is of the first. A file that names no cluster is laid beside those of its folder.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from replication.evidence.broker_logs.births import Births
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
+from replication.evidence.collecting.collection import BrokerLog
+
+# From when on, by the writers' clock, a folder's logs are of which cluster; oldest first.
+Turns = list[tuple[int, str]]
+_DATE = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d(?:[-_.T]?\d\d)*")
+_ROTATED = re.compile(r"(\.(?:log|out|txt|json))[-_.].*$")
+
+
+def apart_by_cluster(
+    logs: Iterable[BrokerLog], place: Callable[[Path], Path], notes: list[str]
+) -> list[BrokerLog]:
+    """The logs, those of several clusters taken apart. place: where a file lies for the user."""
+    folders: dict[Path, list[BrokerLog]] = {}
+    for log in logs:
+        folders.setdefault(place(Path(log.path)).parent, []).append(log)
+    result: list[BrokerLog] = []
+    for found in folders.values():
+        of_all = _turns(found)
+        by_name: dict[str, list[BrokerLog]] = {}
+        for log in found:
+            by_name.setdefault(_without_rotation(log), []).append(log)
+        for pieces in by_name.values():
+            turns = _turns(pieces) or of_all
+            for log in pieces:
+                result += _apart(log, turns)
+            if len({cluster for _, cluster in turns}) > 1:
+                notes.append(_said(pieces, turns))
+    return result
+
+
+def _without_rotation(log: BrokerLog) -> str:
+    """`server.log` for server.log.2020-01-23-22, server.log.3 and server-2020-01-23.log."""
+    return _ROTATED.sub(r"\1", _DATE.sub("", Path(log.path).name))
+
+
+def _turns(logs: Iterable[BrokerLog]) -> Turns:
+    """When which cluster's turn began, by all starts that these logs print."""
+    result: Turns = []
+    for began, cluster in sorted(start for log in logs for start in log.clusters):
+        if not result or result[-1][1] != cluster:
+            result.append((began, cluster))
+    return result
+
+
+def _said(logs: list[BrokerLog], turns: Turns) -> str:
+    more = f" (and {len(logs) - 1} more of its name)" if len(logs) > 1 else ""
+    named = ", ".join(dict.fromkeys(cluster for _, cluster in turns))
+    return (
+        f"{min(log.path for log in logs)}{more}: one installation served clusters {named} in turn, "
+        "by the ids that its starts print: each line is of the cluster of the start before it"
+    )
+
+
+def _apart(log: BrokerLog, turns: Turns) -> list[BrokerLog]:
+    """One log for each cluster whose turns it covers, its own lines only."""
+    if not turns:
+        return [log]
+    first, last = (_whose(at, turns) for at in (log.first_at, log.last_at))
+    if first == last and len({c for _, c in log.clusters}) < 2 and _is_within(log, turns):
+        return [replace(log, cluster_id=log.cluster_id or first)]
+    parts = {cluster: _Part(log, cluster) for _, cluster in turns}
+    for packed in log.lines:
+        for fact in packed:
+            parts[_whose(fact.at, turns)].take(fact)
+    for fact in log.processes:
+        parts[_whose(fact.at, turns)].processes.append(fact)
+    for fact in log.telling:
+        parts[_whose(fact.at, turns)].telling.append(fact)
+    return [part.done() for part in parts.values() if part.count]
+
+
+def _whose(at: int | None, turns: Turns) -> str:
+    """Whose turn it was; what is older than every start is of the first."""
+    which = 0 if at is None else bisect_right([began for began, _ in turns], at) - 1
+    return turns[max(which, 0)][1]
+
+
+def _is_within(log: BrokerLog, turns: Turns) -> bool:
+    """Whether no other turn began while the log was written."""
+    return log.last_at is None or not any(
+        log.first_at is not None and log.first_at < began <= log.last_at for began, _ in turns[1:]
+    )
+
+
+class _Part:
+    """What of a log is one cluster's."""
+
+    def __init__(self, log: BrokerLog, cluster: str) -> None:
+        self.log, self.cluster = log, cluster
+        self.packer = Packer(log.path)
+        self.processes: list[LogLineFact] = []
+        self.telling: list[LogLineFact] = []
+        self.births = Births()
+        self.seen: dict[int | None, None] = {}
+        self.topic_ids: dict[tuple[int | None, str, str], int | None] = {}
+        self.times: list[int] = []
+        self.lines = 0
+
+    @property
+    def count(self) -> int:
+        return self.lines + len(self.processes)
+
+    def take(self, fact: LogLineFact) -> None:
+        """A line about a topic partition."""
+        self.lines += 1
+        self.packer.add(fact)
+        self.births.take(fact)
+        self.seen[fact.broker] = None
+        if fact.at is not None:
+            self.times.append(fact.at)
+        if fact.fields.get("topic_id"):
+            key = (fact.broker, str(fact.topic), str(fact.fields["topic_id"]))
+            self.topic_ids.setdefault(key, fact.at)
+
+    def done(self) -> BrokerLog:
+        lines: list[PackedLines] = self.packer.done()
+        self.seen.update((fact.broker, None) for fact in self.processes)
+        times = [*self.times, *(f.at for f in self.processes if f.at is not None)]
+        printed = {
+            (f.broker, f.topic, str(f.fields["topic_id"])): f.at
+            for f in self.processes
+            if f.topic is not None and f.fields.get("topic_id")
+        }
+        return replace(
+            self.log,
+            cluster_id=self.cluster,
+            count=self.count,
+            processes=self.processes,
+            lines=lines,
+            writers=list(self.seen),
+            topic_ids=printed | self.topic_ids,
+            in_lines=set(self.topic_ids),
+            first_at=min(times, default=None),
+            last_at=max(times, default=None),
+            telling=self.telling,
+            births=self.births,
+        )
