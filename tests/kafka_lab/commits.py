@@ -159,8 +159,9 @@ def _alone(
             if at <= change.at + rules.alone_after or not written:
                 found.possible |= line & log
                 continue
+            highest = max(written)
             for held in line & log:
-                if held.offset <= max(written):
+                if held.offset <= highest:
                     found.add(held, Commitment(at, "written by a leader alone in the ISR", True))
 
 

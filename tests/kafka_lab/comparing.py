@@ -23,10 +23,14 @@ TIERS = {
 
 @dataclass
 class Comparison:
-    """What differs, worst first: wrong verdicts, then what is unknown, then details."""
+    """What differs, worst first: wrong verdicts, then what is unknown, then details.
+
+    causes: how often a cause, a contract or a status was held against the truth, once per record.
+    """
 
     name: str
     verdicts: int = 0
+    causes: int = 0
     wrong: list[str] = field(default_factory=list)
     false_alarms: list[str] = field(default_factory=list)
     wrong_causes: list[str] = field(default_factory=list)
@@ -43,8 +47,8 @@ class Comparison:
         share = len(self.unknown) / self.verdicts if self.verdicts else 0.0
         lines = [
             f"{self.name}: {self.verdicts} verdicts, {len(self.wrong)} wrong, "
-            f"{len(self.false_alarms)} false alarms, {len(self.wrong_causes)} wrong causes, "
-            f"UNKNOWN {share:.0%}"
+            f"{len(self.false_alarms)} false alarms, {len(self.wrong_causes)} wrong causes "
+            f"({self.causes} told), UNKNOWN {share:.0%}"
         ]
         titles = ("wrong", "false_alarms", "wrong_causes", "unknown", "unknown_details")
         for title in (*titles, "beyond_evidence", "details"):
@@ -189,6 +193,7 @@ def _compare_causes(
                 ("contract", {contract for one in known for contract in one.contracts}),
                 ("status", {status for one in known for status in one.statuses}),
             ):
+                found.causes += 1
                 if told[word] not in right:
                     line = f"{word} {told[word]}, not {'/'.join(sorted(right))}"
                     differing.setdefault(line, set()).add(offset)

@@ -16,6 +16,12 @@ def held_in(batches: tuple[bytes, ...]) -> frozenset[Held]:
     return frozenset(held for batch in batches for held in records(batch))
 
 
+@lru_cache(maxsize=1_000)
+def payload_ids(log: frozenset[Held]) -> frozenset[str]:
+    """The names of a log's records."""
+    return frozenset(held.payload_id for held in log)
+
+
 class Replicas:
     """Samples of one partition by broker; a sample holds until the next one of that broker."""
 
@@ -24,6 +30,9 @@ class Replicas:
         for sample in sorted(samples, key=lambda one: one.at):
             self._samples.setdefault(sample.broker, []).append(sample)
         self._times = {broker: [one.at for one in taken] for broker, taken in self._samples.items()}
+        self._within: dict[tuple[int, float, float], frozenset[Held]] = {}
+        self._lines: dict[Term, frozenset[Held]] = {}
+        self._first: dict[int, dict[Held, float]] = {}
 
     @property
     def brokers(self) -> list[int]:
@@ -54,11 +63,24 @@ class Replicas:
         after = self.seen(broker, at, min(at + SOON, until))
         return before, (after[0][1] if after else before)
 
+    def held_within(self, broker: int, begins: float, ends: float) -> frozenset[Held]:
+        """All that any sample within shows; asked for once per record, so worked out once."""
+        asked = (broker, begins, ends)
+        if asked not in self._within:
+            nothing: frozenset[Held] = frozenset()
+            self._within[asked] = nothing.union(*(log for _, log in self.seen(*asked)))
+        return self._within[asked]
+
     def first_seen(self, broker: int, held: Held) -> float | None:
-        for at, log in self.seen(broker, 0.0, float("inf")):
-            if held in log:
-                return at
-        return None
+        if broker not in self._first:
+            first: dict[Held, float] = {}
+            before: frozenset[Held] = frozenset()
+            for at, log in self.seen(broker, 0.0, float("inf")):
+                for new in log - before:
+                    first.setdefault(new, at)
+                before = log
+            self._first[broker] = first
+        return self._first[broker].get(held)
 
     def everywhere_first(self, held: Held) -> float:
         """When any replica was first seen with it."""
@@ -75,11 +97,11 @@ class Replicas:
 
     def line(self, term: Term) -> frozenset[Held]:
         """All that the leader of the term held within it."""
-        before, after = self.around(term.leader, term.at, term.until)
-        found = set(before & after)
-        for _, log in self.seen(term.leader, term.at, term.until):
-            found |= log
-        return frozenset(found)
+        if term not in self._lines:
+            before, after = self.around(term.leader, term.at, term.until)
+            seen = self.held_within(term.leader, term.at, term.until)
+            self._lines[term] = seen | (before & after)
+        return self._lines[term]
 
 
 def reigns(term: Term, starts: list[LeaderStart]) -> list[float]:

@@ -56,6 +56,15 @@ def records(batch: bytes) -> tuple[Held, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=100_000)
+def control_offsets(batch: bytes) -> frozenset[int]:
+    """Where a batch has transaction markers, which are nobody's records."""
+    parsed = MemoryRecords(batch).next_batch() if batch[MAGIC_AT] == 2 else None
+    if parsed is None or not parsed.is_control_batch:
+        return frozenset()
+    return frozenset(record.offset for record in parsed)
+
+
 def segment_files(directory: Path) -> list[Path]:
     """By base offset; files that Kafka is about to delete have another ending."""
     return sorted(directory.glob("*.log"))

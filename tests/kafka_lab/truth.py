@@ -30,10 +30,11 @@ from tests.kafka_lab.history import (
     terms,
     told_high_watermarks,
 )
-from tests.kafka_lab.lineage import Replicas, reigns, took_up
+from tests.kafka_lab.lineage import Replicas, payload_ids, reigns, took_up
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
+    control_offsets,
     read_batches,
     records,
     segment_files,
@@ -83,7 +84,7 @@ class PartitionTruth:
     elections: list[Election]
     acked: int
     notes: list[str] = field(default_factory=list)
-    # Where any replica ever held a record that the last leader does not hold there.
+    # Where any replica ever held a record that the last leader does not hold there, or a marker.
     gone_offsets: list[int] = field(default_factory=list)
 
     def lost(self, *acks: str) -> set[int]:
@@ -338,24 +339,31 @@ def judge(view: View) -> PartitionTruth:
                 for held in replicas.everything()
                 if (held.offset, held.payload_id) not in standing
             }
+            | _markers(view.samples)
         ),
     )
+
+
+def _markers(samples: list[LogSample]) -> set[int]:
+    """Where any replica ever held a transaction marker, which may be told as gone."""
+    batches = {batch for sample in samples for batch in sample.batches}
+    return {offset for batch in batches for offset in control_offsets(batch)}
 
 
 def _verdict(broken: set[Held], doubtful: bool) -> str | None:
     return VIOLATED if broken else None if doubtful else HOLDS
 
 
-def _standing(view: View, replicas: Replicas, leader: int | None) -> set[Held]:
+def _standing(view: View, replicas: Replicas, leader: int | None) -> frozenset[Held]:
     """What the last leader holds at the end."""
     if leader is None:
-        return set()
+        return frozenset()
     if view.finals:
-        return {
+        return frozenset(
             Held(one.offset, one.leader_epoch, one.payload_id, one.key)
             for one in view.finals.get(leader, [])
-        }
-    return set(replicas.at(leader, view.life.ends))
+        )
+    return replicas.at(leader, view.life.ends)
 
 
 @dataclass(frozen=True)
@@ -391,7 +399,7 @@ def _missing(
     view: View,
     reign: list[Term],
     replicas: Replicas,
-    final: set[Held],
+    final: frozenset[Held],
     held: Held,
     since: float,
 ) -> list[Missing]:
@@ -403,8 +411,7 @@ def _missing(
             certain = _lacks(view, replicas, term, held, at)
             if certain is not None:
                 found.append(Missing(at, term, certain and took_up(term, view.starts)))
-    gone = not any(one.payload_id == held.payload_id for one in final)
-    # Asked last: the line of a term is worked out anew each time.
+    gone = held.payload_id not in payload_ids(final)
     compacted_away = (
         gone
         and view.compacted
@@ -419,14 +426,11 @@ def _missing(
 def _lacks(view: View, replicas: Replicas, term: Term, held: Held, at: float) -> bool | None:
     """Whether the leader was without the record as it took up leadership; None: it had it."""
     before, after = replicas.around(term.leader, at, term.until)
-    later = replicas.seen(term.leader, at, term.until)
-    if any(held in log for _, log in later) or held in after:
+    if held in replicas.held_within(term.leader, at, term.until) or held in after:
         return None
     if view.compacted and _superseded(_before_term(before | after, before, term), held):
         return None
-    in_before, in_after = (
-        any(one.payload_id == held.payload_id for one in log) for log in (before, after)
-    )
+    in_before, in_after = (held.payload_id in payload_ids(log) for log in (before, after))
     # Where nobody looked in time, the first look afterwards shows it again, or not.
     looked = replicas.next_after(term.leader, at)
     return None if in_after else not in_before and looked is not None and held not in looked
@@ -449,7 +453,7 @@ def _superseded(log: Iterable[Held], held: Held) -> bool:
 def _lost(
     view: View,
     replicas: Replicas,
-    final: set[Held],
+    final: frozenset[Held],
     record: ToKeep,
     misses: list[Missing],
     committed: Commits,
@@ -471,7 +475,7 @@ def _lost(
         )
         for promised in promises
     ]
-    recovered = any(one.payload_id == held.payload_id for one in final) or (
+    recovered = held.payload_id in payload_ids(final) or (
         view.compacted and _was_back(view, replicas, missing, held)
     )
     elsewhere = any(

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.lifetimes import Incarnations
+from replication.evidence.joining.lives_of_directories import lives_of_directories
 from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence, Key
-from replication.evidence.joining.topic_lives import life_of_directory
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.dumped_logs import NotOneLog, SegmentDump, dumped_directory
@@ -26,11 +26,13 @@ def copied_directories(
     """Every partition's copied directories; those of which nothing tells the incarnation."""
     result: dict[Key, list[Copy]] = {}
     unreadable: list[Unreadable] = []
-    for d in directories:
+    copied = list(directories)
+    lives = lives_of_directories(copied, incarnations)
+    for d in copied:
         for p in d.directory.partitions:
             if p.topic in INTERNAL:
                 continue
-            topic_id = _incarnation(p, incarnations)
+            topic_id = lives[p.path]
             if topic_id is None:
                 unreadable.append(
                     Unreadable(
@@ -43,19 +45,6 @@ def copied_directories(
             else:
                 result.setdefault((p.topic, topic_id, p.partition), []).append(_copy(d, p))
     return result, unreadable
-
-
-def _incarnation(directory: PartitionDirectory, incarnations: Incarnations) -> str | None:
-    """The topic id of a directory; None where the name was used again and nothing tells."""
-    topic = directory.topic
-    if directory.topic_id is not None:
-        return directory.topic_id
-    known = incarnations.of(topic)
-    if len(known) < 2:
-        return incarnations.at(topic, None)
-    if topic not in incarnations.created_anew:
-        return None
-    return life_of_directory(directory, known, by_time=topic not in incarnations.undated)
 
 
 def dumped_copies(

@@ -143,6 +143,7 @@ def _became_leader(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     if f.get("previous_leader", broker if led else None) != broker:
         before = None
     role.leads, role.leader_epoch = True, f["leader_epoch"]
+    role.high_watermark = f.get("high_watermark")
     return ev.BecameLeader(
         broker,
         f["leader_epoch"],
@@ -227,10 +228,21 @@ def _log_appended(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None
 
 def _leader_high_watermark(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
     value = line.fields.get("to_high_watermark")
-    if value is None:
+    if value is None or _is_late(line, role, value):
         return None
     role.high_watermark = value
     return ev.HighWatermarkAdvanced(broker, value)
+
+
+def _is_late(line: LogLineFact, role: _Role, value: int) -> bool:
+    """Whether a line says how far a high watermark had come that has gone on since.
+
+    Several threads raise it, and each prints that only after it has let go of the log's lock
+    (Partition.maybeIncrementLeaderHW). A line that names a fall itself is not late.
+    """
+    before = line.fields.get("from_high_watermark")
+    known = role.high_watermark if role.leads else None
+    return known is not None and value < known and (before is None or before <= value)
 
 
 def _high_watermark_set(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:

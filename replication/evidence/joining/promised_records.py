@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from replication.evidence.clients.client_logs import Acknowledgement
+from replication.evidence.joining.acknowledged_twice import replaced
 from replication.evidence.joining.copies import (
     UNSEEN_CONTENT,
     Contents,
@@ -34,6 +35,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         )
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
+    gone = replaced(evidence, *_by_what_copies_show(evidence, acked, repeated))
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
@@ -44,6 +46,8 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         if payload is not None and not seen_all and a.offset in others:
             seen_all = _seen_all(evidence.contents, evidence.copies, by_payload=True)
         place = _place(evidence.contents, leader, a.offset, name, seen_all)
+        if a.offset is not None and (a.path, a.line) in gone:
+            place = (a.offset, None, UNSEEN_CONTENT)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
     for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
@@ -61,6 +65,21 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
         consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
+
+
+def _by_what_copies_show(
+    evidence: PartitionEvidence, acked: list[Acknowledgement], repeated: set[str]
+) -> tuple[list[Acknowledgement], list[Acknowledgement]]:
+    """Those whose record no copy shows, and those whose record one shows at its offset."""
+    unseen, seen_there = [], []
+    for a in acked:
+        name = _name(evidence.contents, a, evidence.naming.name(a))
+        places = evidence.contents.places.get(name or "", [])
+        if a.payload_id not in repeated and not places:
+            unseen.append(a)
+        elif any(place.offset == a.offset for place in places):
+            seen_there.append(a)
+    return unseen, seen_there
 
 
 def _claimed(evidence: PartitionEvidence, leader: Copy | None) -> set[int]:

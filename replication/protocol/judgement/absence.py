@@ -15,6 +15,7 @@ class Absence:
 
     term: the first later term known to lack it. back: the reference log holds it again. final:
     True when the reference log was seen to lack it, None when that log was not handed over.
+    perhaps_by_zombie: it was acknowledged, but perhaps by a leader that was deposed by then.
     """
 
     first_offset: int
@@ -24,13 +25,15 @@ class Absence:
     back: bool
     final: bool | None
     steps: list[Step] = field(default_factory=list)
+    perhaps_by_zombie: bool = False
 
 
 @dataclass(slots=True)
 class Doubt:
     """Part of a promise whose fate the evidence does not decide, and what would decide it.
 
-    by_offset: for want of anything but its offset to know the record by.
+    by_offset: for want of anything but its offset to know the record by. of_who_answered: only
+    whether its leader was still valid when it acknowledged the record.
     """
 
     first_offset: int
@@ -39,6 +42,7 @@ class Doubt:
     reason: str
     settled_by: str
     by_offset: bool = False
+    of_who_answered: bool = False
 
 
 def absence(

@@ -73,6 +73,13 @@ class Loss:
         return self.absences[0].term
 
     @property
+    def was_committed(self) -> bool:
+        """Whether the records are known to have been committed; acknowledged they may be anyway."""
+        if self.tier == "acknowledged_by_leader":
+            return False
+        return any(a.promise.how != "acks_1" and not a.perhaps_by_zombie for a in self.absences)
+
+    @property
     def end_offset_bound(self) -> str:
         """exact where producers or consumers name the records, at_least for a high watermark."""
         return "at_least" if self.tier in BY_HIGH_WATERMARK else "exact"
@@ -307,7 +314,7 @@ def _same_story(a: Loss, b: Loss) -> bool:
 
 
 def _finding(loss: Loss) -> Finding:
-    committed = loss.tier != "acknowledged_by_leader"
+    committed = loss.was_committed
     invariant = "committed_records_survive" if committed else "acknowledged_records_survive"
     last = loss.end_offset - 1
     where = (

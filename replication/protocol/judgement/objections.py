@@ -17,14 +17,16 @@ BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
 def objection(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """The first objection to an absence."""
     for objects in (
+        removed_before_or_after,
         promised_by_zombie,
         answered_after_leading_again,
         foreign_to_its_leader,
         promised_later,
-        removed_before_or_after,
     ):
         doubt = objects(state, starts, absence)
         if doubt is not None:
+            told = absence.promise.how == "acks_all"
+            doubt.of_who_answered = told and objects in OF_WHO_ANSWERED
             return doubt
     return None
 
@@ -186,3 +188,7 @@ def removed_before_or_after(state: State, starts: TermStarts, absence: Absence) 
 
 def _doubt(absence: Absence, reason: str, settled_by: str) -> Doubt:
     return Doubt(absence.first_offset, absence.end_offset, absence.promise, reason, settled_by)
+
+
+# What is acknowledged by whomever, and gone, is lost; only whether it was committed is in question.
+OF_WHO_ANSWERED = (promised_by_zombie, answered_after_leading_again)

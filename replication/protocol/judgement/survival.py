@@ -65,10 +65,12 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         for part in _against_reference(state, ref, promise, first, end, term):
             if isinstance(part, Absence):
                 doubt = objection(state, ref.starts, part)
+                if doubt is not None:
+                    doubts.append(doubt)
                 if doubt is None:
                     absences.append(part)
-                else:
-                    doubts.append(doubt)
+                elif doubt.of_who_answered and part.final is True:
+                    absences.append(replace(part, perhaps_by_zombie=True))
             elif isinstance(part, Doubt) and part.by_offset and promise.latest_term is None:
                 more = _by_any_writer(state, ref, part)
                 absences += more[0]
@@ -119,7 +121,8 @@ def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:
 def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
     """What became of records of an unknown epoch that compaction took from the log that counts.
 
-    They were written in some term that reached them. What is so whichever it was, is proven.
+    They were written in some term that reached them. What is so whichever it was, is proven. A
+    record that another replaced at its offset was not written in the last of these terms.
     """
     absences: list[Absence] = []
     doubts: list[Doubt] = []
@@ -134,11 +137,22 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
             writers = may_have_written(state, ref.starts, low, promise)
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
             lost = [found[0] for found in fates]
-            if whole and fates and all(lost):
+            if _was_replaced(state, promise, low):
+                lost = lost[:-1]
+            if whole and lost and all(lost):
                 absences += lost[0]
             elif any(lost):
                 doubts.append(_unsure(promise, low, high))
     return absences, doubts
+
+
+def _was_replaced(state: State, promise: Promise, offset: int) -> bool:
+    """Whether a record that no copy shows and another one were acknowledged at the offset."""
+    return promise.span.content is not None and any(
+        other.span.first_offset <= offset < other.span.end_offset
+        and other.span.content != promise.span.content
+        for other in state.history.acknowledgements
+    )
 
 
 def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Absence], list[Doubt]]:

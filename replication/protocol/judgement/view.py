@@ -31,9 +31,11 @@ class View:
         """Whether any evidence of this kind was handed over."""
         return any(s == subject for s, _ in self.state.coverage)
 
-    def rows_of(self, *how: str) -> list[Loss]:
+    def rows_of(self, *how: str, by_valid_leaders: bool = False) -> list[Loss]:
         """The losses that may be of records promised in one of these ways."""
         promised = [a for a in self.absences if a.promise.how in how]
+        if by_valid_leaders:
+            promised = [a for a in promised if not a.perhaps_by_zombie]
         named = {id(a.promise) for a in promised}
         unidentified = [a for a in promised if None in a.promise.span[2:]]
         return [

@@ -65,3 +65,19 @@ def test_a_high_watermark_is_told_once_though_two_lines_print_it() -> None:
     printed = line("high_watermark_set", at=1, number=2, high_watermark=5)
     others = line("high_watermark_set", at=1, number=3, high_watermark=7, replica=2)
     assert facts(moved, printed, others) == [ev.HighWatermarkAdvanced(1, 5)]
+
+
+def test_threads_that_print_in_another_order_than_they_raised_lower_no_high_watermark() -> None:
+    def raised(number: int, before: int, after: int) -> LogLineFact:
+        return line(
+            "leader_high_watermark_updated",
+            number=number, from_high_watermark=before, to_high_watermark=after,
+        )  # fmt: skip
+
+    def told(*lines: LogLineFact) -> list[int]:
+        found = facts(leads(4, 1), *lines)
+        return [f.high_watermark for f in found if isinstance(f, ev.HighWatermarkAdvanced)]
+
+    assert told(raised(2, 138, 140), raised(3, 137, 138), raised(4, 140, 141)) == [140, 141]
+    assert told(raised(2, 138, 140), raised(3, 140, 138)) == [140, 138]
+    assert told(raised(2, 5, 6), leads(3, 5), raised(4, 3, 4)) == [6, 4]

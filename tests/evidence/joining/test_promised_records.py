@@ -1,16 +1,17 @@
 """What clients were told, as runs of offsets with one identity each."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
-from replication.evidence.joining.copies import Contents, Copy, Place
+from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy, Place
 from replication.evidence.joining.event_order import Entry
 from replication.evidence.joining.promised_records import claimed_elsewhere, promised
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from tests.evidence.joining.evidence import evidence
-from tests.evidence.joining.lines import acknowledged
+from tests.evidence.joining.lines import acknowledged, line
 
 
 def told(offset: int, **more: Any) -> Acknowledgement:
@@ -59,3 +60,15 @@ def test_a_compacted_record_is_none_of_those_that_clients_name_at_its_offset_els
     older = SimpleNamespace(spans=[Span(1, 3, 0, 0)], path="then")
     each = evidence(acknowledgements=acks, contents=Contents(places=places), copies=[leader, older])
     assert claimed_elsewhere(each, leader) == {1}
+
+
+def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> None:
+    nameless = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
+    again = replace(nameless[1], ts=9, line=3)
+    anew = line("became_leader", leader_epoch=1, log_end_offset=5)
+    each = evidence(anew, acknowledgements=[*nameless, again])
+    assert [entry.fact for entry in promised(each)] == [
+        ev.RecordsAcknowledged(2, 3, "all"),
+        ev.RecordsAcknowledged(6, 7, "all"),
+        ev.RecordsAcknowledged(6, 7, "all", None, UNSEEN_CONTENT),
+    ]

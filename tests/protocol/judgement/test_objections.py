@@ -66,6 +66,19 @@ def test_a_zombies_high_watermark_lends_nothing_to_other_records() -> None:
     assert verdict(beside_the_isr(*acked), COMMITTED) == "UNKNOWN"
 
 
+def test_what_was_acknowledged_at_acks_all_and_is_gone_is_lost_though_perhaps_by_a_zombie() -> None:
+    acked = [ev.RecordsAcknowledged(3, 5, "all", 0, 1), ev.BecameFollower(1, 1, 2, 5, 5)]
+    facts = beside_the_isr(*acked)
+
+    assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
+    assert verdict(facts, COMMITTED) == "UNKNOWN"
+    (loss,) = view_of(told(facts)).losses
+    assert (loss.tier, loss.finding and loss.finding.invariant) == (
+        "acknowledged_by_isr",
+        ACKNOWLEDGED,
+    )
+
+
 def test_acks_all_that_the_last_isr_was_too_small_for_came_before() -> None:
     facts = beside_the_isr(
         ev.RecordsAcknowledged(3, 5, "all", 0, 1), ev.BecameFollower(1, 1, 2, 5, 5)

@@ -129,6 +129,14 @@ def test_what_may_have_been_written_after_the_short_log_led_is_in_doubt() -> Non
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
 
 
+def test_what_another_record_replaced_was_written_before_the_last_that_may_have_been() -> None:
+    """As above, but another record was acknowledged at these offsets as well."""
+    facts = compacted(0, STOPPED, ev.RecordsAcknowledged(3, 6, "all"), GONE_FROM_SIGHT)
+    place = next(n for n, f in enumerate(facts) if isinstance(f, ev.BecameFollower))
+    facts[place : place + 1] = [ev.ReplicaStopped(2, "process_crash")]
+    assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
+
+
 def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
     facts = [
         *given(1, 2, 3, version="3.9.1"),

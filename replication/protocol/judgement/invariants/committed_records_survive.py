@@ -24,8 +24,9 @@ def judge(view: View) -> Verdict:
     """VIOLATED with each lost run as a witness; UNKNOWN where a committed record is in doubt."""
     if view.state.settings.deleted:
         return holds(NAME, "the topic was deleted, and its records with it")
-    committed = {id(x) for x in view.rows_of("consumed", "acks_all", *BY_HIGH_WATERMARK)}
-    broken = [x for x in view.losses if x.tier != "acknowledged_by_leader" or id(x) in committed]
+    promised = view.rows_of("consumed", "acks_all", *BY_HIGH_WATERMARK, by_valid_leaders=True)
+    committed = {id(x) for x in promised}
+    broken = [x for x in view.losses if x.was_committed or id(x) in committed]
     findings = [x.finding for x in broken if x.finding is not None]
     if findings:
         return violated(NAME, findings)

@@ -1,0 +1,70 @@
+"""Offsets at which several records were acknowledged: all but one of these are gone.
+
+Two records stand at one offset only one after the other: a later leader, or the same one without
+the end of its log, wrote there anew. So no log has to show the lost ones.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from replication.evidence.clients.client_logs import Acknowledgement
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+
+_Line = tuple[str, int]
+# After these lines a log goes on from the offset that they name.
+_ENDS = {"log_loaded": "log_end_offset", "truncated": "to_offset"}
+
+
+def replaced(
+    evidence: PartitionEvidence,
+    unseen: Iterable[Acknowledgement],
+    seen_there: Iterable[Acknowledgement],
+) -> set[_Line]:
+    """(path, line) of unseen acknowledgements whose record is gone, whichever of them stands.
+
+    unseen: those whose record no copy shows; seen_there: whose record a copy shows at its offset.
+    Of records at one offset those that were promised least count as the lost ones. Empty where
+    offsets below every one that can have been written anew are told twice as well: such a log has
+    another idea of an offset.
+    """
+    since = _written_anew_from(evidence)
+    stands = {a.offset for a in seen_there}
+    by_offset: dict[int, dict[object, Acknowledgement]] = {}
+    for a in unseen:
+        if a.offset is not None:
+            by_offset.setdefault(a.offset, {}).setdefault(_record(a), a)
+    gone = {
+        offset: sorted(records.values(), key=_least_promised)[: None if offset in stands else -1]
+        for offset, records in by_offset.items()
+    }
+    told = [o for o in (*by_offset, *stands) if o is not None]
+    twice = [offset for offset, lost in gone.items() if lost]
+    if since is None or not twice or not min(told) < since <= min(twice):
+        return set()
+    return {(a.path, a.line) for lost in gone.values() for a in lost}
+
+
+def _record(a: Acknowledgement) -> object:
+    """What tells a record from another: its id, its sequence, or when its client was told."""
+    if a.payload_id is not None:
+        return a.payload_id
+    if a.producer_id is not None and a.sequence is not None:
+        return (a.producer_id, a.producer_epoch, a.sequence)
+    return (a.client, a.ts, a.acks)
+
+
+def _least_promised(a: Acknowledgement) -> tuple[bool, int, str, int]:
+    return (a.acks == "all", a.ts or 0, a.path, a.line)
+
+
+def _written_anew_from(evidence: PartitionEvidence) -> int | None:
+    """The lowest offset from which a leader can have written anew; None where none is told of."""
+    found: list[int | None] = []
+    for copy in evidence.copies:
+        starts = sorted(copy.directory.epoch_entries or ())
+        found += [offset for _, (_, offset) in pairwise(starts)]
+    for lines in evidence.lines.values():
+        led = [f for f in lines if f.kind == "became_leader" and f.fields.get("leader_epoch")]
+        found += [f.fields.get("log_end_offset") for f in led]
+        found += [f.fields.get(_ENDS[f.kind]) for f in lines if f.kind in _ENDS]
+    return min((offset for offset in found if offset), default=None)
