@@ -31,16 +31,15 @@ def apart_by_cluster(
         folders.setdefault(place(Path(log.path)).parent, []).append(log)
     result: list[BrokerLog] = []
     for found in folders.values():
-        of_all = _turns(found)
         by_name: dict[str, list[BrokerLog]] = {}
         for log in found:
             by_name.setdefault(_without_rotation(log), []).append(log)
-        for pieces in by_name.values():
-            turns = _turns(pieces) or of_all
+        own = {name: _turns(pieces) for name, pieces in by_name.items()}
+        of_all = _of_folder(found, own)
+        for name, pieces in by_name.items():
             for log in pieces:
-                result += _apart(log, turns)
-            if len({cluster for _, cluster in turns}) > 1:
-                notes.append(_said(pieces, turns))
+                result += _apart(log, own[name] or of_all)
+        notes += _said(found, [*own.values(), of_all])
     return result
 
 
@@ -58,13 +57,27 @@ def _turns(logs: Iterable[BrokerLog]) -> Turns:
     return result
 
 
-def _said(logs: list[BrokerLog], turns: Turns) -> str:
-    more = f" (and {len(logs) - 1} more of its name)" if len(logs) > 1 else ""
-    named = ", ".join(dict.fromkeys(cluster for _, cluster in turns))
-    return (
-        f"{min(log.path for log in logs)}{more}: one installation served clusters {named} in turn, "
-        "by the ids that its starts print: each line is of the cluster of the start before it"
+def _of_folder(logs: list[BrokerLog], own: dict[str, Turns]) -> Turns:
+    """The turns of all logs of a folder; none where files of different names were of different
+    clusters at one time."""
+    result = _turns(logs)
+    at_once = any(
+        own[name] and _whose(log.last_at, own[name]) != _whose(log.last_at, result)
+        for name, log in ((_without_rotation(log), log) for log in logs)
     )
+    return [] if at_once else result
+
+
+def _said(logs: list[BrokerLog], turns: list[Turns]) -> list[str]:
+    """A note where logs of the folder are of several clusters."""
+    several = [t for t in turns if len({cluster for _, cluster in t}) > 1]
+    if not several:
+        return []
+    named = ", ".join(dict.fromkeys(cluster for t in several for _, cluster in t))
+    return [
+        f"{Path(min(log.path for log in logs)).parent}: its logs are of clusters {named} in turn, "
+        "by the ids that starts print; each line is of the cluster of the start before it"
+    ]
 
 
 def _apart(log: BrokerLog, turns: Turns) -> list[BrokerLog]:

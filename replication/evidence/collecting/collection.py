@@ -27,7 +27,13 @@ from replication.evidence.clients.client_logs import (
     read_consumptions,
 )
 from replication.evidence.collecting.archives import Unpacked
-from replication.evidence.collecting.finding import cannot_be_opened, find, is_binary, why_ignored
+from replication.evidence.collecting.finding import (
+    cannot_be_opened,
+    find,
+    is_binary,
+    is_of_distribution,
+    why_ignored,
+)
 from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directories.digest_lines import (
     directories_of,
@@ -319,7 +325,7 @@ def read_file(
         result.recognised[str(path)] = "ZooKeeper snapshot or transaction log"
     elif is_event_dump(path):
         result.event_dumps.append(path)
-    elif is_binary(path):
+    elif is_binary(path) or is_of_distribution(path):
         result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     elif not (
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)

@@ -19,6 +19,8 @@ from replication.evidence.joining.topic_lives import (
     stretches,
 )
 
+# Kafka's tools refuse to: where one of these begins anew, ZooKeeper had been emptied.
+_NEVER_DELETED = frozenset(("__consumer_offsets", "__transaction_state"))
 # Created and deleted at, where that is known, by topic id.
 _Times = dict[str, tuple[int | None, int | None]]
 
@@ -53,7 +55,11 @@ class Incarnations:
         for life, following in pairwise(self.created_anew.get(topic, [])):
             # Epochs alone that begin anew do not say what became of the logs before.
             if life.topic_id == topic_id:
-                deleted = life.ends_deleted or following.begins_empty
+                deleted = life.ends_deleted or (
+                    following.begins_empty
+                    and topic not in _NEVER_DELETED
+                    and not following.is_after_new_zookeeper(life)
+                )
         return deleted
 
 

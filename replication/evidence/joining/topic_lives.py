@@ -75,6 +75,11 @@ class _Partition:
     asked: int | None = None
     created: int | None = None
 
+    @property
+    def lived(self) -> bool:
+        """Whether a leader epoch of it was named."""
+        return {self.obeyed.leader_epoch, self.decided.leader_epoch} != {None}
+
     def epochs(self, fact: LogLineFact) -> _Epochs:
         """Those that a line's are held against."""
         return self.decided if fact.kind in _DECIDED else self.obeyed
@@ -103,7 +108,7 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
             if any(p.existed for p in known.values()) and announced != fact.line:
                 begins = index
         elif is_creation(fact):
-            if seen.leader_epoch is not None or seen.gone:
+            if seen.lived or seen.gone:
                 begins = index
         elif fact.kind in _GONE:
             seen.gone = True
@@ -115,7 +120,7 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
             seen.asked = None
         elif fact.kind == "log_created":
             seen.created = index if seen.existed or seen.gone else None
-            begins = index if others and seen.leader_epoch is not None else None
+            begins = index if others and seen.lived else None
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
         if named:
@@ -202,6 +207,16 @@ class Life:
             for facts in begun
             for f in facts
         )
+
+    def is_after_new_zookeeper(self, before: "Life") -> bool:
+        """Whether ZooKeeper's count of controllers began anew since a life before this one."""
+        return min(self._controllers(), default=1 << 31) < max(before._controllers(), default=0)
+
+    def _controllers(self) -> Iterator[int]:
+        """The controller epochs under which its states were decided."""
+        for fact in (f for s in self.stretches.values() for f in s.facts):
+            if fact.kind in _DECIDED and isinstance(fact.fields.get("controller_epoch"), int):
+                yield fact.fields["controller_epoch"]
 
     @property
     def ends_deleted(self) -> bool:

@@ -72,8 +72,10 @@ _STOPPING = LineFamily(
     versions="0.10 - 4.3",
     loggers=_SERVER,
     words=("shutting",),
-    pattern=r"^\[(?:Kafka ?|Broker|Controller)Server (?:id=)?(?P<node>\d+)\],? shutting down$",
+    # One that fails before it knows its id prints none.
+    pattern=r"^(?:\[(?:Kafka ?|Broker|Controller)Server (?:id=)?(?P<node>\d+)\],? )?shutting down$",
     examples=(
+        example("shutting down"),
         example("[Kafka Server 1], shutting down", node=1),
         example("[KafkaServer id=1] shutting down", node=1),
         example("[BrokerServer id=1] shutting down", node=1),
