@@ -10,11 +10,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, tzinfo
 from functools import reduce
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
+from replication.evidence.broker_logs.json_lines import JsonLine, json_line_fields, json_time
 from replication.evidence.broker_logs.line_families import (
     LOGGER_IN_BRACKETS,
     LOGGERS,
@@ -22,6 +23,7 @@ from replication.evidence.broker_logs.line_families import (
     START,
     short_logger,
 )
+from replication.evidence.broker_logs.line_headers import HEADER, HEADER_PATTERN, LEVEL, Clock
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 
 _BLOCK = 1 << 20
@@ -32,21 +34,11 @@ _LONGEST_DUMP = 1 << 18
 _SAMPLE = 1 << 18
 _SAMPLE_LINES = 600
 
-_LEVEL = rb"\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?"
-_HEADER_PATTERN = (
-    rb"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<minute>\d\d:\d\d):(?P<second>\d\d)"
-    rb"(?:[,.](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d))?\]? +"
-    rb"(?:\[(?!\d{4}-)[^\]\n]*\] +)?" + _LEVEL + rb"[ :]+"
-)
-_HEADER = re.compile(_HEADER_PATTERN)
-_KAFKAS_MINUTE = re.compile(rb"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d):")
-_LEVELS = frozenset((b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL"))
-_SPACES = (b"", b" ", b":")
 # A line that families may know: header and beginning of the message. Kafka's own layout is tried
 # first, and atomically, because this is asked of every line of a known logger.
 _KNOWN = re.compile(
     rb"(?>\[[^\]\n]{8,40}+\] ++[A-Z]++ ++|"
-    + re.sub(rb"\?P<\w+>", b"?:", _HEADER_PATTERN)
+    + re.sub(rb"\?P<\w+>", b"?:", HEADER_PATTERN)
     + rb")"
     + START.encode()
 )
@@ -54,17 +46,20 @@ _KNOWN_MESSAGE = re.compile(START)
 # `[thread] logger:line - message` and `logger: message` behind the level.
 # In front of them Spring Boot puts the process and, from 3.2, the application.
 _LOGGER_FIRST = re.compile(
-    rb"(?:\d+ --- )?(?:\[[^\]\n]*\] +){0,2}(?P<logger>[\w.$]+)(?::\d+)?(?: *\([^)\n]*\))?"
+    rb"(?:\d+ --- )?(?:\[(?P<thread>[^\]\n]*)\] +){0,2}(?P<logger>[\w.$]+)(?::\d+)?"
+    rb"(?: *\([^)\n]*\))?"
     rb" *(?:-|:) +"
 )
 # Exports put the line into quotes, which then end it.
-_TRAILING_LOGGER = re.compile(rb" \((?P<logger>[\w.$]+)\)(?: \[[^\]\n]*\])?[\"',;]*\s*$")
+_TRAILING_LOGGER = re.compile(
+    rb" \((?P<logger>[\w.$]+)\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
+)
 
 _IN_BRACKETS = re.compile(LOGGER_IN_BRACKETS.encode())
 _JSON_MESSAGE = re.compile(
     rb'"(?:message|msg|@message|log|MESSAGE|short_message|textPayload|_raw)" ?: ?"'
     + rb'(?:\[?\d[^\]\n"]{7,40}?\]? +'
-    + _LEVEL
+    + LEVEL
     + rb" +)?"
     + START.encode()
 )
@@ -85,6 +80,7 @@ class LogLine(NamedTuple):
     at: int | None
     logger: str | None
     message: str
+    thread: str | None = None
 
 
 class Skipped(NamedTuple):
@@ -92,85 +88,6 @@ class Skipped(NamedTuple):
 
     number: int
     reason: str
-
-
-class Clock:
-    """Printed times to ms since the Unix epoch, in the zone the broker's JVM ran in."""
-
-    def __init__(self, time_zone: tzinfo) -> None:
-        self._time_zone = time_zone
-        # Consecutive lines mostly share their minute.
-        self._minute: tuple[bytes, bytes, bytes | None] | None = None
-        self._base: int | None = None
-        self._kafkas_minute = b""
-        self._kafkas_base: int | None = None
-
-    def at(self, header: re.Match[bytes]) -> int | None:
-        """None where the layout prints no date, or an impossible one."""
-        date, minute, second, fraction, zone = header.groups()
-        if date is None:
-            return None
-        if self._minute != (date, minute, zone):
-            self._minute = (date, minute, zone)
-            self._base = self._milliseconds(date, minute, zone)
-        if self._base is None:
-            return None
-        if fraction is None:
-            fraction = b"000"
-        elif len(fraction) != 3:
-            fraction = fraction.ljust(3, b"0")[:3]
-        return self._base + int(second) * 1000 + int(fraction)
-
-    def at_kafkas(self, line: bytes) -> tuple[int | None, int]:
-        """The time of a line in Kafka's own layout, and where its message begins; 0 for any other.
-
-        Nearly every line is in this layout, and slices take a third of the time of a pattern.
-        """
-        moment = line[18:20] + line[21:24]
-        begin = line.find(b" ", 26) + 1
-        if (
-            line[24:26] != b"] "
-            or line[20:21] != b","
-            or line[26 : begin - 1] not in _LEVELS
-            or line[begin : begin + 1] in _SPACES
-            or not moment.isdigit()
-        ):
-            return None, 0
-        if line[:18] != self._kafkas_minute:
-            found = _KAFKAS_MINUTE.fullmatch(line, 0, 18)
-            if found is None:
-                return None, 0
-            self._kafkas_minute = line[:18]
-            self._kafkas_base = self._milliseconds(found[1], found[2], None)
-        return None if self._kafkas_base is None else self._kafkas_base + int(moment), begin
-
-    def _milliseconds(self, date: bytes, minute: bytes, zone: bytes | None) -> int | None:
-        try:
-            naive = datetime.strptime(f"{date.decode()} {minute.decode()}", "%Y-%m-%d %H:%M")
-        except ValueError:
-            return None
-        return _milliseconds(naive.replace(tzinfo=_zone(zone) or self._time_zone))
-
-    def at_text(self, text: str) -> int | None:
-        """A time stamp as JSON layouts print it."""
-        header = _HEADER.match(text.encode() + b" INFO ")
-        return None if header is None else self.at(header)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp()) * 1000
-
-
-def _zone(text: bytes | None) -> tzinfo | None:
-    if text is None:
-        return None
-    if text in (b"Z", b"UTC", b"GMT"):
-        return UTC
-    digits = text[1:].replace(b":", b"")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    if offset >= timedelta(hours=24):
-        return None
-    return timezone(-offset if text.startswith(b"-") else offset)
 
 
 # Wrappers: what collectors put in front of each line, continuation lines included.
@@ -197,11 +114,11 @@ _WRAPPERS = tuple(
     )
 )
 # Kafka's own header, of a second and a level at least; and whatever stands before it in a line.
-_KAFKAS_HEADER = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] " + _LEVEL + rb" "
+_KAFKAS_HEADER = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] " + LEVEL + rb" "
 _ANYTHING_BEFORE = re.compile(rb"(?m)^[^\n]{1,400}?(?=" + _KAFKAS_HEADER + rb")")
 _COLOURS = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-_STARTS_WITH_LEVEL = re.compile(_LEVEL + rb"[ :]")
+_STARTS_WITH_LEVEL = re.compile(LEVEL + rb"[ :]")
 
 Transform = Callable[[bytes], bytes]
 
@@ -325,10 +242,10 @@ def detect_layout(sample: bytes) -> Layout | None:
     lines = [line for line in sample.splitlines() if line.strip()][:_SAMPLE_LINES]
     if (lines and lines[0].lstrip().startswith((b"{", b"[{"))) or lines[:1] == [b"["]:
         if not _is_docker_json(lines[0]):
-            if any(map(_json_line_fields, lines[:50])):
+            if any(map(json_line_fields, lines[:50])):
                 return Layout("json", transforms)
             whole = _OneObjectALine()(sample).splitlines()
-            spread = any(map(_json_line_fields, [line for line in whole if line][:50]))
+            spread = any(map(json_line_fields, [line for line in whole if line][:50]))
             return Layout("json", (*transforms, "objects")) if spread else None
         transforms = (*transforms, "docker")
         lines = _DockerJson()(b"\n".join(lines) + b"\n").splitlines()
@@ -352,7 +269,7 @@ def _is_docker_json(line: bytes) -> bool:
 def _wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
     """The wrapper behind which most lines begin as log lines do; none where lines begin bare."""
     behind = [match.end() for line in lines if (match := _ANYTHING_BEFORE.match(line))]
-    bare = sum(_HEADER.match(line) is not None for line in lines)
+    bare = sum(HEADER.match(line) is not None for line in lines)
     if bare > len(behind) or (bare and not behind):
         return None, ""
     best: tuple[int, re.Pattern[bytes] | None, str] = (0, None, "")
@@ -360,7 +277,7 @@ def _wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
         inside = dateless = 0
         for line in lines:
             match = wrapper.match(line)
-            if match and _HEADER.match(line, match.end()):
+            if match and HEADER.match(line, match.end()):
                 inside += 1
             elif match and match.groupdict() and _STARTS_WITH_LEVEL.match(line, match.end()):
                 dateless += 1
@@ -377,7 +294,7 @@ def _form_of(lines: list[bytes]) -> str | None:
     """Which of the forms most lines with a header are in."""
     counts = {"brackets": 0, "logger_first": 0, "no_logger": 0}
     for line in lines:
-        header = _HEADER.match(line)
+        header = HEADER.match(line)
         if header is None:
             continue
         trailing = _TRAILING_LOGGER.search(line, header.end())
@@ -406,18 +323,18 @@ def stamps_name_zone(path: Path) -> bool:
         return False
     transform = layout.transform(None)
     for line in (transform(sample) if transform else sample).splitlines():
-        fields = _json_line_fields(line) if layout.form == "json" else None
+        fields = json_line_fields(line) if layout.form == "json" else None
         if fields is not None and fields[1] is not None:
             text = fields[2] if isinstance(fields[2], str) else ""
             return not text or text.isdecimal() or _names_zone(text.encode() + b" INFO ")
         header = line if fields is None else fields[0].encode("utf-8", "replace")
-        if _HEADER.match(header):
+        if HEADER.match(header):
             return _names_zone(header)
     return False
 
 
 def _names_zone(header: bytes) -> bool:
-    found = _HEADER.match(header)
+    found = HEADER.match(header)
     return found is not None and found["zone"] is not None
 
 
@@ -442,13 +359,13 @@ def looks_like_broker_log(path: Path) -> bool:
 
 def _is_broker_line(line: bytes, form: str) -> bool:
     if form == "json":
-        fields = _json_line_fields(line)
+        fields = json_line_fields(line)
         if fields is None:
             return False
         if fields[1] is None:
             return _is_broker_line(fields[0].encode("utf-8", "replace"), "brackets")
         return _BROKER_LOGGER.match(fields[1]) is not None
-    header = _HEADER.match(line)
+    header = HEADER.match(line)
     if form == "brackets":
         # The last line of a message of several lines has no header.
         match = _TRAILING_LOGGER.search(line)
@@ -460,55 +377,6 @@ def _is_broker_line(line: bytes, form: str) -> bool:
         trailing = _TRAILING_LOGGER.search(line)
         return trailing is not None and trailing["logger"].decode() in LOGGERS
     return match is not None and _BROKER_LOGGER.match(match["logger"].decode()) is not None
-
-
-_MESSAGE_KEYS = (
-    "message", "msg", "@message", "log", "MESSAGE", "short_message", "textPayload", "_raw",
-)  # fmt: skip
-# Where exports and agents put the fields: one object within another.
-_WITHIN = ("_source", "attributes", "fields", "jsonPayload", "result", "record", "event")
-_LOGGER_KEYS = ("loggerName", "logger", "logger_name", "log.logger", "class", "category", "name")
-_TIME_KEYS = ("timestamp", "@timestamp", "timeMillis", "time", "ts", "instant", "date")
-
-
-def _json_line_fields(line: bytes) -> tuple[str, str | None, Any] | None:
-    """Message, logger and time of a JSON line; None for anything else."""
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict):
-        return None
-    inner = next((fields[key] for key in _WITHIN if isinstance(fields.get(key), dict)), None)
-    if inner is not None and not any(isinstance(fields.get(k), str) for k in _MESSAGE_KEYS):
-        fields = inner
-    message = next((fields[key] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str)), None)
-    if message is None:
-        return None
-    logger = next((fields[key] for key in _LOGGER_KEYS if isinstance(fields.get(key), str)), None)
-    nested = fields.get("log")
-    if logger is None and isinstance(nested, dict) and isinstance(nested.get("logger"), str):
-        logger = nested["logger"]
-    if logger is None and not _HEADER.match(message.encode("utf-8", "replace")):
-        return None
-    return message, logger, next((fields[key] for key in _TIME_KEYS if key in fields), None)
-
-
-def _json_time(value: Any, clock: Clock) -> int | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, str):
-        return int(value) if value.isdecimal() and len(value) <= 15 else clock.at_text(value)
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        # Seconds with a fraction; not-a-number compares false.
-        return round(value * 1000) if 0 <= value < 1e11 else None
-    if isinstance(value, dict):
-        seconds, nanos = value.get("epochSecond"), value.get("nanoOfSecond", 0)
-        if isinstance(seconds, int) and isinstance(nanos, int):
-            return seconds * 1000 + nanos // 1_000_000
-    return None
 
 
 class LineReader:
@@ -604,7 +472,7 @@ class LineReader:
             line = block[start : find(b"\n", start)]
             at, begin = by_kafka(line)
             if not begin:
-                header = _HEADER.match(line)
+                header = HEADER.match(line)
                 if header is None:
                     continue
                 at, begin = self._clock.at(header), header.end()
@@ -613,9 +481,11 @@ class LineReader:
                 # One message of many lines; the logger stands behind the last.
                 begin += start
                 line, logger = block[begin : _end_of_dump(block, begin)], "KafkaConfig"
+                thread = None
             else:
-                line, logger = _without_logger(line, begin)
-            yield LogLine(line_at(block, start), at, logger, line.decode("utf-8", "replace"))
+                line, logger, thread = _without_logger(line, begin)
+            message = line.decode("utf-8", "replace")
+            yield LogLine(line_at(block, start), at, logger, message, thread)
 
     @staticmethod
     def _known_lines(block: bytes) -> Iterator[int]:
@@ -645,7 +515,7 @@ class LineReader:
     def _scan_each_line(self, block: bytes) -> Iterator[LogLine]:
         """`time LEVEL [thread] logger - message` and messages without a logger."""
         for number, line in enumerate(block.split(b"\n"), self._number):
-            header = _HEADER.match(line)
+            header = HEADER.match(line)
             if header is None:
                 continue
             logger: str | None = None
@@ -660,7 +530,8 @@ class LineReader:
             if logger is None or logger in LOGGERS:
                 message = line[start:end].decode("utf-8", "replace")
                 if _KNOWN_MESSAGE.match(message):
-                    yield LogLine(number, self._clock.at(header), logger, message)
+                    thread = _thread(header, leading if logger else None, trailing)
+                    yield LogLine(number, self._clock.at(header), logger, message, thread)
 
     def _scan_json(self, block: bytes) -> Iterator[LogLine]:
         line_end = -1
@@ -669,19 +540,19 @@ class LineReader:
                 continue
             start = block.rfind(b"\n", 0, match.start()) + 1
             line_end = block.find(b"\n", match.end())
-            fields = _json_line_fields(block[start:line_end])
+            fields = json_line_fields(block[start:line_end])
             if fields is None:
                 continue
             yield from self._json_line(self._line_at(block, start), fields)
 
-    def _json_line(self, number: int, fields: tuple[str, str | None, Any]) -> Iterable[LogLine]:
-        message, logger, time = fields
+    def _json_line(self, number: int, fields: JsonLine) -> Iterable[LogLine]:
+        message, logger, time, thread = fields
         if logger is not None:
             name = short_logger(logger)
-            return [LogLine(number, _json_time(time, self._clock), name, message)]
+            return [LogLine(number, json_time(time, self._clock), name, message, thread)]
         # A collector that wraps the whole printed line.
         inner = message.encode("utf-8", "replace")
-        header = _HEADER.match(inner)
+        header = HEADER.match(inner)
         trailing = _TRAILING_LOGGER.search(inner)
         if header is None or trailing is None:
             return []
@@ -694,9 +565,9 @@ def split_line(text: str) -> tuple[int | None, str, str | None, bool]:
     """One line by itself: its time (UTC where it names no zone), message, logger, and whether it
     begins as log lines do."""
     line = text.encode("utf-8", "replace")
-    header = _HEADER.match(line)
+    header = HEADER.match(line)
     begin = header.end() if header else 0
-    message, logger = _without_logger(line, begin)
+    message, logger, _ = _without_logger(line, begin)
     at = Clock(UTC).at(header) if header else None
     return at, message.decode("utf-8", "replace").strip(), logger, header is not None
 
@@ -714,8 +585,8 @@ _LOGGER_NAME = re.compile(rb"[\w.$]+")
 _MANY_NAMES = 10_000
 
 
-def _without_logger(line: bytes, begin: int) -> tuple[bytes, str | None]:
-    """The message from begin on, and the logger that stands behind it in brackets."""
+def _without_logger(line: bytes, begin: int) -> tuple[bytes, str | None, str | None]:
+    """The message from begin on, and the logger and the thread that stand behind it in brackets."""
     if line.endswith(b")"):
         place = line.rfind(b" (", begin)
         name = line[place + 2 : -1]
@@ -725,11 +596,18 @@ def _without_logger(line: bytes, begin: int) -> tuple[bytes, str | None]:
                 _short_names.clear()
             short = _short_names[name] = short_logger(name.decode())
         if short is not None:
-            return line[begin:place], short
+            return line[begin:place], short, None
     trailing = _TRAILING_LOGGER.search(line, begin)
     if trailing is None:
-        return line[begin:], None
-    return line[begin : trailing.start()], short_logger(trailing["logger"].decode())
+        return line[begin:], None, None
+    logger = short_logger(trailing["logger"].decode())
+    return line[begin : trailing.start()], logger, _thread(trailing)
+
+
+def _thread(*found: re.Match[bytes] | None) -> str | None:
+    """The thread that one of them names."""
+    named = next((match["thread"] for match in found if match and match["thread"]), None)
+    return None if named is None else named.decode("utf-8", "replace")
 
 
 def _end_of_dump(block: bytes, title: int) -> int:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.collecting.clusters_in_turn import apart_by_cluster
 from replication.evidence.collecting.collection import (
     NOTHING_TOLD,
     BrokerDirectory,
     BrokerDump,
-    BrokerLog,
     Collection,
     NoEvidence,
     Spread,
@@ -187,11 +187,7 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     log.known_by = "its lines"
     log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
     if log.several and whose.told_of(place) is None:
-        named = ", ".join(str(w) for w in sorted(w for w in log.writers if w is not None))
-        whose.result.notes.append(
-            f"{log.path}: brokers {named} wrote it; {log.nobodys} of its {log.count} telling lines "
-            "name none of them, and nothing ties them to one: they are used for nobody"
-        )
+        whose.result.notes.append(_of_several(log))
         whose.result.logs.append(log)
         return
     if whose.told_of(place) is not None:
@@ -209,6 +205,17 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     else:
         told = "a broker's log without any line that tells of replicas"
         whose.result.ignored.append(Unreadable(log.path, "file", told))
+
+
+def _of_several(log: BrokerLog) -> str:
+    writers = sorted({w for w in log.writers if w is not None}.union(*log.unsure.values()))
+    named = f"brokers {', '.join(map(str, writers))} wrote it"
+    if not log.nobodys:
+        return f"{log.path}: {named}, and what ties its {log.count} telling lines to them was found"
+    return (
+        f"{log.path}: {named}; of its {log.count} telling lines {log.nobodys} may be of more than "
+        "one of them: they are used for nobody"
+    )
 
 
 def _attribute_dumps(result: Collection, roots: list[Path]) -> None:
@@ -275,7 +282,7 @@ def _attribute_directory(
                     "file",
                     "no meta.properties, no broker log beside it and no folder named like a "
                     "broker (broker-2): whose log directory it is cannot be told; say it with "
-                    "--broker N=FOLDER",
+                    "--broker N FOLDER",
                 )
             )
         return

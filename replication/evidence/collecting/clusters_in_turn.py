@@ -5,7 +5,6 @@ on writing into the same files. Each start prints the id of its cluster: what st
 such starts is of the first. A file that names no cluster is laid beside those of its folder.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,12 +13,11 @@ from pathlib import Path
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
-from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
+from replication.evidence.collecting.installations import unrotated
 
 # From when on, by the writers' clock, a folder's logs are of which cluster; oldest first.
 Turns = list[tuple[int, str]]
-_DATE = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d(?:[-_.T]?\d\d)*")
-_ROTATED = re.compile(r"(\.(?:log|out|txt|json))[-_.].*$")
 
 
 def apart_by_cluster(
@@ -33,7 +31,7 @@ def apart_by_cluster(
     for found in folders.values():
         by_name: dict[str, list[BrokerLog]] = {}
         for log in found:
-            by_name.setdefault(_without_rotation(log), []).append(log)
+            by_name.setdefault(unrotated(Path(log.path).name), []).append(log)
         own = {name: _turns(pieces) for name, pieces in by_name.items()}
         of_all = _of_folder(found, own)
         for name, pieces in by_name.items():
@@ -41,11 +39,6 @@ def apart_by_cluster(
                 result += _apart(log, own[name] or of_all)
         notes += _said(found, [*own.values(), of_all])
     return result
-
-
-def _without_rotation(log: BrokerLog) -> str:
-    """`server.log` for server.log.2020-01-23-22, server.log.3 and server-2020-01-23.log."""
-    return _ROTATED.sub(r"\1", _DATE.sub("", Path(log.path).name))
 
 
 def _turns(logs: Iterable[BrokerLog]) -> Turns:
@@ -63,7 +56,7 @@ def _of_folder(logs: list[BrokerLog], own: dict[str, Turns]) -> Turns:
     result = _turns(logs)
     at_once = any(
         own[name] and _whose(log.last_at, own[name]) != _whose(log.last_at, result)
-        for name, log in ((_without_rotation(log), log) for log in logs)
+        for name, log in ((unrotated(Path(log.path).name), log) for log in logs)
     )
     return [] if at_once else result
 
@@ -123,7 +116,10 @@ class _Part:
         self.seen: dict[int | None, None] = {}
         self.topic_ids: dict[tuple[int | None, str, str], int | None] = {}
         self.times: list[int] = []
-        self.lines = 0
+        self.lines = self.nobodys = 0
+        self.unsure: dict[tuple[str, int] | None, set[int]] = {
+            about: brokers for about, brokers in log.unsure.items() if about is None
+        }
 
     @property
     def count(self) -> int:
@@ -135,6 +131,10 @@ class _Part:
         self.packer.add(fact)
         self.births.take(fact)
         self.seen[fact.broker] = None
+        if "one_of" in fact.fields:
+            self.nobodys += 1
+            place = (str(fact.topic), int(fact.partition or 0))
+            self.unsure.setdefault(place, set()).update(fact.fields["one_of"])
         if fact.at is not None:
             self.times.append(fact.at)
         if fact.fields.get("topic_id"):
@@ -162,5 +162,7 @@ class _Part:
             first_at=min(times, default=None),
             last_at=max(times, default=None),
             telling=self.telling,
+            nobodys=self.nobodys,
+            unsure=self.unsure,
             births=self.births,
         )

@@ -175,7 +175,8 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
         elif fact.kind == "partition_changed" and _has(fact, "partition_epoch_after"):
             changes.append(fact)
         elif fact.kind in COMPLETE_KINDS and _has(fact, "partition_epoch", "leader_epoch"):
-            _add(known, _registration(fact))
+            if not _is_told(known.get(fact.fields["partition_epoch"]), fact):
+                _add(known, _registration(fact))
     for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
         _add_change(known, fact)
     _add_assignment(known, facts)
@@ -188,6 +189,15 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
         for partition_epoch in _elected_by(fact, known, facts):
             known[partition_epoch] = replace(known[partition_epoch], unclean=True)
     return known
+
+
+def _is_told(known: Registration | None, fact: LogLineFact) -> bool:
+    """Whether a state says all that the line does: brokers print the same one again and again."""
+    return known is not None and all(
+        getattr(known, name) is not None
+        for name in ("leader", "isr", "replicas", "elr", "last_known_elr")
+        if fact.fields.get(name) is not None or name == "leader"
+    )
 
 
 def _add_assignment(known: dict[int, Registration], facts: list[LogLineFact]) -> None:
