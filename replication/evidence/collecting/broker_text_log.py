@@ -38,8 +38,9 @@ Beside = tuple[frozenset[int], dict[int, set[str]]]
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
-    clusters: (since when, cluster id) of each start that prints it. processes: facts about the
-    process itself or a whole topic, as far as joining needs them.
+    clusters: (since when, cluster id) of each start that prints it. controllers: (since when,
+    broker, controller epoch) each time that another one decides (ZooKeeper). processes: facts about
+    the process itself or a whole topic, as far as joining needs them.
     lines: those about topic partitions, packed. writers: the brokers that lines name, None for
     lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
     first printed; in_lines those of them that stand in lines about partitions. homes: (writer,
@@ -56,6 +57,7 @@ class BrokerLog:
     broker: int | None = None
     cluster_id: str = ""
     clusters: list[tuple[int, str]] = field(default_factory=list)
+    controllers: list[tuple[int, int, int]] = field(default_factory=list)
     known_by: str = ""
     count: int = 0
     processes: list[LogLineFact] = field(default_factory=list)
@@ -148,6 +150,7 @@ def read_log(
         if fact.partition is not None:
             packer.add(fact)
             log.births.take(fact)
+            _take_controller(log, fact)
         if fact.kind == "log_created":
             log.homes.add((fact.broker, log_directory(fact) or ""))
     log.lines = packer.done()
@@ -183,6 +186,15 @@ def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
             log.clusters.append((_begun(log, fact.at), str(fact.fields["cluster_id"])))
     elif fact.kind in PROCESS_KINDS:
         log.processes.append(fact)
+
+
+def _take_controller(log: BrokerLog, fact: LogLineFact) -> None:
+    decides = fact.kind == "partition_state_changed" and fact.at is not None
+    epoch = fact.fields.get("controller_epoch")
+    if decides and fact.broker is not None and epoch is not None:
+        last = log.controllers[-1][1:] if log.controllers else None
+        if last != (fact.broker, epoch):
+            log.controllers.append((fact.at or 0, fact.broker, epoch))
 
 
 def _begun(log: BrokerLog, named: int) -> int:

@@ -16,6 +16,8 @@ from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.collecting.installations import unrotated
 
+# So long after its start a broker decides as controller, at most, where that is its first word.
+_UP_WITHIN = 600_000
 # From when on, by the writers' clock, a folder's logs are of which cluster; oldest first.
 Turns = list[tuple[int, str]]
 
@@ -32,7 +34,7 @@ def apart_by_cluster(
         by_name: dict[str, list[BrokerLog]] = {}
         for log in found:
             by_name.setdefault(unrotated(Path(log.path).name), []).append(log)
-        own = {name: _turns(pieces) for name, pieces in by_name.items()}
+        own = {name: _turns(pieces, found) for name, pieces in by_name.items()}
         of_all = _of_folder(found, own)
         for name, pieces in by_name.items():
             for log in pieces:
@@ -41,19 +43,60 @@ def apart_by_cluster(
     return result
 
 
-def _turns(logs: Iterable[BrokerLog]) -> Turns:
-    """When which cluster's turn began, by all starts that these logs print."""
+def _turns(logs: list[BrokerLog], controllers: Iterable[BrokerLog] = ()) -> Turns:
+    """When which cluster's turn began, by all starts that these logs print.
+
+    controllers: logs whose controllers tell when ZooKeeper was emptied. From then on it is the
+    cluster that the next start names.
+    """
+    named = sorted(start for log in logs for start in log.clusters)
+    starts = sorted(f.at for log in logs for f in log.processes if _is_start(f) and f.at)
+    emptied = [_start_before(at, starts) for at in _emptied(controllers)] if named else []
+    told = []
+    for number, at in enumerate(emptied):
+        end = emptied[number + 1] if number + 1 < len(emptied) else None
+        following = [n for n in named if at <= n[0] and (end is None or n[0] < end)]
+        told += [(at, cluster) for _, cluster in following[:1]]
     result: Turns = []
-    for began, cluster in sorted(start for log in logs for start in log.clusters):
+    for began, cluster in sorted([*named, *told]):
         if not result or result[-1][1] != cluster:
             result.append((began, cluster))
+    return result
+
+
+def _is_start(fact: LogLineFact) -> bool:
+    return fact.kind == "process_started"
+
+
+def _start_before(at: int, starts: list[int]) -> int:
+    """When the process started that was controller a little later."""
+    before = [start for start in starts if at - _UP_WITHIN <= start <= at]
+    return before[-1] if before else at
+
+
+def _emptied(logs: Iterable[BrokerLog]) -> list[int]:
+    """When ZooKeeper's count of controllers began anew: an epoch below one that was reached, and
+    of no controller that had been cut off: it never was one before, or has been a later one since.
+    """
+    reigns = sorted(reign for log in logs for reign in log.controllers)
+    result: list[int] = []
+    reached: dict[int, int] = {}
+    for number, (at, broker, epoch) in enumerate(reigns):
+        highest = max(reached.values(), default=0)
+        goes_on = any(reached.get(b, -1) == e == highest for _, b, e in reigns[number + 1 :])
+        if epoch < reached.get(broker, 0) or (
+            epoch <= highest and reached.get(broker) is None and not goes_on
+        ):
+            result.append(at)
+            reached.clear()
+        reached[broker] = max(epoch, reached.get(broker, epoch))
     return result
 
 
 def _of_folder(logs: list[BrokerLog], own: dict[str, Turns]) -> Turns:
     """The turns of all logs of a folder; none where files of different names were of different
     clusters at one time."""
-    result = _turns(logs)
+    result = _turns(logs, logs)
     at_once = any(
         own[name] and _whose(log.last_at, own[name]) != _whose(log.last_at, result)
         for name, log in ((unrotated(Path(log.path).name), log) for log in logs)

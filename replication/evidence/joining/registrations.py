@@ -174,9 +174,12 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
             selected.append(fact)
         elif fact.kind == "partition_changed" and _has(fact, "partition_epoch_after"):
             changes.append(fact)
-        elif fact.kind in COMPLETE_KINDS and _has(fact, "partition_epoch", "leader_epoch"):
-            if not _is_told(known.get(fact.fields["partition_epoch"]), fact):
-                _add(known, _registration(fact))
+        elif (
+            fact.kind in COMPLETE_KINDS
+            and _has(fact, "partition_epoch", "leader_epoch")
+            and not _is_told(known.get(fact.fields["partition_epoch"]), fact)
+        ):
+            _add(known, _registration(fact))
     for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
         _add_change(known, fact)
     _add_assignment(known, facts)
