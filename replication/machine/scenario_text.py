@@ -11,7 +11,7 @@ in the controller's place, `deliver late=N` tells a broker the registration as i
 `fetch request=delayed` is on its way until `arrive`, `latest` asks a leader for ListOffsets,
 `compact` takes away what a replica's log cleaner removed (in a topic given with cleanup=compact),
 `upgrade controller` gives the controller another release or the cluster another inter-broker
-version, `with=` tries a remedy that no release holds (replication/protocol/ground/versions.py),
+version, `with=` tries a remedy that no release holds (replication/protocol/ground/boundaries.py),
 `recreate` deletes the topic and creates it again, with another topic id and empty logs.
 """
 

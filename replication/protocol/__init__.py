@@ -70,10 +70,11 @@ place is what the generations changed:
 
 **What this package does.** Four rooms, each looking only downwards. ground/: events.py has one fact
 a class (what a replica, the controller or a client did), topic_partition.py the State, whose logs
-are runs of records, not records; versions.py says as flags which rules a Kafka version lives by.
-rules/: one file, one rule, one pure function. folding/: fold.py takes events one by one into the
-State. judgement/: the invariants (invariants/, one promise a file) read it, and judge.py answers:
-HOLDS, VIOLATED with the steps that prove it, or UNKNOWN with what would decide.
+are runs of records, not records; versions.py says as flags which rules a Kafka version lives by,
+boundaries.py since when. rules/: one file, one rule, one pure function. folding/: fold.py takes
+events one by one into the State by what steps/ has for each, once conformance/ has held it against
+the rules. judgement/: the invariants (invariants/, one promise a file) read it, and judge.py
+answers: HOLDS, VIOLATED with the steps that prove it, or UNKNOWN with what would decide.
 
 The machine (replication/machine, above this package) acts on the rules' answers and emits facts:
 thus scenarios tell a story in commands and pictures, under one version and then another, and the

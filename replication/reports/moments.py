@@ -6,9 +6,11 @@ thousands of them stay small; a reader adds them up from the first.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from replication.protocol.folding import fold
+from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.folding.sequencing import in_order
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import Replica, State
@@ -26,6 +28,8 @@ ROUTINE = frozenset({
 
 CRASHES = ("process_crash", "power_loss", "disk_loss")
 
+# One derived value as it is shown: what, offset, leader epoch, rule.
+ShownValue = tuple[str, int, int | None, str]
 # One span as it is shown: leader epoch, first offset, end offset, content, and whether its records
 # were seen (True) or only follow from the log's end and the leader epochs known (False).
 ShownSpan = tuple[int | None, int, int, int | None, bool]
@@ -38,7 +42,8 @@ class Moment:
     merged: how many events it stands for. change: the difference to the moment before, keys
     `replicas` {number: {column: value}} with REPLICA_COLUMNS, `registration` [leader, leader epoch,
     ISR], `dropped` [[replica, first offset, end offset, why], ..] added, `promised`
-    [[how, first offset, end offset], ..] replaced.
+    [[how, first offset, end offset], ..] replaced, `derived` {number: [how many of the values that
+    rules forced before stay, the others now, ..]}.
     """
 
     event: ev.Event
@@ -76,6 +81,7 @@ class _Picture:
     dropped: int = 0
     losses: int = 0
     promised: tuple[int, int] = (0, 0)
+    derived: dict[int, list[ShownValue]] = field(default_factory=dict)
 
 
 def story(identity: Identity, events: Iterable[ev.Event], witnesses: set[str], most: int) -> Story:
@@ -222,7 +228,26 @@ def _change(state: State, picture: _Picture) -> dict[str, Any]:
     if extent != picture.promised:
         picture.promised = extent
         change["promised"] = promised
+    derived = _newly_derived(state, picture)
+    if derived:
+        change["derived"] = derived
     return change
+
+
+def _newly_derived(state: State, picture: _Picture) -> dict[int, list[Any]]:
+    """By replica: how many derived values stay as they were, and those that follow them now."""
+    now: dict[int, list[ShownValue]] = {number: [] for number in picture.derived}
+    for d in derived_values(state):
+        now.setdefault(d.replica, []).append((d.what, d.offset, d.leader_epoch, d.rule))
+    changed: dict[int, list[Any]] = {}
+    for number, values in now.items():
+        was = picture.derived.get(number, [])
+        if values != was:
+            same = takewhile(lambda pair: pair[0] == pair[1], zip(was, values, strict=False))
+            kept = sum(1 for _ in same)
+            changed[number] = [kept, *values[kept:]]
+    picture.derived = now
+    return changed
 
 
 def _newly_dropped(state: State, picture: _Picture) -> list[list[Any]]:

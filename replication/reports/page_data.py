@@ -6,15 +6,15 @@ that is too much by their row in the overview; what was left out is said in word
 
 import json
 import posixpath
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import moments
 from replication.reports.loss_words import badness
-from replication.reports.natural import natural
+from replication.reports.ranking import Partition, damage_words, partitions
 from replication.reports.safe_text import plain
 
 Place = tuple[str, int]
@@ -30,60 +30,9 @@ QUOTES_LIMIT = 1_500_000
 # Moments of one partition, and of all together.
 MOST_MOMENTS = 4_000
 MOST_MOMENTS_IN_ALL = 120_000
-
-# Overview classes, worst first.
-CLASSES = (
-    "lost", "diverged", "recoverable", "at_risk", "broken", "recovered", "undecided", "fine",
-)  # fmt: skip
-DECIDING = ("committed_records_survive", "log_matching")
 SHOWN_VERDICTS = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
 # Marks of the moments that a proof is best shown at, the most telling first.
 TELLING = (moments.UNCLEAN, moments.CUT, moments.CRASH, moments.ELECTION, moments.LEADERLESS)
-STATUS_CLASS = {
-    "lost": "lost",
-    "undetermined": "lost",
-    "recoverable": "recoverable",
-    "at_risk": "at_risk",
-    "recovered": "recovered",
-}
-
-
-@dataclass(slots=True)
-class Partition:
-    """Everything the answer says about one topic partition. index: its place in the answer."""
-
-    index: int
-    state: dict[str, Any]
-    verdicts: list[dict[str, Any]] = field(default_factory=list)
-    losses: list[dict[str, Any]] = field(default_factory=list)
-    divergences: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[dict[str, Any]] = field(default_factory=list)
-    at_risk: list[dict[str, Any]] = field(default_factory=list)
-    label: str = ""
-
-    @property
-    def identity(self) -> Identity:
-        """As the core has it: absent ids are empty."""
-        return identity_of(self.state)
-
-    def records(self, *statuses: str) -> int:
-        """How many records the loss ledger has under those statuses."""
-        return sum(x["records"] for x in self.losses if x["status"] in statuses)
-
-    @property
-    def damage(self) -> str:
-        """The worst of CLASSES that applies."""
-        found = {STATUS_CLASS[x["status"]] for x in self.losses}
-        if any(d["status"] == "settled" for d in self.divergences):
-            found.add("diverged")
-        if self.at_risk:
-            found.add("at_risk")
-        for verdict in self.verdicts:
-            if verdict["verdict"] == "VIOLATED":
-                found.add("broken")
-            elif verdict["verdict"] == "UNKNOWN" and verdict["invariant"] in DECIDING:
-                found.add("undecided")
-        return next((c for c in CLASSES if c in found), "fine")
 
 
 @dataclass(slots=True)
@@ -104,86 +53,6 @@ class PageData:
     left_out: list[str]
     root: str
     span: tuple[int, int] | None
-
-
-def records_at_risk(dangers: Iterable[Mapping[str, Any]]) -> int:
-    """How many records the dangers of one partition name, each once."""
-    count = reached = 0
-    for first, end in sorted((d["first_offset"], d["end_offset"]) for d in dangers):
-        count += max(0, end - max(first, reached))
-        reached = max(reached, end)
-    return count
-
-
-def identity_of(row: Mapping[str, Any]) -> Identity:
-    """(cluster id, topic, topic id, partition) of any row of the answer, absent ids empty."""
-    return (row["cluster_id"] or "", row["topic"], row["topic_id"] or "", row["partition"])
-
-
-def partitions(answer: dict[str, Any]) -> list[Partition]:
-    """The answer by topic partition, the most damaged first."""
-    found = {identity_of(p): Partition(i, p) for i, p in enumerate(answer["partitions"])}
-    for name in ("verdicts", "losses", "divergences", "findings", "at_risk"):
-        for row in answer.get(name, ()):
-            partition = found.get(identity_of(row))
-            if partition is not None:
-                getattr(partition, name).append(row)
-    _label(found.values())
-    return sorted(found.values(), key=_rank)
-
-
-def _label(found: Iterable[Partition]) -> None:
-    """The name Kafka prints, with the topic id or cluster where the name alone is not unique."""
-    by_name: dict[str, list[Partition]] = {}
-    for partition in found:
-        name = f"{partition.state['topic']}-{partition.state['partition']}"
-        by_name.setdefault(name, []).append(partition)
-    for name, same in by_name.items():
-        clusters = {p.state["cluster_id"] for p in same}
-        for partition in same:
-            extra = []
-            if len(same) > 1 and partition.state["topic_id"]:
-                extra.append(f"topic id {partition.state['topic_id']}")
-            if len(clusters) > 1:
-                extra.append(f"cluster {partition.state['cluster_id'] or 'unknown'}")
-            partition.label = plain(f"{name} ({', '.join(extra)})" if extra else name)
-
-
-def _rank(partition: Partition) -> tuple[Any, ...]:
-    return (
-        CLASSES.index(partition.damage),
-        -partition.records("lost", "undetermined"),
-        -partition.records("recoverable"),
-        -records_at_risk(partition.at_risk),
-        -len(partition.divergences),
-        natural(partition.state["topic"]),
-        partition.state["partition"],
-        partition.index,
-    )
-
-
-def damage_words(partition: Partition) -> str:
-    """What is wrong with a partition, in a few words for a row of the overview."""
-    parts = []
-    for statuses, words in (
-        (("lost", "undetermined"), "lost"),
-        (("recoverable",), "recoverable"),
-        (("recovered",), "missing for a while, back now"),
-    ):
-        count = partition.records(*statuses)
-        if count:
-            parts.append(f"{count:,} {words}")
-    if partition.at_risk:
-        parts.append(f"{records_at_risk(partition.at_risk):,} at risk")
-    settled = sum(d["status"] == "settled" for d in partition.divergences)
-    if settled:
-        parts.append(f"replicas diverged in {settled} place{'' if settled == 1 else 's'}")
-    if not parts:
-        broken = [v["invariant"] for v in partition.verdicts if v["verdict"] == "VIOLATED"]
-        parts = [f"{name} broken" for name in broken]
-    if not parts:
-        return "not fully decided" if partition.damage == "undecided" else "nothing wrong"
-    return "; ".join(parts)
 
 
 def build(
@@ -463,6 +332,11 @@ def _end_state(partition: Partition, strings: dict[str, int]) -> dict[str, Any]:
             for v in partition.verdicts
         ],
     }
+    if state.get("derived"):
+        result["derived"] = [
+            [d["replica"], d["what"], d["offset"], d["leader_epoch"], d["rule"]]
+            for d in state["derived"]
+        ]
     if partition.losses:
         result["losses"] = [
             [x["first_offset"], x["end_offset"], x["status"], x["finding_id"]]

@@ -22,7 +22,7 @@ from replication.reports.loss_words import (
 )
 from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
-from replication.reports.page_data import DECIDING, Partition, identity_of, records_at_risk
+from replication.reports.ranking import DECIDING, Partition, identity_of, records_at_risk
 from replication.reports.safe_text import escaped
 from replication.reports.vocabulary import CAUSE_WORDS, CONTRACT_WORDS, TIER_WORDS
 
@@ -214,12 +214,7 @@ def one_failure_away(ranked: list[Partition]) -> str:
         for partition in ranked
         for d in partition.at_risk
     ]
-    if not items:
-        return ""
-    rows = "".join(f"<li>{escaped(i)}</li>" for i in items[:MOST_ARTICLES])
-    if len(items) > MOST_ARTICLES:
-        rows += f"<li>and {len(items) - MOST_ARTICLES:,} more, in their partitions.</li>"
-    return f'<aside class=safe id="danger"><h2>One failure away</h2><ul>{rows}</ul></aside>'
+    return _aside("One failure away", items, ' id="danger"')
 
 
 def _what_fails(danger: dict[str, Any]) -> str:
@@ -230,12 +225,17 @@ def _what_fails(danger: dict[str, Any]) -> str:
 def keep_safe(ranked: list[Partition]) -> str:
     """What must not be done now: whatever would destroy the copies that survive."""
     sentences = destroying([loss for p in ranked for loss in p.losses])
+    return _aside("Before you restart anything", [_capital(s) for s in sentences])
+
+
+def _aside(title: str, sentences: list[str], attributes: str = "") -> str:
+    """What stands before everything else, as a list of so many; "" where there is nothing."""
     if not sentences:
         return ""
-    rows = "".join(f"<li>{escaped(_capital(s))}</li>" for s in sentences[:MOST_ARTICLES])
+    rows = "".join(f"<li>{escaped(s)}</li>" for s in sentences[:MOST_ARTICLES])
     if len(sentences) > MOST_ARTICLES:
         rows += f"<li>and {len(sentences) - MOST_ARTICLES:,} more, in their partitions.</li>"
-    return f"<aside class=safe><h2>Before you restart anything</h2><ul>{rows}</ul></aside>"
+    return f"<aside class=safe{attributes}><h2>{title}</h2><ul>{rows}</ul></aside>"
 
 
 def what_happened(ranked: list[Partition], answer: dict[str, Any], seen: Seen) -> str:

@@ -18,7 +18,7 @@ from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of
 from replication.protocol.judgement.judge import INVARIANTS
-from replication.reports import page_data
+from replication.reports import ranking
 from replication.reports.answer import FORMAT_VERSION
 from replication.reports.evidence_lines import read_lines
 from replication.reports.page import write_page
@@ -93,7 +93,7 @@ def answer_of(found: Opened, topic: str | None = None) -> dict[str, Any]:
     verdicts = _rows(found, "verdicts", topic)
     if not verdicts:
         raise TablesError(f"no topic {topic} in {found.store.folder}")
-    verdicts.sort(key=lambda v: (*page_data.identity_of(v), ORDER.get(v["invariant"], len(ORDER))))
+    verdicts.sort(key=lambda v: (*ranking.identity_of(v), ORDER.get(v["invariant"], len(ORDER))))
     risks = _rows(found, "at_risk", topic)
     partitions = _partitions(verdicts, _rows(found, "replica_states", topic))
     return {
@@ -117,7 +117,7 @@ def _rows(found: Opened, table: str, topic: str | None) -> list[dict[str, Any]]:
         frame = frame.filter(F.col("topic") == topic)
     names = [c.name for c in contracts.tables()[table].answer_columns]
     rows = [row.asDict(recursive=True) for row in frame.select(*names).collect()]
-    return sorted(rows, key=page_data.identity_of)
+    return sorted(rows, key=ranking.identity_of)
 
 
 def _partitions(
@@ -127,7 +127,7 @@ def _partitions(
     unseen = ("leader", "leader_epoch", "isr", "assigned_replicas", "min_insync_replicas")
     for verdict in verdicts:
         partitions.setdefault(
-            page_data.identity_of(verdict),
+            ranking.identity_of(verdict),
             {
                 **{name: verdict[name] for name in IDENTITY},
                 **dict.fromkeys(unseen),
@@ -136,8 +136,8 @@ def _partitions(
                 "truncations": [],
             },
         )
-    for row in sorted(replicas, key=lambda r: (*page_data.identity_of(r), r["replica"])):
-        partition = partitions[page_data.identity_of(row)]
+    for row in sorted(replicas, key=lambda r: (*ranking.identity_of(r), r["replica"])):
+        partition = partitions[ranking.identity_of(row)]
         partition |= {name: row[name] for name in unseen}
         spans = [[s["leader_epoch"], s["first_offset"], s["end_offset"]] for s in row["spans"]]
         kept = ("replica", "log_start_offset", "log_end_offset", "high_watermark", "as_of",
@@ -204,7 +204,7 @@ def events_of(found: Opened, answer: dict[str, Any]) -> Mapping[Identity, list[E
     size = {tuple(row[name] for name in IDENTITY): row["count"] for row in whole}
     wanted: set[Identity] = set()
     total = 0
-    for partition in page_data.partitions(answer):
+    for partition in ranking.partitions(answer):
         count = size.get(partition.identity, 0)
         if wanted and (total + count > MOST_EVENTS or len(wanted) >= MOST_PARTITIONS):
             break

@@ -8,7 +8,8 @@ import re
 import sys
 from pathlib import Path
 
-from replication.protocol.ground.versions import BOUNDARIES
+from replication.protocol.ground.boundaries import BOUNDARIES
+
 from replication.protocol.rules import RULES
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"

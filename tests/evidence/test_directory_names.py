@@ -7,7 +7,7 @@ import pytest
 from replication.evidence.broker_logs.line_families import INDEX
 from replication.evidence.digest import DIRECTORY_NAME
 from replication.evidence.log_directories.log_directory import parse_directory_name
-from replication.evidence.tools.tool_output import DumpedSegment, read_dump_log
+from replication.evidence.tools.dump_log import DumpedSegment, read_dump_log
 
 ASIDE = "." + "0f" * 16
 

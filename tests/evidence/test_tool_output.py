@@ -15,20 +15,20 @@ import pytest
 from replication.evidence.log_directories.segments import RecordBatch, read_batches
 from replication.evidence.metadata_log import metadata_records
 from replication.evidence.metadata_log.cluster_metadata import read_cluster_metadata
-from replication.evidence.tools.metadata_dump import is_metadata_dump, read_metadata_dump
-from replication.evidence.tools.tool_output import (
+from replication.evidence.tools.dump_log import (
     DumpedBatch,
     DumpedRecord,
     DumpedSegment,
-    LogDirectoryError,
-    LogDirectorySize,
+    read_dump_log,
+)
+from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize, read_log_dirs
+from replication.evidence.tools.metadata_dump import is_metadata_dump, read_metadata_dump
+from replication.evidence.tools.metadata_quorum import (
     QuorumReplica,
     QuorumStatus,
-    read_dump_log,
-    read_log_dirs,
     read_metadata_quorum,
-    tool_output_kind,
 )
+from replication.evidence.tools.tool_output import tool_output_kind
 from replication.evidence.unreadable import Unreadable
 
 HERE = Path(__file__).parent / "tool_output"

@@ -12,7 +12,8 @@ import os
 import sys
 from dataclasses import replace
 
-from replication.protocol.ground.versions import REMEDIES
+from replication.protocol.ground.boundaries import REMEDIES
+
 from tests.protocol.small_worlds import Outcome, explore
 from tests.protocol.world_states import Limits
 

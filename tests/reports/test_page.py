@@ -15,7 +15,7 @@ from replication import cli
 from replication.protocol import rules
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all, identity_of
-from replication.reports import event_words, moments, page, page_data
+from replication.reports import event_words, moments, page, page_data, ranking
 from replication.reports.answer import assemble
 from replication.reports.evidence_lines import LONGEST, read_lines
 from replication.reports.safe_text import plain
@@ -107,6 +107,18 @@ def test_the_last_moment_is_the_state_of_the_answer(
             assert (end or 0) == replica["log_end_offset"]
             assert high == replica["high_watermark"]
             assert _joined(spans) == replica["spans"]
+        keys = ("what", "offset", "leader_epoch", "rule")
+        derived = [(d["replica"], *(d[k] for k in keys)) for d in partition["derived"]]
+        assert _last_derived(data[f"story-{index}"]) == sorted(derived, key=lambda d: d[0])
+
+
+def _last_derived(story: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """What rules force at the end, by the changes of a story added up: as the script does."""
+    view: dict[int, list[Any]] = {}
+    for row in story["moments"]:
+        for number, (kept, *values) in row[-1].get("derived", {}).items():
+            view[int(number)] = view.get(int(number), [])[:kept] + values
+    return [(number, *value) for number in sorted(view) for value in view[number]]
 
 
 def _joined(spans: list[list[Any]]) -> list[list[Any]]:
@@ -182,7 +194,7 @@ def test_a_large_cluster_gives_a_page_within_its_size_that_says_what_it_lacks() 
     assert len(text.encode()) < 20_000_000
     data = embedded(text)
     assert len(data["overview-data"]["rows"]) == 10_000
-    ranks = [page_data.CLASSES.index(row[2]) for row in data["overview-data"]["rows"]]
+    ranks = [ranking.CLASSES.index(row[2]) for row in data["overview-data"]["rows"]]
     assert ranks == sorted(ranks)
     told = {int(name.partition("-")[2]) for name in data if name.startswith("story-")}
     damaged = {row[0] for row in data["overview-data"]["rows"] if row[2] != "fine"}

@@ -325,3 +325,22 @@ def test_tab_reaches_the_time_axis(browser: Browser, pages: Path) -> None:
     before = position(browser)[0]
     browser.press("ArrowLeft")
     assert position(browser)[0] == before - 1
+
+
+def test_what_a_rule_forces_is_drawn_apart(browser: Browser, pages: Path) -> None:
+    """Derived values stand in the drawing and in words, with the rule's name."""
+    name = "unclean_election__4.1.1__trace"
+    opened(browser, pages / f"{name}.html")
+    browser.click("#first")
+    drawn, words = 0, ""
+    for _ in range(position(browser)[1]):
+        drawn = browser.run("return document.querySelectorAll('#drawing .derived').length")
+        words = browser.text("#derived") if drawn else ""
+        if drawn:
+            break
+        browser.run("document.getElementById('forward').click()")
+    assert drawn
+    assert "derived by " in words
+    assert "leader epoch 0 begins at 0" in words
+    assert "derived by a rule, not observed" in browser.text("#legend")
+    quiet(browser, pages / f"{name}.html")

@@ -13,12 +13,8 @@ from typing import Any, NamedTuple
 
 from replication.evidence.broker_logs.line_families import INDEX
 from replication.evidence.broker_logs.line_families.family import LineFamily
-from replication.evidence.broker_logs.log_layouts import (
-    LineReader,
-    LogLine,
-    Skipped,
-    looks_like_broker_log,
-)
+from replication.evidence.broker_logs.line_reader import LineReader, LogLine, Skipped
+from replication.evidence.broker_logs.log_layouts import looks_like_broker_log
 from replication.evidence.broker_logs.threads import broker_of_thread
 from replication.evidence.unreadable import Unreadable
 

@@ -38,25 +38,27 @@ Beside = tuple[frozenset[int], dict[int, set[str]]]
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
-    clusters: (since when, cluster id) of each start that prints it. controllers: (since when,
-    broker, controller epoch) each time that another one decides (ZooKeeper). processes: facts about
-    the process itself or a whole topic, as far as joining needs them.
-    lines: those about topic partitions, packed. writers: the brokers that lines name, None for
-    lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
-    first printed; in_lines those of them that stand in lines about partitions. homes: (writer,
-    log directory on its machine) where it created logs. first_at, last_at: ms since 1970, as lines
-    print them.
+    cluster_ids: all that its lines name; starts: of each start that names one: since when, the
+    cluster, which broker. controllers: (since when, broker, controller epoch) each time that
+    another one decides (ZooKeeper). processes: facts about the process itself or a whole topic, as
+    far as joining needs them. lines: those about topic partitions, packed. writers: the
+    brokers that lines name, None for lines that name none, by their first line. topic_ids: (writer,
+    topic, topic id) -> when it was first printed; in_lines those of them that stand in lines about
+    partitions. homes: (writer, log directory on its machine) where it created logs. first_at,
+    last_at: ms since 1970, as lines print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
     several: several brokers wrote it; nobodys: how many of its lines may be of more than one, and
     unsure: of which, by the partition that they are about, None for those about the process.
     births: signs of topics that were created anew. damaged: some lines of it could not be read.
+    cluster_unknown: of which of several clusters it is cannot be told.
     """
 
     path: str
     broker: int | None = None
     cluster_id: str = ""
-    clusters: list[tuple[int, str]] = field(default_factory=list)
+    cluster_ids: list[str] = field(default_factory=list)
+    starts: list[tuple[int, str, int | None]] = field(default_factory=list)
     controllers: list[tuple[int, int, int]] = field(default_factory=list)
     known_by: str = ""
     count: int = 0
@@ -76,6 +78,7 @@ class BrokerLog:
     nobodys: int = 0
     unsure: dict[tuple[str, int] | None, set[int]] = field(default_factory=dict)
     damaged: bool = False
+    cluster_unknown: bool = False
 
     @property
     def speaks_for_one(self) -> bool:
@@ -181,11 +184,16 @@ def read_log_of_several(
 
 def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
     if fact.kind == "cluster_id":
-        log.cluster_id = log.cluster_id or str(fact.fields["cluster_id"])
-        if fact.at is not None:
-            log.clusters.append((_begun(log, fact.at), str(fact.fields["cluster_id"])))
+        named = str(fact.fields["cluster_id"])
+        log.cluster_id = log.cluster_id or named
+        if named not in log.cluster_ids:
+            log.cluster_ids.append(named)
+        log.starts.append((_begun(log, fact.at or 0), named, fact.broker))
     elif fact.kind in PROCESS_KINDS:
         log.processes.append(fact)
+        if fact.kind == "settings" and log.starts and log.starts[-1][2] is None:
+            # A process prints its settings next after its cluster.
+            log.starts[-1] = (*log.starts[-1][:2], fact.broker)
 
 
 def _take_controller(log: BrokerLog, fact: LogLineFact) -> None:

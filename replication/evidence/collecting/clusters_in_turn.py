@@ -1,150 +1,129 @@
 """Clusters that one installation served in turn, its logs all in one folder.
 
-Whoever deletes ZooKeeper's data or formats storage anew starts another cluster, and the brokers go
-on writing into the same files. Each start prints the id of its cluster: what stands between two
-such starts is of the first. A file that names no cluster is laid beside those of its folder.
+Whoever empties ZooKeeper or formats storage anew starts another cluster, and the brokers go on
+writing into the same files. A start prints its cluster and its broker: what this broker writes
+from then on, into whichever file of the folder, is of that cluster until its next start. What
+stands before its first start, or behind the moment in which controller epochs began anew, is of
+nobody knows which.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact
-from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
+from replication.evidence.broker_logs.packed_facts import Packer
 from replication.evidence.collecting.broker_text_log import BrokerLog
-from replication.evidence.collecting.installations import unrotated
+from replication.evidence.collecting.clusters_apart import of_nobody
 
+# From when on a broker is of which cluster, by its own clock, oldest first; "": nobody knows.
+_Turns = list[tuple[int, str]]
 # So long after its start a broker decides as controller, at most, where that is its first word.
 _UP_WITHIN = 600_000
-# From when on, by the writers' clock, a folder's logs are of which cluster; oldest first.
-Turns = list[tuple[int, str]]
 
 
-def apart_by_cluster(
-    logs: Iterable[BrokerLog], place: Callable[[Path], Path], notes: list[str]
+def clusters_in_turn(
+    logs: list[BrokerLog], place: Callable[[Path], Path], notes: list[str]
 ) -> list[BrokerLog]:
-    """The logs, those of several clusters taken apart. place: where a file lies for the user."""
+    """The logs, those of installations that served several clusters taken apart.
+
+    place: where a file lies for the user. Left as they are: logs of a folder whose starts do not
+    all tell which broker it is that starts.
+    """
     folders: dict[Path, list[BrokerLog]] = {}
     for log in logs:
         folders.setdefault(place(Path(log.path)).parent, []).append(log)
-    result: list[BrokerLog] = []
+    apart: dict[int, list[BrokerLog]] = {}
     for found in folders.values():
-        by_name: dict[str, list[BrokerLog]] = {}
-        for log in found:
-            by_name.setdefault(unrotated(Path(log.path).name), []).append(log)
-        own = {name: _turns(pieces, found) for name, pieces in by_name.items()}
-        of_all = _of_folder(found, own)
-        for name, pieces in by_name.items():
-            for log in pieces:
-                result += _apart(log, own[name] or of_all)
-        notes += _said(found, [*own.values(), of_all])
+        turns = _turns(found)
+        if turns:
+            apart.update((id(log), _apart(log, turns)) for log in found)
+            notes.append(_said(found))
+    return [part for log in logs for part in apart.get(id(log), [log])]
+
+
+def _turns(logs: list[BrokerLog]) -> dict[int, _Turns]:
+    """By broker; empty where one cluster is named, or where it is not told whose a start is."""
+    one = {w for log in logs for w in log.writers if w is not None}
+    only = next(iter(one)) if len(one) == 1 else None
+    result: dict[int, _Turns] = {}
+    for log in logs:
+        for began, cluster, named in log.starts:
+            broker = named if named is not None else only
+            if broker is None:
+                return {}
+            result.setdefault(broker, []).append((began, cluster))
+    if len({cluster for turns in result.values() for _, cluster in turns}) < 2:
+        return {}
+    emptied = _emptied(logs)
+    for turns in result.values():
+        turns += ((at, "") for at in emptied)
+        turns.sort()
     return result
 
 
-def _turns(logs: list[BrokerLog], controllers: Iterable[BrokerLog] = ()) -> Turns:
-    """When which cluster's turn began, by all starts that these logs print.
-
-    controllers: logs whose controllers tell when ZooKeeper was emptied. From then on it is the
-    cluster that the next start names.
-    """
-    named = sorted(start for log in logs for start in log.clusters)
-    starts = sorted(f.at for log in logs for f in log.processes if _is_start(f) and f.at)
-    emptied = [_start_before(at, starts) for at in _emptied(controllers)] if named else []
-    told = []
-    for number, at in enumerate(emptied):
-        end = emptied[number + 1] if number + 1 < len(emptied) else None
-        following = [n for n in named if at <= n[0] and (end is None or n[0] < end)]
-        told += [(at, cluster) for _, cluster in following[:1]]
-    result: Turns = []
-    for began, cluster in sorted([*named, *told]):
-        if not result or result[-1][1] != cluster:
-            result.append((began, cluster))
-    return result
-
-
-def _is_start(fact: LogLineFact) -> bool:
-    return fact.kind == "process_started"
-
-
-def _start_before(at: int, starts: list[int]) -> int:
-    """When the process started that was controller a little later."""
-    before = [start for start in starts if at - _UP_WITHIN <= start <= at]
-    return before[-1] if before else at
-
-
-def _emptied(logs: Iterable[BrokerLog]) -> list[int]:
-    """When ZooKeeper's count of controllers began anew: an epoch below one that was reached, and
-    of no controller that had been cut off: it never was one before, or has been a later one since.
-    """
+def _emptied(logs: list[BrokerLog]) -> list[int]:
+    """When ZooKeeper's count of controllers began anew: an epoch below one that was reached, not by
+    a controller that had been cut off: it never was one before, or was a later one since."""
+    starts = sorted(
+        f.at for log in logs for f in log.processes if f.kind == "process_started" and f.at
+    )
     reigns = sorted(reign for log in logs for reign in log.controllers)
     result: list[int] = []
     reached: dict[int, int] = {}
     for number, (at, broker, epoch) in enumerate(reigns):
         highest = max(reached.values(), default=0)
-        goes_on = any(reached.get(b, -1) == e == highest for _, b, e in reigns[number + 1 :])
-        if epoch < reached.get(broker, 0) or (
-            epoch <= highest and reached.get(broker) is None and not goes_on
-        ):
-            result.append(at)
+        later = {reign[1:] for reign in reigns[number + 1 :]}
+        goes_on = any(e == highest and (b, e) in later for b, e in reached.items())
+        before = reached.get(broker)
+        if not goes_on and (epoch <= highest if before is None else epoch < before):
+            begun = [start for start in starts if at - _UP_WITHIN <= start <= at]
+            result.append(begun[-1] if begun else at)
             reached.clear()
         reached[broker] = max(epoch, reached.get(broker, epoch))
     return result
 
 
-def _of_folder(logs: list[BrokerLog], own: dict[str, Turns]) -> Turns:
-    """The turns of all logs of a folder; none where files of different names were of different
-    clusters at one time."""
-    result = _turns(logs, logs)
-    at_once = any(
-        own[name] and _whose(log.last_at, own[name]) != _whose(log.last_at, result)
-        for name, log in ((unrotated(Path(log.path).name), log) for log in logs)
+def _said(logs: list[BrokerLog]) -> str:
+    starts = sorted(start for log in logs for start in log.starts)
+    named = ", ".join(dict.fromkeys(cluster for _, cluster, _ in starts))
+    return (
+        f"{Path(min(log.path for log in logs)).parent}: its logs are of clusters {named}; "
+        "each line is of the one that its broker's start before it names"
     )
-    return [] if at_once else result
 
 
-def _said(logs: list[BrokerLog], turns: list[Turns]) -> list[str]:
-    """A note where logs of the folder are of several clusters."""
-    several = [t for t in turns if len({cluster for _, cluster in t}) > 1]
-    if not several:
-        return []
-    named = ", ".join(dict.fromkeys(cluster for t in several for _, cluster in t))
-    return [
-        f"{Path(min(log.path for log in logs)).parent}: its logs are of clusters {named} in turn, "
-        "by the ids that starts print; each line is of the cluster of the start before it"
-    ]
+def _apart(log: BrokerLog, turns: dict[int, _Turns]) -> list[BrokerLog]:
+    """One log for each cluster that it tells of, with its lines only."""
+    parts: dict[str, _Part] = {}
 
+    def part(fact: LogLineFact) -> _Part:
+        cluster = _whose(fact, log.broker, turns)
+        return parts.setdefault(cluster, _Part(log, cluster))
 
-def _apart(log: BrokerLog, turns: Turns) -> list[BrokerLog]:
-    """One log for each cluster whose turns it covers, its own lines only."""
-    if not turns:
-        return [log]
-    first, last = (_whose(at, turns) for at in (log.first_at, log.last_at))
-    if first == last and len({c for _, c in log.clusters}) < 2 and _is_within(log, turns):
-        return [replace(log, cluster_id=log.cluster_id or first)]
-    parts = {cluster: _Part(log, cluster) for _, cluster in turns}
     for packed in log.lines:
         for fact in packed:
-            parts[_whose(fact.at, turns)].take(fact)
+            part(fact).take(fact)
     for fact in log.processes:
-        parts[_whose(fact.at, turns)].processes.append(fact)
+        part(fact).processes.append(fact)
     for fact in log.telling:
-        parts[_whose(fact.at, turns)].telling.append(fact)
-    return [part.done() for part in parts.values() if part.count]
+        part(fact).telling.append(fact)
+    return [found.done() for found in parts.values()]
 
 
-def _whose(at: int | None, turns: Turns) -> str:
-    """Whose turn it was; what is older than every start is of the first."""
-    which = 0 if at is None else bisect_right([began for began, _ in turns], at) - 1
-    return turns[max(which, 0)][1]
+def _whose(fact: LogLineFact, owner: int | None, turns: dict[int, _Turns]) -> str:
+    """The cluster that a line is of. One that names no broker: where all were of the same."""
+    broker = fact.broker if fact.broker is not None else owner
+    asked = [turns[broker]] if broker in turns else list(turns.values())
+    found = {_at(fact.at, each) for each in asked} if fact.at is not None else {""}
+    return found.pop() if len(found) == 1 else ""
 
 
-def _is_within(log: BrokerLog, turns: Turns) -> bool:
-    """Whether no other turn began while the log was written."""
-    return log.last_at is None or not any(
-        log.first_at is not None and log.first_at < began <= log.last_at for began, _ in turns[1:]
-    )
+def _at(at: int, turns: _Turns) -> str:
+    which = bisect_right([began for began, _ in turns], at) - 1
+    return turns[which][1] if which >= 0 else ""
 
 
 class _Part:
@@ -156,56 +135,56 @@ class _Part:
         self.processes: list[LogLineFact] = []
         self.telling: list[LogLineFact] = []
         self.births = Births()
-        self.seen: dict[int | None, None] = {}
-        self.topic_ids: dict[tuple[int | None, str, str], int | None] = {}
-        self.times: list[int] = []
-        self.lines = self.nobodys = 0
+        self.nobodys = 0
         self.unsure: dict[tuple[str, int] | None, set[int]] = {
             about: brokers for about, brokers in log.unsure.items() if about is None
         }
-
-    @property
-    def count(self) -> int:
-        return self.lines + len(self.processes)
+        self.topic_ids: dict[tuple[int | None, str, str], int | None] = {}
+        self.seen: dict[int | None, None] = {}
+        self.times: list[int] = []
+        self.lines = 0
 
     def take(self, fact: LogLineFact) -> None:
         """A line about a topic partition."""
         self.lines += 1
         self.packer.add(fact)
         self.births.take(fact)
-        self.seen[fact.broker] = None
+        self._see(fact)
         if "one_of" in fact.fields:
             self.nobodys += 1
             place = (str(fact.topic), int(fact.partition or 0))
             self.unsure.setdefault(place, set()).update(fact.fields["one_of"])
-        if fact.at is not None:
-            self.times.append(fact.at)
         if fact.fields.get("topic_id"):
             key = (fact.broker, str(fact.topic), str(fact.fields["topic_id"]))
             self.topic_ids.setdefault(key, fact.at)
 
+    def _see(self, fact: LogLineFact) -> None:
+        self.seen[fact.broker] = None
+        if fact.at is not None:
+            self.times.append(fact.at)
+
     def done(self) -> BrokerLog:
-        lines: list[PackedLines] = self.packer.done()
-        self.seen.update((fact.broker, None) for fact in self.processes)
-        times = [*self.times, *(f.at for f in self.processes if f.at is not None)]
-        printed = {
-            (f.broker, f.topic, str(f.fields["topic_id"])): f.at
-            for f in self.processes
-            if f.topic is not None and f.fields.get("topic_id")
-        }
-        return replace(
+        in_lines = set(self.topic_ids)
+        for fact in self.processes:
+            self._see(fact)
+            if fact.topic is not None and fact.fields.get("topic_id"):
+                key = (fact.broker, fact.topic, str(fact.fields["topic_id"]))
+                self.topic_ids.setdefault(key, fact.at)
+        log = replace(
             self.log,
             cluster_id=self.cluster,
-            count=self.count,
+            cluster_ids=[self.cluster] if self.cluster else [],
+            count=self.lines + len(self.processes) or len(self.telling),
             processes=self.processes,
-            lines=lines,
+            lines=self.packer.done(),
             writers=list(self.seen),
-            topic_ids=printed | self.topic_ids,
-            in_lines=set(self.topic_ids),
-            first_at=min(times, default=None),
-            last_at=max(times, default=None),
+            topic_ids=self.topic_ids,
+            in_lines=in_lines,
+            first_at=min(self.times, default=None),
+            last_at=max(self.times, default=None),
             telling=self.telling,
+            births=self.births,
             nobodys=self.nobodys,
             unsure=self.unsure,
-            births=self.births,
         )
+        return log if self.cluster else of_nobody(log)

@@ -27,6 +27,8 @@ from replication.evidence.collecting.broker_text_log import (
     read_log,
     with_excerpts,
 )
+from replication.evidence.collecting.clusters_apart import clusters_apart
+from replication.evidence.collecting.clusters_in_turn import clusters_in_turn
 from replication.evidence.collecting.finding import (
     cannot_be_opened,
     find,
@@ -52,18 +54,18 @@ from replication.evidence.log_directories.log_directory import (
 )
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
+from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize, read_log_dirs
 from replication.evidence.tools.metadata_dump import read_metadata_dump
+from replication.evidence.tools.metadata_quorum import (
+    QuorumReplica,
+    QuorumStatus,
+    read_metadata_quorum,
+)
 from replication.evidence.tools.tool_output import (
     DUMP_LOG,
     LOG_DIRS,
     METADATA_DUMP,
     METADATA_QUORUM,
-    LogDirectoryError,
-    LogDirectorySize,
-    QuorumReplica,
-    QuorumStatus,
-    read_log_dirs,
-    read_metadata_quorum,
     tool_output_kind,
 )
 from replication.evidence.tools.topic_descriptions import (
@@ -221,7 +223,14 @@ def read_all(
     result.found_directories += seen
     result.unreadable += [u for directory in seen for u in directory.unreadable]
     result.digest_lines = []
-    result.found_logs = with_writers(result.found_logs, result.unpacked.place, again)
+    logs = with_writers(result.found_logs, result.unpacked.place, again)
+    result.found_logs = clusters_apart(
+        clusters_in_turn(logs, result.unpacked.place, result.notes),
+        spread=spread,
+        zone=told.time_zone or UTC,
+        folder=facts_folder,
+        notes=result.notes,
+    )
     if result.near_misses:
         raise NoEvidence("; ".join(result.unpacked.shown(text) for text in result.near_misses))
     return result

@@ -10,7 +10,7 @@ from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence, 
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.dumped_logs import NotOneLog, SegmentDump, dumped_directory
-from replication.evidence.tools.tool_output import LogDirectorySize
+from replication.evidence.tools.log_dirs import LogDirectorySize
 from replication.evidence.unreadable import Unreadable
 
 _CREATED_ANEW = (

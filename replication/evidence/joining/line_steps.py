@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.partition_evidence import PartitionEvidence
@@ -144,27 +144,18 @@ def _became_leader(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
         before = None
     role.leads, role.leader_epoch = True, f["leader_epoch"]
     role.high_watermark = f.get("high_watermark")
-    return ev.BecameLeader(
-        broker,
-        f["leader_epoch"],
-        f.get("log_end_offset"),
-        f.get("high_watermark"),
-        f.get("partition_epoch"),
-        before,
-    )
+    return ev.BecameLeader(broker, f["leader_epoch"], *_at_the_change(f), before)
 
 
 def _became_follower(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     f = line.fields
     role.leads, role.leader_epoch = False, f["leader_epoch"]
-    return ev.BecameFollower(
-        broker,
-        f["leader_epoch"],
-        f.get("leader"),
-        f.get("log_end_offset"),
-        f.get("high_watermark"),
-        f.get("partition_epoch"),
-    )
+    return ev.BecameFollower(broker, f["leader_epoch"], f.get("leader"), *_at_the_change(f))
+
+
+def _at_the_change(f: dict[str, Any]) -> tuple[int | None, int | None, int | None]:
+    """Log end, high watermark and partition epoch that a line names as a role changes."""
+    return f.get("log_end_offset"), f.get("high_watermark"), f.get("partition_epoch")
 
 
 def _truncation_reason(broker: int, line: LogLineFact, role: _Role) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import Key
-from replication.evidence.tools.tool_output import LogDirectoryError, LogDirectorySize
+from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize
 
 
 def listed_replicas(

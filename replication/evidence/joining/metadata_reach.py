@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from replication.evidence.metadata_log.history import MetadataHistory
-from replication.evidence.tools.tool_output import QuorumReplica, QuorumStatus
+from replication.evidence.tools.metadata_quorum import QuorumReplica, QuorumStatus
 
 
 def later_history(

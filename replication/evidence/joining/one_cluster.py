@@ -12,12 +12,8 @@ from replication.evidence.collecting.collection import (
 )
 from replication.evidence.joining.clocks import Clocks
 from replication.evidence.metadata_log.history import MetadataHistory
-from replication.evidence.tools.tool_output import (
-    LogDirectoryError,
-    LogDirectorySize,
-    QuorumReplica,
-    QuorumStatus,
-)
+from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize
+from replication.evidence.tools.metadata_quorum import QuorumReplica, QuorumStatus
 from replication.evidence.tools.topic_descriptions import PartitionDescription, TopicDescription
 from replication.evidence.zookeeper.history import ZooKeeperHistory
 

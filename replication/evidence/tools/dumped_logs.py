@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 from replication.evidence.log_directories.record_payloads import RecordIdentity
 from replication.evidence.log_directories.segments import RecordBatch
-from replication.evidence.tools.tool_output import (
+from replication.evidence.tools.dump_log import (
     DumpedBatch,
     DumpedRecord,
     DumpedSegment,

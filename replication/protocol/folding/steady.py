@@ -1,10 +1,11 @@
 """The uneventful steps of a trace, folded without an Event: nearly all events of a healthy log.
 
-The faster twin of fold.apply and of conformance.hold, which it must leave the same state as.
-Each function does for one kind what fold.apply does where nothing new is learnt: an append that
-continues the log, a high watermark or an acknowledgement that extends the last promise. It returns
-False, with the state unchanged, wherever fold.apply would do more; then the caller makes the Event
-and calls that. tests/protocol/test_steady.py holds both against each other on random traces.
+The faster twin of fold.apply and of conformance.hold, which it must leave the same state as. Each
+function does for one kind what the functions of that name in steps/ and conformance/ do where
+nothing new is learnt: an append that continues the log, a high watermark or an acknowledgement that
+extends the last promise. It returns False, with the state unchanged, wherever they would do more;
+then the caller makes the Event and calls fold.apply. tests/protocol/test_steady.py holds both
+against each other on random traces.
 
 What no step in here changes (who leads, which epochs, what conformance keeps of them) is looked up
 once, into State.calm, and forgotten by fold.apply; what is left to check at each step are offsets.
@@ -18,14 +19,19 @@ from typing import Any
 from replication.protocol.folding import fold
 from replication.protocol.folding.conformance.expected import KEPT
 from replication.protocol.folding.conformance.leaders import forget_old
-from replication.protocol.folding.fold import ANY_OCCURRENCE
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.replica_log import ReplicaLog
-from replication.protocol.ground.topic_partition import Calm, Promise, Replica, State
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    Calm,
+    Promise,
+    Replica,
+    State,
+)
 
 ABSENT = -1
-# How far back fold._add_promise looks for a promise to extend.
+# How far back steps.promises.add_promise looks for a promise to extend.
 LOOKED_BACK = 4
 # Makes a named tuple without its constructor's own call: a tenth of a step.
 _new = tuple.__new__

@@ -6,6 +6,7 @@ Pure: the same state gives the same answer, in every host.
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from replication.protocol.folding.conformance.unforetold import REASONS, unforetold
 from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground.model import moment
 from replication.protocol.ground.topic_partition import State
@@ -164,6 +165,12 @@ def _partition(state: State) -> dict[str, Any]:
             for t in state.history.truncations
         ],
         "derived": [asdict(d) for d in derived_values(state)],
+        "conformance": {
+            "foretold": state.conformance.predicted,
+            "not_foretold": [
+                {**asdict(x), "because": REASONS[x.reason]} for x in unforetold(state)
+            ],
+        },
         "older_copies": [
             {
                 "replica": c.replica,

@@ -11,9 +11,10 @@ from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.declared_gaps import Gaps
 from replication.protocol.judgement.divergence import is_cut_by_following
-from replication.protocol.judgement.loss_cause import allowed_by, borders, cause_of, contract_of
+from replication.protocol.judgement.loss_cause import borders, cause_of
 from replication.protocol.judgement.reference import Reference, log_is_known
 
 TIERS = (

@@ -3,7 +3,8 @@
 from typing import Any
 
 from replication.protocol.ground.model import moment
-from replication.protocol.ground.topic_partition import Risk, Run, State
+from replication.protocol.ground.risks import Risk, Run
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger
 from replication.protocol.judgement.risk_watch import key_of, run_of, since_when
 

@@ -8,7 +8,8 @@ in all of them.
 """
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.topic_partition import Risk, Run, State
+from replication.protocol.ground.risks import Risk, Run
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger, failures, of_outlook, outlook
 
 TELLING = frozenset(

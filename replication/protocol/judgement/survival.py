@@ -17,7 +17,13 @@ from replication.protocol.ground.model import (
     touching,
     uncovered,
 )
-from replication.protocol.ground.topic_partition import LeaderTerm, Promise, Replica, State
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    LeaderTerm,
+    Promise,
+    Replica,
+    State,
+)
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
@@ -34,8 +40,6 @@ from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
     unnamed_leader_epoch,
 )
-
-ANY_OCCURRENCE = 1 << 30
 
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:

@@ -3,12 +3,7 @@
 import math
 from itertools import pairwise
 
-from replication.protocol.ground.topic_partition import (
-    LeaderTerm,
-    Replica,
-    State,
-    StorageLoss,
-)
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, StorageLoss
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
 from replication.protocol.judgement.reference import Reference, newest_leader_epoch

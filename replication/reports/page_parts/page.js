@@ -53,7 +53,7 @@
     if (stories.has(index)) return stories.get(index);
     const told = byId(`story-${index}`) ? parsed(`story-${index}`) : endOnly(statesData().states[index]);
     told.frames = [];
-    let view = { replicas: new Map(), registration: [null, null, null], dropped: [], promised: [] };
+    let view = { replicas: new Map(), registration: [null, null, null], dropped: [], promised: [], derived: new Map() };
     told.moments.forEach((moment, step) => {
       view = advanced(view, moment[CHANGE], step);
       if (step % KEYFRAME === 0) told.frames.push(view);
@@ -71,7 +71,9 @@
       replicas[number] = { 0: stopped ? "stopped" : "", 2: start, 3: end, 4: high,
         5: spans.map(([epoch, first, last]) => [epoch, first, last, null, true]), 6: true };
     }
-    const change = { replicas, registration: state ? state.registration : [null, null, null] };
+    const derived = {};
+    for (const [number, ...value] of (state && state.derived) || []) (derived[number] = derived[number] || [0]).push(value);
+    const change = { replicas, derived, registration: state ? state.registration : [null, null, null] };
     return { base: 0, total: 1, rules: [], files: [], events: {}, endOnly: true,
       moments: [[null, "The state at the end of the evidence.", 1, 0, 0, null, null, null, null, null, null, change]] };
   }
@@ -93,6 +95,12 @@
       next.dropped = view.dropped.concat(change.dropped.map((row) => [...row, step]));
     }
     if (change.promised) next.promised = change.promised;
+    if (change.derived) {
+      next.derived = new Map(view.derived);
+      for (const [number, [kept, ...values]] of Object.entries(change.derived)) {
+        next.derived.set(+number, (view.derived.get(+number) || []).slice(0, kept).concat(values));
+      }
+    }
     return next;
   }
 
@@ -289,7 +297,20 @@
       group.append(shape("line", { x1: at, x2: at, y1: bar - 3, y2: bar + BAR + 3, class: "high" }),
         shape("path", { d: `M${at - 4.5} ${bar - 5}h9l-4.5 6z`, class: "flag" }));
     }
+    for (const value of view.derived.get(number) || []) drawDerived(group, value, x(value[1]), bar);
     return bar + BAR + GAP;
+  }
+
+  const derivedWords = ([what, offset, epoch, rule]) => `${{
+    high_watermark: `high watermark at least ${grouped(offset)}`,
+    epoch_entry: `leader epoch ${epoch} begins at ${grouped(offset)}`,
+    truncation: `log cut at ${grouped(offset)}` }[what]}, derived by ${rule}`;
+
+  // What no line tells and a rule forces: dashed, so that nobody takes it for observed.
+  function drawDerived(group, value, at, bar) {
+    const [top, bottom] = value[0] === "epoch_entry" ? [bar + BAR - 7, bar + BAR + 3] : [bar - 3, bar + BAR + 3];
+    group.append(shape("line", { x1: at, x2: at, y1: top, y2: bottom, class: `derived ${value[0]}` },
+      shape("title", {}, derivedWords(value))));
   }
 
   function drawSpan(group, told, [epoch, first, end, content, seen], x, bar) {
@@ -560,6 +581,10 @@
         node("td", {}, held.slice(0, 12).join("; ") + (held.length > 12 ? `; and ${held.length - 12} more` : "") || "–")));
     }
     byId("replicas").replaceChildren(...rows);
+    const told = [...view.derived.keys()].sort((a, b) => a - b).flatMap((number) =>
+      view.derived.get(number).slice(-12).map((value) => node("li", {}, `Broker ${number}: ${derivedWords(value)}`)));
+    byId("derived").replaceChildren(...told);
+    byId("derived-values").classList.toggle("hidden", !told.length);
   }
 
   function showVerdicts(state) {
@@ -596,6 +621,8 @@
         ? swatch("may hold more", shape("line", { x1: 3, x2: 20, y1: 7, y2: 7, class: "onward" })) : null,
       some((span) => span[3]) ? swatch("other contents at those offsets", box("span e0"), box("", { fill: "url(#content)" })) : null,
       swatch("high watermark", shape("line", { x1: 11, x2: 11, y1: 2, y2: 14, class: "high" }), shape("path", { d: "M6.500 0h9l-4.500 6z", class: "flag" })),
+      told.moments.some((m) => Object.keys(m[CHANGE].derived || {}).length)
+        ? swatch("derived by a rule, not observed", shape("line", { x1: 11, x2: 11, y1: 0, y2: 14, class: "derived" })) : null,
       told.moments.some((m) => m[CHANGE].dropped) ? swatch("cut or lost from this log", box("dropped")) : null,
       told.moments.some((m) => Object.values(m[CHANGE].replicas || {}).some((c) => c[START])) ? swatch("removed, below log start", box("", { fill: "url(#removed)" })) : null,
       state && (state.losses || state.divergences) ? swatch("lost, missing or different in the end", box("lost")) : null,

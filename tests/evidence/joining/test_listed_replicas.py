@@ -2,7 +2,7 @@
 
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.listed_replicas import listed_replicas
-from replication.evidence.tools.tool_output import LogDirectoryError, LogDirectorySize
+from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize
 from tests.evidence.test_placement import copy_of
 
 

@@ -1,7 +1,7 @@
 """Whether a copy of the metadata log reaches what was committed."""
 
 from replication.evidence.joining.metadata_reach import later_history
-from replication.evidence.tools.tool_output import QuorumReplica, QuorumStatus
+from replication.evidence.tools.metadata_quorum import QuorumReplica, QuorumStatus
 from tests.evidence.joining.history import history
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from replication.evidence.collecting.collection import BrokerDump, Collection
 from replication.evidence.joining.one_cluster import evidence_of
-from replication.evidence.tools.tool_output import QuorumReplica, QuorumStatus
+from replication.evidence.tools.metadata_quorum import QuorumReplica, QuorumStatus
 from tests.evidence.joining.history import history
 from tests.evidence.joining.lines import acknowledged, log
 

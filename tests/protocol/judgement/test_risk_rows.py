@@ -1,6 +1,7 @@
 """A danger as a row: words that say what fails, what is left, and nothing that is not known."""
 
-from replication.protocol.ground.topic_partition import Risk, State
+from replication.protocol.ground.risks import Risk
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger
 from replication.protocol.judgement.risk_rows import past_row, present_row
 from tests.protocol.judgement.test_at_risk import given, story

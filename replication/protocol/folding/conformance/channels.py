@@ -12,18 +12,13 @@ from replication.protocol.folding.conformance.expected import (
     is_excluded,
     is_fenced,
     miss,
+    miss_fetches,
     wait,
     worded,
 )
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.topic_partition import (
-    Channel,
-    Expectation,
-    Replica,
-    Stage,
-    State,
-    place_of,
-)
+from replication.protocol.ground.held_steps import Channel, Expectation, Stage
+from replication.protocol.ground.topic_partition import Replica, State, place_of
 
 LIMIT = 4_000
 
@@ -48,6 +43,7 @@ def _close(state: State, channel: Channel, *, lost: bool = False) -> None:
     reign = held.reigns.get(channel.leader_epoch)
     if lost and reign is not None and channel.replica not in reign.lost:
         reign.lost.append(channel.replica)
+    miss_fetches(state, channel)
 
 
 def _is_lost(state: State, leader_epoch: int, replica: int) -> bool:
@@ -131,7 +127,9 @@ def fetched(
     at = -1 if follower is None or follower.leader_epoch is None else follower.leader_epoch
     if at > leader_epoch or _is_lost(state, leader_epoch, fact.replica):
         if not repeated:
-            miss(state, event.event_id, f"fetch of {fact.replica} at {fact.fetch_offset}")
+            reason = "later_epoch" if at > leader_epoch else "out_of_step"
+            what = f"fetch of {fact.replica} at {fact.fetch_offset}"
+            miss(state, event.event_id, what, reason)
         return
     channel = find(state, leader_epoch, fact.replica)
     if channel is None:

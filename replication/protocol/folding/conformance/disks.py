@@ -1,11 +1,11 @@
 """Starts, stops and copies: what a replica comes back with, and whether its epoch file fits."""
 
-from replication.protocol.folding.conformance import channels, truncations
+from replication.protocol.folding.conformance import channels, told_lines, truncations
 from replication.protocol.folding.conformance.expected import behaviour_of, exclude
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import EpochCache, assign
 from replication.protocol.ground.model import Span, overlaps, same_record, uncovered
-from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour, known_behaviour
 from replication.protocol.rules.start_up_recovery import OnDisk, start_up_recovery
 
@@ -35,6 +35,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     end = fact.log_end_offset
     if end is None:
         return
+    _note_new_log(state, replica, end)
     what = f"broker {fact.replica} started"
     if fact.high_watermark is not None and fact.high_watermark > end:
         start = fact.log_start_offset or 0
@@ -54,6 +55,15 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         channels.fell_back(state, replica)
 
 
+def _note_new_log(state: State, leader: Replica, end: int) -> None:
+    """Up to 0.10 the log of a new partition is made after its leader leads: from 0 on."""
+    reigns, leader_epoch = state.conformance.reigns, leader.leader_epoch
+    reign = None if leader_epoch is None else reigns.get(leader_epoch)
+    new = end == 0 and leader.role == "leader" and leader.known_log_end_offset is None
+    if new and reign is not None and not reign.high_watermarks:
+        reign.high_watermarks = [0]
+
+
 def _kept_its_log(fact: ev.ReplicaStarted, had: int) -> bool:
     """Whether the log is not one restarted ahead of its end, where records were deleted."""
     return (fact.log_start_offset or 0) <= had
@@ -66,6 +76,7 @@ def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObser
     proves damage as well as a wrong step.
     """
     _derive_cut(state, fact)
+    told_lines.recovery_point(state, event, fact)
     flags = state.behaviour(fact.replica)
     entries = fact.epoch_entries
     if flags is None or entries is None or fact.copy != "current" or event.grade != "traced":

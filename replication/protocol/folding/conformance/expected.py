@@ -1,14 +1,9 @@
 """What every prediction needs: the rules' version, the reigns, and how a step is found excluded."""
 
 from replication.protocol.ground.events import Event
+from replication.protocol.ground.held_steps import Channel, Expectation, Place, Reign
 from replication.protocol.ground.leader_epoch_cache import EpochCache
-from replication.protocol.ground.topic_partition import (
-    Expectation,
-    Place,
-    Reign,
-    Replica,
-    State,
-)
+from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour
 
 NAME = "version_conformance"
@@ -18,6 +13,15 @@ REIGNS = 4
 KEPT = 16
 # How many decisions may wait for lines of other brokers.
 OPEN_LIMIT = 2_000
+# By what a step is about: the reason, of those in unforetold.py, for which it is not foretold yet.
+WAITS_FOR = {
+    "high_watermark": "leaders_line_to_come",
+    "cut": "leader_not_known",
+    "passed": "isr_to_come",
+    "late": "isr_to_come",
+    "join": "epoch_goes_on",
+    "fetch": "unfenced",
+}
 
 
 def behaviour_of(state: State, *brokers: int) -> Behaviour | None:
@@ -45,6 +49,8 @@ def wait(state: State, expectation: Expectation, place: Place | None) -> None:
     if len(waiting) < OPEN_LIMIT:
         expectation.place = place
         waiting.append(expectation)
+    else:
+        give_up(state, expectation)
 
 
 def refute_by(state: State, waiting: Expectation) -> None:
@@ -52,12 +58,25 @@ def refute_by(state: State, waiting: Expectation) -> None:
     state.refute_by(NAME, waiting.summary, (waiting.event_id, waiting.summary, waiting.place))
 
 
-def miss(state: State, event_id: str, what: str) -> None:
-    """Counts a change that was not foretold though no rule excludes it."""
-    state.conformance.missed += 1
+def miss(state: State, event_id: str, what: str, reason: str) -> None:
+    """Counts a change that was not foretold though no rule excludes it; reasons: unforetold.py."""
+    counts = state.conformance.missed
+    counts[reason] = counts.get(reason, 0) + 1
     misses = state.conformance.unpredicted
     if len(misses) < KEPT:
-        misses.append((event_id, what))
+        misses.append((event_id, what, reason))
+
+
+def give_up(state: State, waiting: Expectation) -> None:
+    """What the step waited for will not come any more."""
+    miss(state, waiting.event_id, waiting.summary, WAITS_FOR[waiting.about])
+
+
+def miss_fetches(state: State, channel: Channel) -> None:
+    """The fetches of a channel that no log end has matched will not be foretold any more."""
+    for offset, event_id, _, repeated in channel.fetches:
+        if not repeated:
+            miss(state, event_id, f"fetch of {channel.replica} at {offset}", "out_of_step")
 
 
 def reign_of(state: State, leader_epoch: int) -> Reign | None:
@@ -79,8 +98,11 @@ def _close(state: State, leader_epoch: int) -> None:
     """Decides what is left of an epoch, and forgets it."""
     held = state.conformance
     for waiting in held.open:
-        if waiting.leader_epoch == leader_epoch and is_excluded(state, waiting):
-            refute_by(state, waiting)
+        if waiting.leader_epoch == leader_epoch:
+            (refute_by if is_excluded(state, waiting) else give_up)(state, waiting)
+    for channel in held.channels:
+        if channel.leader_epoch == leader_epoch:
+            miss_fetches(state, channel)
     held.open = [x for x in held.open if x.leader_epoch != leader_epoch]
     held.channels = [c for c in held.channels if c.leader_epoch != leader_epoch]
     del held.reigns[leader_epoch]

@@ -10,7 +10,8 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
+from replication.protocol.ground.held_steps import Expectation, Reign
+from replication.protocol.ground.topic_partition import Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
 

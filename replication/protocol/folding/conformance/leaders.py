@@ -6,6 +6,7 @@ from replication.protocol.folding.conformance.expected import (
     behaviour_of,
     diverging_fetch_counts,
     exclude,
+    give_up,
     hold_append,
     hold_log_end,
     is_excluded,
@@ -17,8 +18,9 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.held_steps import Expectation, Reign
 from replication.protocol.ground.leader_epoch_cache import truncate_from_end
-from replication.protocol.ground.topic_partition import Expectation, Reign, Replica, State, place_of
+from replication.protocol.ground.topic_partition import Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.become_leader import become_leader
 from replication.protocol.rules.fetch_admission import FetchTarget, FollowerFetch, fetch_admission
@@ -93,7 +95,11 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
         end = replica.log.log_end_offset
     restarted = bool(reign.high_watermarks) or reign.start_offset is not None
     reign.whole = began is not None and not restarted
-    reign.high_watermarks = [] if began is None else [*reign.high_watermarks, began]
+    if began is None and end == 0 and not restarted:
+        # Of a log made just now no line tells: a follower may be answered with 0.
+        reign.high_watermarks = [0]
+    else:
+        reign.high_watermarks = [] if began is None else [*reign.high_watermarks, began]
     if not restarted and end is not None:
         reign.start_offset = end
         cache = known_cache(replica)
@@ -239,7 +245,7 @@ def _exclude_claim(state: State, event: ev.Event, leader: Replica, reign: Reign)
     claim, leader.claimed = leader.claimed, None
     if claim in reign.ends:
         # Its own log's end when another thread looked: which thread prints first is timing.
-        miss(state, event.event_id, f"high watermark {claim} of {leader.replica}")
+        miss(state, event.event_id, f"high watermark {claim} of {leader.replica}", "printed_late")
         return
     known = sorted({*leader.remote_log_end_offsets.values(), leader.log.log_end_offset})
     what = f"leader {leader.replica} moved its high watermark"
@@ -390,4 +396,6 @@ def settle_high_watermarks(state: State, leader_epoch: int, reign: Reign) -> Non
             held.predicted += 1
         elif not of_it or waiting.value > marks[-1] or is_excluded(state, waiting):
             kept.append(waiting)
+        else:
+            give_up(state, waiting)
     held.open = kept

@@ -1,4 +1,4 @@
-"""What single lines of default levels tell, held against the rules: no trace is needed for these.
+"""What single lines and files of default levels tell, held against the rules without a trace.
 
 A leader names its log's end and its high watermark as it starts; a follower that cuts its log names
 the leader's answer that it cuts by. Steps that lie between such lines are unknown at INFO, so only
@@ -39,6 +39,19 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated, replica: Replic
         what = f"broker {fact.replica} was told that epoch {fact.diverging_epoch} ends"
         expected = f"at most {start}, where its leader's epoch {replica.leader_epoch} began"
         exclude(state, event, flags.truncation, what, expected, told)
+
+
+def recovery_point(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
+    """A clean stop flushes the log and writes down to where: nothing lies past its end.
+
+    After a crash it may: what was flushed can have been cut before the file was written anew.
+    """
+    point, end = fact.recovery_point, fact.log_end_offset
+    if point is None or not fact.stopped or fact.copy != "current" or point <= end:
+        return
+    if state.behaviour(fact.replica) is not None:
+        what = f"broker {fact.replica} stopped cleanly with its recovery point"
+        exclude(state, event, "truncation_effect", what, f"at most its log end {end}", point)
 
 
 def _start_of(state: State, replica: Replica) -> int | None:

@@ -2,12 +2,14 @@
 
 from replication.protocol.folding.conformance.expected import (
     exclude,
+    give_up,
     known_cache,
     refute_by,
     wait,
     worded,
 )
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.held_steps import Expectation, Reign
 from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     as_asked,
@@ -17,14 +19,7 @@ from replication.protocol.ground.leader_epoch_cache import (
     truncate_from_start,
 )
 from replication.protocol.ground.model import EpochEndOffset, EpochEntry
-from replication.protocol.ground.topic_partition import (
-    Derived,
-    Expectation,
-    Reign,
-    Replica,
-    State,
-    place_of,
-)
+from replication.protocol.ground.topic_partition import Derived, Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.truncate_by_common_epoch import truncate_by_common_epoch
 from replication.protocol.rules.truncate_on_fetch import truncate_on_fetch
@@ -188,8 +183,8 @@ def settle(state: State, leader_epoch: int) -> None:
             continue
         cut = _allowed(state, reign, waiting, 0, flags)
         if cut is None:
-            continue
-        if waiting.value in cut or _may_be_late(state, reign, flags):
+            give_up(state, waiting)
+        elif waiting.value in cut or _may_be_late(state, reign, flags):
             held.predicted += 1
         else:
             refute_by(state, waiting)

@@ -1,0 +1,159 @@
+"""What was committed, by which term at the latest: what every high watermark says of records."""
+
+from replication.protocol.folding.steps.terms import is_superseded
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span, clipped, touching
+from replication.protocol.ground.topic_partition import ANY_OCCURRENCE, Promise, Replica, State
+
+
+def before_leading_again(replica: Replica, leader_epoch: int) -> tuple[int, int]:
+    """The order of the term by whose end a replica had reached what its disk lost since."""
+    led = replica.led_in_epoch and replica.leader_epoch == leader_epoch
+    return leader_epoch, replica.term_occurrence if led else ANY_OCCURRENCE
+
+
+def promise_committed(
+    state: State,
+    replica: Replica,
+    high_watermark: int,
+    event: ev.Event,
+    how: str,
+    latest_term: tuple[int, int] | None = None,
+) -> None:
+    """Notes that everything below high_watermark in this replica's log was committed.
+
+    A follower's high watermark comes from a leader of the epoch it follows, or an earlier one:
+    the epoch last known to the replica bounds from above when the promise was made. A zombie
+    leader's high watermark (its epoch is superseded by then) promises nothing new.
+    """
+    if event.grade == "traced" and _promises_nothing(state, replica):
+        return
+    if latest_term is None and replica.leader_epoch is not None:
+        occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
+        latest_term = (replica.leader_epoch, occurrence)
+    offset_alone = how in ("load", "start_line")
+    start = replica.log.log_start_offset
+    if not offset_alone:
+        start = max(start, _promised_before(replica, event, latest_term))
+    if high_watermark <= start:
+        return
+    bounded = _is_bounded(state, replica, latest_term)
+    if offset_alone:
+        if not bounded:
+            return
+        # A line tells the offset alone: which records lay below it, the known log may have missed.
+        held = [Span(start, high_watermark, None, None)]
+    else:
+        replica.promised_below = (latest_term, high_watermark)
+        held = clipped(touching(replica.log.spans, start, high_watermark), start, high_watermark)
+    for span in held:
+        if latest_term is not None and (span.leader_epoch or 0) > latest_term[0]:
+            latest_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
+        shown = span.leader_epoch is not None or span.content is not None
+        if (shown or bounded) and not _already_promised(state, span, latest_term):
+            _commit(state, replica, event, how, span, latest_term)
+
+
+def _promised_before(replica: Replica, event: ev.Event, latest_term: tuple[int, int] | None) -> int:
+    """Up to where the replica's log was promised already, as far as that still counts."""
+    if replica.promised_below is None:
+        return 0
+    before, below = replica.promised_below
+    # What a complete trace promised by the end of an earlier term stays promised later.
+    earlier = event.grade == "traced" and before is not None and _not_later(before, latest_term)
+    return below if before == latest_term or earlier else 0
+
+
+def _is_bounded(state: State, replica: Replica, latest_term: tuple[int, int] | None) -> bool:
+    """Whether the epoch that a replica knows bounds when its high watermark was reached.
+
+    Before KIP-320 a follower fetches on from a leader whose newer epoch it has not heard of: then
+    for records that the evidence does not show, nothing bounds it. A broker that last led is
+    bounded by the epoch it led in.
+    """
+    if latest_term is None:
+        return False
+    led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
+    return led or latest_term[1] < ANY_OCCURRENCE or _fences(state, replica)
+
+
+def _commit(
+    state: State,
+    replica: Replica,
+    event: ev.Event,
+    how: str,
+    span: Span,
+    latest_term: tuple[int, int] | None,
+) -> None:
+    promise = Promise(
+        span, latest_term, how, event.event_id, replica.replica, event.observed_at, state.applied
+    )
+    if add_promise(state.history.commitments, promise):
+        state.history.note_commitment(promise)
+        state.witness(event)
+
+
+def promise_by_line(
+    state: State, replica: Replica, event: ev.Event, fact: ev.BecameLeader | ev.BecameFollower
+) -> None:
+    """The high watermark that the line of a change of role names.
+
+    It was reached under the epoch known before this line, or, where none was, possibly under this
+    very epoch in an earlier life of the process.
+    """
+    if fact.high_watermark is None:
+        return
+    replica.high_watermark = fact.high_watermark
+    before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
+    latest_term = (before, ANY_OCCURRENCE)
+    promise_committed(state, replica, fact.high_watermark, event, "start_line", latest_term)
+
+
+def _promises_nothing(state: State, replica: Replica) -> bool:
+    """Whether a traced high watermark adds nothing to what was committed.
+
+    A deposed leader commits nothing. Where every leader's own steps are here, a follower's value
+    adds nothing, and may lie over records that it is about to cut (KAFKA-14704).
+    """
+    if replica.role == "leader":
+        return is_superseded(state, replica.leader_epoch)
+    return state.is_wholly_traced()
+
+
+def _fences(state: State, replica: Replica) -> bool:
+    """Whether its fetches carry the leader epoch, so that its epoch is its leader's."""
+    flags = state.behaviour(replica.replica)
+    return flags is not None and flags.has("fetch_carries_leader_epoch")
+
+
+def _already_promised(state: State, span: Span, latest_term: tuple[int, int] | None) -> bool:
+    for promise in state.history.committed_of(span.leader_epoch, span.content):
+        p = promise.span
+        if (
+            p.first_offset <= span.first_offset
+            and p.end_offset >= span.end_offset
+            and _not_later(promise.latest_term, latest_term)
+        ):
+            return True
+    return False
+
+
+def _not_later(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
+    return b is None or (a is not None and a <= b)
+
+
+def add_promise(promises: list[Promise], new: Promise) -> bool:
+    """Lengthens a promise that the new one continues; True where it had to be added instead."""
+    for old in reversed(promises[-4:]):
+        if (
+            old.latest_term == new.latest_term
+            and old.how == new.how
+            and old.replica == new.replica
+            and old.span[2:] == new.span[2:]
+            and old.span.first_offset <= new.span.first_offset <= old.span.end_offset
+        ):
+            end = max(old.span.end_offset, new.span.end_offset)
+            old.span = Span(old.span.first_offset, end, *new.span[2:])
+            return False
+    promises.append(new)
+    return True

@@ -1,0 +1,71 @@
+"""Terms of leadership in the history: found or made, and how each one ends."""
+
+from bisect import bisect_left
+
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
+
+
+def term_of(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> LeaderTerm:
+    """The term of a leader in an epoch, a new one in its place where none is known."""
+    terms, order = state.history.terms, (leader_epoch, occurrence, leader)
+    place = bisect_left(terms, order, key=order_of)
+    if place < len(terms) and order_of(terms[place]) == order:
+        return terms[place]
+    term = LeaderTerm(leader_epoch, leader, occurrence)
+    terms.insert(place, term)
+    return term
+
+
+def end_term(
+    state: State, replica: Replica, how: str, line: ev.BecameLeader | ev.BecameFollower | None
+) -> None:
+    """Notes how the term in which a replica leads ends by its own lines; the first one counts."""
+    if replica.role != "leader":
+        return
+    term = last_led(state, replica)
+    if term is not None and term.ended is None:
+        term.ended = how
+        # What a copy showed of it while it led is not what it came to.
+        term.end_log_end_offset = None if line is None else line.log_end_offset
+        term.end_is_certain = term.end_log_end_offset is not None
+        if line is None and state.is_traced(replica.replica):
+            term.end_log_end_offset, term.end_is_certain = replica.log.log_end_offset, True
+        if line is not None:
+            term.end_high_watermark = line.high_watermark
+
+
+def note_log_end(
+    state: State, replica: Replica, log_end_offset: int | None, *, certain: bool
+) -> None:
+    """What a stopped leader still holds when it is next seen; a copy of one that was not seen to
+    stop may be its last."""
+    term = last_led(state, replica) if replica.led_in_epoch else None
+    if term is None or term.ended not in (None, "stopped"):
+        return
+    better = certain and not term.end_is_certain
+    if term.end_log_end_offset is None or term.ended is None or better:
+        term.end_log_end_offset = log_end_offset
+        term.end_is_certain = certain and log_end_offset is not None
+
+
+def last_led(state: State, replica: Replica) -> LeaderTerm | None:
+    """The term in which a replica led in the last epoch that it knows of."""
+    for term in reversed(state.history.terms):
+        if (term.leader, term.leader_epoch, term.occurrence) == (
+            replica.replica,
+            replica.leader_epoch,
+            replica.term_occurrence,
+        ):
+            return term
+    return None
+
+
+def order_of(term: LeaderTerm) -> tuple[int, int, int]:
+    """The order in which the history keeps its terms."""
+    return (term.leader_epoch, term.occurrence, term.leader)
+
+
+def is_superseded(state: State, leader_epoch: int | None) -> bool:
+    """Whether the controller has registered a later epoch by now."""
+    return leader_epoch is not None and leader_epoch < state.registration.leader_epoch

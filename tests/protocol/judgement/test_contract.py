@@ -1,0 +1,49 @@
+"""The contract of a loss, and the settings that let it happen, by its cause."""
+
+import pytest
+
+from replication.protocol.folding.fold import new_state
+from replication.protocol.ground.topic_partition import LeaderTerm, State
+from replication.protocol.judgement.contract import allowed_by, contract_of
+from replication.protocol.judgement.loss_cause import Cause
+
+
+def under(**settings: object) -> State:
+    """A partition of which the settings alone are known."""
+    state = new_state("c", "t", "", 0)
+    for name, value in settings.items():
+        setattr(state.settings, name, value)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("permitted", "contract", "settings"),
+    [
+        (True, "not_promised", [("unclean.leader.election.enable", "true")]),
+        (False, "broken", []),
+        (None, "unknown", []),
+    ],
+)
+def test_an_unclean_election_is_judged_by_the_setting_of_its_time(
+    permitted: bool | None, contract: str, settings: list[tuple[str, str]]
+) -> None:
+    cause = Cause("unclean_election", election=LeaderTerm(1, 2, unclean_permitted=permitted))
+    state = under()
+    assert contract_of(state, cause, "acknowledged_by_isr") == contract
+    assert allowed_by(state, cause, "acknowledged_by_isr") == settings
+
+
+@pytest.mark.parametrize(
+    ("needed", "contract"), [(2, "broken"), (1, "not_promised"), (None, "unknown")]
+)
+def test_disks_may_lose_what_fewer_than_min_insync_replicas_lost(
+    needed: int | None, contract: str
+) -> None:
+    cause = Cause("storage_loss", lossy=frozenset({1}))
+    assert contract_of(under(min_insync_replicas=needed), cause, "committed") == contract
+
+
+def test_acks_one_promises_one_copy() -> None:
+    cause = Cause("acks_one_failover")
+    assert contract_of(under(), cause, "acknowledged_by_leader") == "not_promised"
+    assert allowed_by(under(), cause, "acknowledged_by_leader") == [("acks", "1")]
