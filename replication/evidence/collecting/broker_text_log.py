@@ -30,6 +30,7 @@ PROCESS_KINDS = frozenset(
 )  # fmt: skip
 # So long a start waits for ZooKeeper, at most, before it names its cluster.
 _NAMED_WITHIN = 120_000
+_CONFIGURED_WITHIN = 1_000
 # What files beside one tell of its writers: their ids, and the log directories of some.
 Beside = tuple[frozenset[int], dict[int, set[str]]]
 
@@ -188,7 +189,8 @@ def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
         log.cluster_id = log.cluster_id or named
         if named not in log.cluster_ids:
             log.cluster_ids.append(named)
-        log.starts.append((_begun(log, fact.at or 0), named, fact.broker))
+        broker = fact.broker if fact.broker is not None else _configured(log)
+        log.starts.append((_begun(log, fact.at or 0), named, broker))
     elif fact.kind in PROCESS_KINDS:
         log.processes.append(fact)
         if fact.kind == "settings" and log.starts and log.starts[-1][2] is None:
@@ -203,6 +205,15 @@ def _take_controller(log: BrokerLog, fact: LogLineFact) -> None:
         last = log.controllers[-1][1:] if log.controllers else None
         if last != (fact.broker, epoch):
             log.controllers.append((fact.at or 0, fact.broker, epoch))
+
+
+def _configured(log: BrokerLog) -> int | None:
+    """Whose start it is that named no cluster yet: up to 0.11 its settings stand before it."""
+    before = log.processes[-2:]
+    if [f.kind for f in before] != ["settings", "process_started"]:
+        return None
+    settings, started = (f.at or 0 for f in before)
+    return before[0].broker if started - settings <= _CONFIGURED_WITHIN else None
 
 
 def _begun(log: BrokerLog, named: int) -> int:
