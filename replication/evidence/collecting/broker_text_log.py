@@ -207,11 +207,11 @@ def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
 
 def _take_controller(log: BrokerLog, fact: LogLineFact) -> None:
     decides = fact.kind == "partition_state_changed" and fact.at is not None
-    epoch = fact.fields.get("controller_epoch")
-    if decides and fact.broker is not None and epoch is not None:
+    controller_epoch = fact.fields.get("controller_epoch")
+    if decides and fact.broker is not None and controller_epoch is not None:
         last = log.controllers[-1][1:] if log.controllers else None
-        if last != (fact.broker, epoch):
-            log.controllers.append((fact.at or 0, fact.broker, epoch))
+        if last != (fact.broker, controller_epoch):
+            log.controllers.append((fact.at or 0, fact.broker, controller_epoch))
 
 
 def _configured(log: BrokerLog) -> int | None:

@@ -73,16 +73,18 @@ def _emptied(logs: list[BrokerLog]) -> list[int]:
     reigns = sorted(reign for log in logs for reign in log.controllers)
     result: list[int] = []
     reached: dict[int, int] = {}
-    for number, (at, broker, epoch) in enumerate(reigns):
+    for number, (at, broker, controller_epoch) in enumerate(reigns):
         highest = max(reached.values(), default=0)
         later = {reign[1:] for reign in reigns[number + 1 :]}
         goes_on = any(e == highest and (b, e) in later for b, e in reached.items())
         before = reached.get(broker)
-        if not goes_on and (epoch <= highest if before is None else epoch < before):
+        if not goes_on and (
+            controller_epoch <= highest if before is None else controller_epoch < before
+        ):
             begun = [start for start in starts if at - _UP_WITHIN <= start <= at]
             result.append(begun[-1] if begun else at)
             reached.clear()
-        reached[broker] = max(epoch, reached.get(broker, epoch))
+        reached[broker] = max(controller_epoch, reached.get(broker, 0))
     return result
 
 
