@@ -24,6 +24,7 @@ from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.collecting.broker_text_log import (
     BrokerLog,
     excerpt,
+    holds_kafkas_lines,
     read_log,
     with_excerpts,
 )
@@ -293,6 +294,8 @@ def read_file(
             result.near_misses.append(f"{path}: {near}")
         elif said := excerpt(path, headed=True):
             result.found_logs.append(read_log(path, said, facts_folder, result.unreadable))
+        elif holds_kafkas_lines(path):
+            result.found_logs.append(BrokerLog(str(path)))
         else:
             result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     return result
