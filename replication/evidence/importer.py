@@ -15,6 +15,7 @@ from replication.evidence.joining.cluster_facts import ClusterFacts
 from replication.evidence.joining.cluster_join import join_cluster
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
+from replication.evidence.log_directories.left_out import left_out
 from replication.evidence.tools.metadata_quorum import QuorumReplica
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
@@ -73,6 +74,9 @@ class Import:
             return f"no topic {topic} in this evidence"
         if self.collection.event_dumps:
             return "event dumps hold events already: diagnose, stream.py and replay.py read them"
+        named = [d.directory for d in self.collection.directories if d.directory.named]
+        if named:
+            return f"no partition's log is in this evidence; {'; '.join(left_out(named[0]))}"
         return (
             "no topic partition found in this evidence: it is Kafka's, but names none (only "
             "__cluster_metadata, or logs without a line about one). Hand over server.log and "
