@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -107,6 +107,9 @@ as-people-have-it: $(VENV) ## captured incidents packed, merged, in other zones:
 
 mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
 	$(BIN)/python -m tests.mutated_evidence
+
+damaged-artefacts: $(VENV) ## each file of captured incidents cut, torn, turned, doubled, of another time: does an answer turn. SHARE=n, PART=k: every n-th file from the k-th on
+	$(BIN)/python -m tests.damaged_artefacts --share $(or $(SHARE),1) --part $(or $(PART),0)
 
 faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real kills at last. SEED=n, CYCLES=n
 	$(BIN)/python -m tests.spark.faults --seed $(or $(SEED),0)
