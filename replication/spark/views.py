@@ -189,21 +189,18 @@ def put_into_catalog(found: Opened, schema: str) -> list[str]:
 
     They show each table's newest commit. schema: catalog.schema, or schema in the session's own.
     """
-    spark = found.store.spark
-    before = spark.sql("SELECT current_catalog(), current_database()").collect()[0]
+    # A lasting view may not rest on temporary ones, and a session of its own has none.
+    spark = found.store.spark.newSession()
     quoted = ".".join(f"`{part}`" for part in schema.split("."))
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted}")
     # A view keeps the catalog and schema in which it was made: there it finds the others.
     spark.sql(f"USE {quoted}")
-    try:
-        names = [t for t in stored() if _is_table(found.store.folder / t)]
-        for table in names:
-            path = found.store.path(table).replace("`", "``")
-            spark.sql(f"CREATE OR REPLACE VIEW `{table}` AS SELECT * FROM delta.`{path}`")
-        for view, sql in documented().items():
-            spark.sql(f"CREATE OR REPLACE VIEW `{view}` AS {sql}")
-    finally:
-        spark.sql("USE " + ".".join(f"`{part}`" for part in before))
+    names = [t for t in stored() if _is_table(found.store.folder / t)]
+    for table in names:
+        path = found.store.path(table).replace("`", "``")
+        spark.sql(f"CREATE OR REPLACE VIEW `{table}` AS SELECT * FROM delta.`{path}`")
+    for view, sql in documented().items():
+        spark.sql(f"CREATE OR REPLACE VIEW `{view}` AS {sql}")
     return [*names, *documented()]
 
 

@@ -18,7 +18,6 @@ from replication.protocol.folding import fold
 from replication.protocol.judgement.bounded import fold_all
 from replication.quality import suites
 from replication.spark import contracts, views
-from replication.spark.tables import TablesError
 from replication.spark.views import Opened
 from tests.quality.conftest import EXPECTED, events_of, incident_of
 from tests.spark.questions import questions
@@ -195,21 +194,6 @@ def plain(name: str, value: Any) -> Any:
 def in_one_form(rows: list[dict[str, Any]]) -> list[str]:
     """Rows of an engine, as a sorted multiset."""
     return sorted(repr(_ordered({k: plain(k, v) for k, v in row.items()})) for row in rows)
-
-
-def test_views_of_a_catalog_outlast_the_session_that_made_them(
-    session: SparkSession, registered: Opened
-) -> None:
-    asked = "SELECT status, sum(records) FROM {}lost_records GROUP BY status ORDER BY status"
-    names = views.put_into_catalog(registered, "replication_tables")
-    assert set(names) == {t.name for t in contracts.tables().values()}
-    another = session.newSession()
-    assert another.sql(asked.format("replication_tables.")).collect() == (
-        session.sql(asked.format("")).collect()
-    )
-    with pytest.raises(TablesError, match="is kept in memory and ends with it"):
-        views._check_lasting(session, "replication_tables")
-    session.sql("DROP SCHEMA replication_tables CASCADE")
 
 
 def test_delta_rs_reads_the_same_rows(registered: Opened) -> None:
