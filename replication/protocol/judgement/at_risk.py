@@ -238,7 +238,8 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     """The offset ranges of one log whose records the other is known not to hold."""
     if not _end_is_known(state, holder, other):
         return []
-    mine, theirs = _past_what_both_began_with(holder.log.spans, other.log.spans)
+    alike = _begin_alike(state, holder, other)
+    mine, theirs = holder.log.spans[alike:], other.log.spans[alike:]
     missing = []
     for span in mine:
         first = max(span.first_offset, other.log.log_start_offset)
@@ -249,14 +250,22 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     return _joined(missing)
 
 
-def _past_what_both_began_with(mine: list[Span], theirs: list[Span]) -> tuple[list[Span], ...]:
-    """Both logs without the spans that they begin with alike: most of what two replicas hold."""
-    alike = 0
-    for one, other in zip(mine, theirs, strict=False):
-        if one != other:
-            break
+def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
+    """How many spans both logs begin with alike: most of what two replicas hold.
+
+    Counted on from where it was counted to before, as long as neither log has been cut since.
+    """
+    notes, between = state.risks.notes.alike, (holder.replica, other.replica)
+    mine, theirs = holder.log, other.log
+    known, alike = notes.get(between), 0
+    if known is not None and known[0] is mine and known[2] is theirs:
+        alike = known[4] if (known[1], known[3]) == (mine.cuts, theirs.cuts) else 0
+    fewer = min(len(mine.spans), len(theirs.spans))
+    while alike < fewer and mine.spans[alike] == theirs.spans[alike]:
         alike += 1
-    return mine[alike:], theirs[alike:]
+    # The last span of a log may still grow.
+    notes[between] = (mine, mine.cuts, theirs, theirs.cuts, min(alike, max(fewer - 1, 0)))
+    return alike
 
 
 def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
@@ -313,24 +322,20 @@ def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[
 def _promised(state: State, holder: Replica, first: int, end: int) -> list[tuple[str, Span]]:
     """(tier, span) of every promise about records in [first, end) that the holder's log has, the
     strongest first."""
-    history = state.history
-    every = [
-        (promise.how, promise.span)
-        for promise in (*history.consumptions, *history.acknowledgements)
-        if promise.span.first_offset < end and promise.span.end_offset > first
-    ]
-    found = [(tier, span) for how, tier in _TIERS[:2] for h, span in every if h == how]
-    found += [
-        ("committed", promise.span)
-        for promise in history.commitments
-        if promise.span.first_offset < end and promise.span.end_offset > first
-    ]
+    history, held = state.history, touching(holder.log.spans, first, end)
+    acknowledged = history.promised_in("acknowledgements", first, end)
+    every = [*history.promised_in("consumptions", first, end), *acknowledged]
+    found = [(tier, p.span) for how, tier in _TIERS[:2] for p in every if p.how == how]
+    found += [("committed", p.span) for p in history.promised_in("commitments", first, end)]
     if holder.high_watermark:
         found.append(("committed", Span(0, min(holder.high_watermark, end), None, None)))
-    found += [(_TIERS[2][1], span) for how, span in every if how == "acks_1"]
-    return [
-        (tier, Span(a, b, None, None))
-        for tier, span in found
-        for a, b, promised, held in overlaps([span], touching(holder.log.spans, first, end))
-        if same_record(promised, held) is not False
-    ]
+    found += [(_TIERS[2][1], p.span) for p in every if p.how == "acks_1"]
+    cut = dict.fromkeys((tier, max(s[0], first), min(s[1], end), s[2], s[3]) for tier, s in found)
+    result = []
+    for tier, low, high, leader_epoch, content in cut:
+        promised = Span(low, high, leader_epoch, content)
+        for own in held:
+            a, b = max(low, own[0]), min(high, own[1])
+            if a < b and same_record(promised, own) is not False:
+                result.append((tier, Span(a, b, None, None)))
+    return result

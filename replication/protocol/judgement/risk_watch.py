@@ -8,15 +8,14 @@ in all of them.
 """
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.risks import Risk, Run
-from replication.protocol.ground.topic_partition import State
+from replication.protocol.ground.risks import Key, Risk, Run
+from replication.protocol.ground.topic_partition import LENGTHENED, State
 from replication.protocol.judgement.at_risk import Danger, failures, of_outlook, outlook
 
 TELLING = frozenset(
     ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
      "became_leader", "became_follower", "truncated", "replica_log_observed", "input_ended")
 )  # fmt: skip
-Key = tuple[int, str, int, int | None, bool]
 
 
 def before(state: State, event: Event) -> None:
@@ -30,9 +29,11 @@ def before(state: State, event: Event) -> None:
 
 
 def after(state: State, event: Event) -> None:
-    """Looks at what stands from now on."""
+    """Looks at what stands from now on, unless nothing that counts has changed."""
     if event.fact.kind in TELLING:
-        _look(state)
+        copied = event.fact.kind == "replica_log_observed"
+        if copied or state.risks.notes.rests_on != _rests_on(state):
+            _look(state)
         state.risks.looked = state.applied
 
 
@@ -51,24 +52,66 @@ def since_when(state: State, danger: Danger) -> int | None:
 
 def _look(state: State) -> None:
     risks, clock = state.risks, state.risks.clock
-    leader_epoch, seen = state.registration.leader_epoch, outlook(state)
-    possible: list[Key] = [(leader_epoch, *failure) for failure in failures(state, seen)]
-    runs: dict[Key, list[Run]] = {}
-    for danger in of_outlook(state, seen) if possible else []:
+    _ask(state)
+    possible, runs = risks.notes.possible, dict[Key, list[Run]]()
+    for danger in of_outlook(state, risks.notes.seen) if possible else []:
         runs.setdefault(key_of(state, danger), []).append(run_of(danger))
     kept, still = [], set()
     for risk in risks.known:
+        if risk.over:
+            kept.append(risk)
+            continue
         found = runs.get(risk.key, [])
-        goes_on = not risk.over and risk.key in possible and (bool(found) or not risk.runs)
-        if goes_on:
+        if risk.key in possible and (found or not risk.runs):
             risk.runs = found
             still.add(risk.key)
-        elif not risk.over and risk.runs:
+            kept.append(risk)
+        elif risk.runs:
             risk.over, risk.until = True, clock
-        if goes_on or risk.over:
             kept.append(risk)
     kept += [Risk(*key, clock, runs.get(key, [])) for key in possible if key not in still]
     risks.known = kept
+    risks.notes.rests_on = _rests_on(state)
+
+
+def _ask(state: State) -> None:
+    """Who may lead next, and by which failures: asked anew where that may have changed."""
+    notes, asked = state.risks.notes, _asked(state)
+    if asked != notes.asked:
+        seen = outlook(state)
+        leader_epoch = state.registration.leader_epoch
+        notes.possible = [(leader_epoch, *failure) for failure in failures(state, seen)]
+        notes.asked, notes.seen = asked, seen
+
+
+def _asked(state: State) -> tuple[object, ...]:
+    """All that `outlook` and `failures` ask of the state."""
+    registration, settings = state.registration, state.settings
+    return (
+        registration.leader, registration.leader_epoch, registration.isr,
+        registration.eligible_leader_replicas, settings.assigned_replicas,
+        settings.min_insync_replicas, settings.unclean_leader_election, settings.controller,
+        settings.deleted, settings.kafka_version, settings.inter_broker_version,
+        [(number, r.stopped) for number, r in state.replicas.items()],
+    )  # fmt: skip
+
+
+def _rests_on(state: State) -> tuple[object, ...]:
+    """All that a look asks of the state, as far as one telling event, but for a copy of a log, can
+    change it: such an event cuts logs at their ends, and lengthens the newest promises alone."""
+    history, terms = state.history, state.history.terms
+    return (
+        _asked(state),
+        [
+            (r.log.log_start_offset, r.log.log_end_offset, len(r.log.spans), r.log.cuts, r.captured,
+             r.tail_known, r.stale, r.seen_at, r.seen_since, r.high_watermark)
+            for r in state.replicas.values()
+        ],
+        len(history.commitments),
+        [p.span for p in history.commitments[-LENGTHENED:]],
+        len(terms),
+        terms[-1].leader if terms else None,
+    )  # fmt: skip
 
 
 def run_of(danger: Danger) -> Run:

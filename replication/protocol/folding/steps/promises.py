@@ -3,7 +3,13 @@
 from replication.protocol.folding.steps.terms import is_superseded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped, touching
-from replication.protocol.ground.topic_partition import ANY_OCCURRENCE, Promise, Replica, State
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    LENGTHENED,
+    Promise,
+    Replica,
+    State,
+)
 
 
 def before_leading_again(replica: Replica, leader_epoch: int) -> tuple[int, int]:
@@ -144,7 +150,7 @@ def _not_later(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
 
 def add_promise(promises: list[Promise], new: Promise) -> bool:
     """Lengthens a promise that the new one continues; True where it had to be added instead."""
-    for old in reversed(promises[-4:]):
+    for old in reversed(promises[-LENGTHENED:]):
         if (
             old.latest_term == new.latest_term
             and old.how == new.how
