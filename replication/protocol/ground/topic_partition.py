@@ -34,7 +34,8 @@ class Replica:
     conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
     seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
     runs, where brokers run several releases. filed_epoch: the last leader epoch that its epoch file
-    named when it was read last.
+    named when it was read last. mark_before_start: its high watermark before a start that was not
+    clean and does not say which one it loaded; as long as that is what stands here, it is a bound.
     """
 
     replica: int
@@ -69,6 +70,12 @@ class Replica:
     seen_at: int | None = None
     obeyed_partition_epoch: int | None = None
     seen_since: int | None = None
+    mark_before_start: int | None = None
+
+    @property
+    def known_high_watermark(self) -> int | None:
+        """The high watermark; None where it is at most what it was before a crash."""
+        return None if self.high_watermark == self.mark_before_start else self.high_watermark
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""

@@ -89,7 +89,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
         reign.whole, reign.high_watermarks = False, []
         return
     hold_log_end(state, event, replica, fact.log_end_offset, "become_leader")
-    began = fact.high_watermark if fact.high_watermark is not None else replica.high_watermark
+    began = fact.high_watermark if fact.high_watermark is not None else replica.known_high_watermark
     end = fact.log_end_offset
     if end is None and replica.known_log_end_offset is not None:
         end = replica.log.log_end_offset

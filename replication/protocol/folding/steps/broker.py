@@ -25,6 +25,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         # The log was loaded before and something happened since: this is another process.
         end_term(state, replica, "stopped", None)
         replica.role = None
+        replica.mark_before_start = None if fact.clean else replica.high_watermark
     replica.just_started = True
     replica.kafka_version = fact.kafka_version or replica.kafka_version
     lives_on(state, replica)
