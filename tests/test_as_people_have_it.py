@@ -34,6 +34,7 @@ from tests.changed_evidence import (
     verdicts_of,
     wrong_verdicts,
 )
+from tests.merged_logs import on_one_path
 from tests.test_layouts import QUICK, conclusions, intact, one_file_of_all
 
 LOST = "unclean_election__2.8.2"
@@ -123,8 +124,7 @@ def one_directory_path_for_all(evidence: Path) -> None:
     """As on three machines of one make, where every broker's disk has the same path."""
     for path in broker_logs(evidence):
         text = path.read_bytes().decode("utf-8", "surrogateescape")
-        text = re.sub(r"(/[\w./-]*)?broker-\d+/disk[\w-]*", "/var/kafka", text)
-        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        path.write_bytes(on_one_path(text).encode("utf-8", "surrogateescape"))
     one_file_of_all(evidence)
 
 

@@ -283,7 +283,7 @@ def test_the_size_says_that_a_dump_is_whole() -> None:
     """Then it ends where the log ended, and what it lacks is not in the log."""
     incident = "last_replica_standing__4.1.1__elr_off"
     assert decided(incident, with_log_dirs(incident)) == ["VIOLATED", "VIOLATED", "HOLDS"]
-    assert decided(incident, with_log_dirs(incident, 1)) == ["VIOLATED", "UNKNOWN", "UNKNOWN"]
+    assert decided(incident, with_log_dirs(incident, 1)) == ["VIOLATED", "VIOLATED", "UNKNOWN"]
 
 
 # -- whose it is ----------------------------------------------------------------------------------

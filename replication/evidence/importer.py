@@ -115,7 +115,7 @@ def import_evidence(
     partitions: list[PartitionEvidence] = []
     ids = sorted(
         {d.cluster_id for d in collection.directories}
-        | {log.cluster_id for log in collection.logs}
+        | {log.cluster_id for log in collection.logs if not log.cluster_unknown}
         | {dump.cluster_id for dump in collection.dumps}
         | set(collection.zookeeper)
     )
@@ -154,7 +154,7 @@ def _files_by_cluster(collection: Collection, ids: list[str]) -> dict[str, set[s
     shown = collection.unpacked.place
     for d in collection.directories:
         places.setdefault(d.cluster_id, []).append(shown(d.directory.path).parts)
-    for log in collection.logs:
+    for log in (log for log in collection.logs if not log.cluster_unknown):
         places.setdefault(log.cluster_id, []).append(shown(Path(log.path)).parts)
     result: dict[str, set[str]] = {}
     for path in sorted(paths):
@@ -185,7 +185,7 @@ def _adopt_without_cluster_id(collection: Collection, cluster_id: str) -> None:
     """Evidence without a cluster id beside exactly one named cluster is taken to be of it."""
     for directory in collection.directories:
         directory.cluster_id = directory.cluster_id or cluster_id
-    for log in collection.logs:
+    for log in (log for log in collection.logs if not log.cluster_unknown):
         log.cluster_id = log.cluster_id or cluster_id
     for dump in collection.dumps:
         dump.cluster_id = dump.cluster_id or cluster_id

@@ -55,11 +55,18 @@ def sentence(row: dict[str, Any]) -> str:
     words = _WORDS.get(row["kind"])
     if words is None:
         return ""
-    who = "some broker" if row["broker"] is None else f"broker {row['broker']}"
+    who = _who(row)
     try:
         return words(who, row["fields"])
     except KeyError:
         return ""
+
+
+def _who(row: dict[str, Any]) -> str:
+    if row["broker"] is not None:
+        return f"broker {row['broker']}"
+    brokers = ", ".join(str(b) for b in row.get("one_of", ()))
+    return f"one of brokers {brokers}" if brokers else "some broker"
 
 
 def _rank(kind: str) -> int:

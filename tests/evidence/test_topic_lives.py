@@ -184,3 +184,14 @@ def test_the_first_id_that_a_broker_prints_may_be_a_new_lifes() -> None:
     """Another broker was the controller that named the first life, and no other line has ids."""
     named = line(9, "partition_assigned", topic_id="b")
     assert [(s.first_at, s.topic_id) for s in stretches([*LED, named])] == [(1, ""), (9, "b")]
+
+
+def test_a_controller_that_reads_what_it_sent_before_it_elected_tells_of_no_new_life() -> None:
+    def asked(at: int) -> LogLineFact:
+        return line(at, "leader_and_isr_received", 0, partition_epoch=0)
+
+    elected = line(5, "leader_selected", 1)
+    late = [asked(1), line(2, "role_change_started"), elected, asked(6)]
+    late.append(line(7, "role_change_started"))
+    assert len(stretches(late)) == 1
+    assert len(stretches([elected, line(8, "leader_selected", 0)])) == 2

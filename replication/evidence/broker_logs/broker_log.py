@@ -1,9 +1,8 @@
 """Reads a broker's text log into facts: who led, who cut what, who started and stopped.
 
 `read_broker_log` streams: memory does not grow with the file. Which wordings are known is data, in
-`line_families`; how lines are laid out is `log_layouts`, and `line_reader` finds them. Lines nobody
-knows are passed over; a line that begins like a known one and goes on otherwise is handed out as
-`Unreadable`.
+`line_families`; how lines are laid out is `log_layouts`. Lines nobody knows are passed over; a line
+that begins like a known one and goes on otherwise is handed out as `Unreadable`.
 """
 
 from collections import Counter
@@ -16,6 +15,7 @@ from replication.evidence.broker_logs.line_families import INDEX
 from replication.evidence.broker_logs.line_families.family import LineFamily
 from replication.evidence.broker_logs.line_reader import LineReader, LogLine, Skipped
 from replication.evidence.broker_logs.log_layouts import looks_like_broker_log
+from replication.evidence.broker_logs.threads import broker_of_thread
 from replication.evidence.unreadable import Unreadable
 
 # So many lines of one family in an unknown wording are listed one by one; the rest is counted.
@@ -26,9 +26,10 @@ class LogLineFact(NamedTuple):
     """What one line says about one topic partition (or about the process).
 
     `at` is ms since the Unix epoch, None where the layout prints no date; `line` counts from 1;
-    `broker` is the id the line itself names as its writer (a controller's node id too). `fields`
-    hold what the wording prints, by the names of `line_families`: Kafka's -1 for "none" is None,
-    a field that a release does not print is missing.
+    `broker` is the id the line itself names as its writer (a controller's node id too), by its
+    prefix, its settings or its thread (`thread`, as the layout prints it). `fields` hold what the
+    wording prints, by the names of `line_families`: Kafka's -1 for "none" is None, a field that a
+    release does not print is missing.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class LogLineFact(NamedTuple):
     topic: str | None
     partition: int | None
     fields: dict[str, Any]
+    thread: str | None = None
 
 
 def is_broker_log(path: Path) -> bool:
@@ -74,9 +76,10 @@ def read_broker_log(
         kind = family.kind
         if kind == "server_starting" and not first_line_seen:
             kind = "process_started"
-        number, at, _, _ = line
+        number, at, _, _, thread = line
         for fields, node, topic, partition in found:
-            yield LogLineFact(kind, at, number, where, node, topic, partition, fields)
+            broker = broker_of_thread(thread) if node is None else node
+            yield LogLineFact(kind, at, number, where, broker, topic, partition, fields, thread)
     for kind, count in unknown.items():
         if count > _LISTED:
             reason = f"{count - _LISTED} more lines like {kind} in a wording that is not known"

@@ -16,7 +16,7 @@ from replication.evidence.broker_logs.line_families.family import (
     is_beyond_kafka,
     topic_partition,
 )
-from replication.evidence.broker_logs.log_layouts import split_line
+from replication.evidence.broker_logs.loggers_in_lines import split_line
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
 

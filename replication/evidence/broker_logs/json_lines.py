@@ -1,10 +1,9 @@
-"""Log lines that are JSON objects: which field is the message, the logger, the time."""
+"""Log lines that are JSON objects: where layouts, collectors and exports put message and logger."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
-from replication.evidence.broker_logs.line_clock import Clock
-from replication.evidence.broker_logs.line_headers import HEADER
+from replication.evidence.broker_logs.line_headers import HEADER, Clock
 
 _MESSAGE_KEYS = (
     "message", "msg", "@message", "log", "MESSAGE", "short_message", "textPayload", "_raw",
@@ -14,9 +13,20 @@ _WITHIN = ("_source", "attributes", "fields", "jsonPayload", "result", "record",
 _LOGGER_KEYS = ("loggerName", "logger", "logger_name", "log.logger", "class", "category", "name")
 _TIME_KEYS = ("timestamp", "@timestamp", "timeMillis", "time", "ts", "instant", "date")
 
+_THREAD_KEYS = ("thread", "thread_name", "threadName", "process.thread.name")
 
-def json_line_fields(line: bytes) -> tuple[str, str | None, Any] | None:
-    """Message, logger and time of a JSON line; None for anything else."""
+
+class JsonLine(NamedTuple):
+    """Message, logger, time as it is printed, and thread, each None where the object has none."""
+
+    message: str
+    logger: str | None
+    time: Any
+    thread: str | None
+
+
+def json_line_fields(line: bytes) -> JsonLine | None:
+    """What a JSON line says; None for anything else."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -35,7 +45,9 @@ def json_line_fields(line: bytes) -> tuple[str, str | None, Any] | None:
         logger = nested["logger"]
     if logger is None and not HEADER.match(message.encode("utf-8", "replace")):
         return None
-    return message, logger, next((fields[key] for key in _TIME_KEYS if key in fields), None)
+    time = next((fields[key] for key in _TIME_KEYS if key in fields), None)
+    thread = next((fields[key] for key in _THREAD_KEYS if isinstance(fields.get(key), str)), None)
+    return JsonLine(message, logger, time, thread)
 
 
 def json_time(value: Any, clock: Clock) -> int | None:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from replication.evidence.broker_logs.json_lines import json_line_fields, json_time
-from replication.evidence.broker_logs.line_clock import Clock
+from replication.evidence.broker_logs.json_lines import JsonLine, json_line_fields, json_time
 from replication.evidence.broker_logs.line_families import (
     LOGGER_IN_BRACKETS,
     LOGGERS,
@@ -21,21 +20,21 @@ from replication.evidence.broker_logs.line_families import (
     START,
     short_logger,
 )
-from replication.evidence.broker_logs.line_headers import (
-    HEADER,
-    HEADER_PATTERN,
-    LEVEL,
+from replication.evidence.broker_logs.line_headers import HEADER, HEADER_PATTERN, LEVEL, Clock
+from replication.evidence.broker_logs.line_wrappers import LONGEST_LINE
+from replication.evidence.broker_logs.log_layouts import SAMPLE, detect_layout
+from replication.evidence.broker_logs.loggers_in_lines import (
     LOGGER_FIRST,
-    LONGEST_LINE,
     TRAILING_LOGGER,
+    thread_of,
     without_logger,
 )
-from replication.evidence.broker_logs.log_layouts import SAMPLE, detect_layout
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 
 _BLOCK = 1 << 20
 # A settings dump is 10 to 40 kB; one that a block's end cuts is carried over up to this size.
 _LONGEST_DUMP = 1 << 18
+
 # A line that families may know: header and beginning of the message. Kafka's own layout is tried
 # first, and atomically, because this is asked of every line of a known logger.
 _KNOWN = re.compile(
@@ -65,6 +64,7 @@ class LogLine(NamedTuple):
     at: int | None
     logger: str | None
     message: str
+    thread: str | None = None
 
 
 class Skipped(NamedTuple):
@@ -176,9 +176,11 @@ class LineReader:
                 # One message of many lines; the logger stands behind the last.
                 begin += start
                 line, logger = block[begin : _end_of_dump(block, begin)], "KafkaConfig"
+                thread = None
             else:
-                line, logger = without_logger(line, begin)
-            yield LogLine(line_at(block, start), at, logger, line.decode("utf-8", "replace"))
+                line, logger, thread = without_logger(line, begin)
+            message = line.decode("utf-8", "replace")
+            yield LogLine(line_at(block, start), at, logger, message, thread)
 
     @staticmethod
     def _known_lines(block: bytes) -> Iterator[int]:
@@ -223,7 +225,8 @@ class LineReader:
             if logger is None or logger in LOGGERS:
                 message = line[start:end].decode("utf-8", "replace")
                 if _KNOWN_MESSAGE.match(message):
-                    yield LogLine(number, self._clock.at(header), logger, message)
+                    thread = thread_of(header, leading if logger else None, trailing)
+                    yield LogLine(number, self._clock.at(header), logger, message, thread)
 
     def _scan_json(self, block: bytes) -> Iterator[LogLine]:
         line_end = -1
@@ -237,11 +240,11 @@ class LineReader:
                 continue
             yield from self._json_line(self._line_at(block, start), fields)
 
-    def _json_line(self, number: int, fields: tuple[str, str | None, Any]) -> Iterable[LogLine]:
-        message, logger, time = fields
+    def _json_line(self, number: int, fields: JsonLine) -> Iterable[LogLine]:
+        message, logger, time, thread = fields
         if logger is not None:
             name = short_logger(logger)
-            return [LogLine(number, json_time(time, self._clock), name, message)]
+            return [LogLine(number, json_time(time, self._clock), name, message, thread)]
         # A collector that wraps the whole printed line.
         inner = message.encode("utf-8", "replace")
         header = HEADER.match(inner)

@@ -4,7 +4,10 @@ import json
 import re
 from collections.abc import Callable
 
-from replication.evidence.broker_logs.line_headers import HEADER, LEVEL, LONGEST_LINE
+from replication.evidence.broker_logs.line_headers import HEADER, LEVEL
+
+# A line beyond this is no log line; what is read of it is given up.
+LONGEST_LINE = 8 << 20
 
 # Wrappers: what collectors put in front of each line, continuation lines included.
 _ISO = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"

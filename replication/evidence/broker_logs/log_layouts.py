@@ -2,19 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC
 from functools import reduce
 from pathlib import Path
 
 from replication.evidence.broker_logs.json_lines import json_line_fields
-from replication.evidence.broker_logs.line_clock import Clock
 from replication.evidence.broker_logs.line_families import LOGGERS
-from replication.evidence.broker_logs.line_headers import (
-    HEADER,
-    LOGGER_FIRST,
-    TRAILING_LOGGER,
-    without_logger,
-)
+from replication.evidence.broker_logs.line_headers import HEADER
 from replication.evidence.broker_logs.line_wrappers import (
     COLOURS,
     DockerJson,
@@ -25,6 +18,7 @@ from replication.evidence.broker_logs.line_wrappers import (
     unwrapping,
     wrapper_of,
 )
+from replication.evidence.broker_logs.loggers_in_lines import LOGGER_FIRST, TRAILING_LOGGER
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 
 SAMPLE = 1 << 18
@@ -174,14 +168,3 @@ def _is_broker_line(line: bytes, form: str) -> bool:
         trailing = TRAILING_LOGGER.search(line)
         return trailing is not None and trailing["logger"].decode() in LOGGERS
     return match is not None and _BROKER_LOGGER.match(match["logger"].decode()) is not None
-
-
-def split_line(text: str) -> tuple[int | None, str, str | None, bool]:
-    """One line by itself: its time (UTC where it names no zone), message, logger, and whether it
-    begins as log lines do."""
-    line = text.encode("utf-8", "replace")
-    header = HEADER.match(line)
-    begin = header.end() if header else 0
-    message, logger = without_logger(line, begin)
-    at = Clock(UTC).at(header) if header else None
-    return at, message.decode("utf-8", "replace").strip(), logger, header is not None

@@ -1,108 +1,94 @@
 """Which broker wrote a line that names none, in a file that several brokers wrote.
 
 One installation that runs three brokers logs into one server.log, and collectors merge many hosts'
-into one. Then a line is a broker's only where something ties it to that one alone: the log
-directory that it names (by the brokers' settings, or by lines that name directory and broker one
-behind the other), or the fetcher's own line just before it that announces what it does. Else it is
-nobody's.
+into one. Then a line is a broker's only where what ties lines to brokers (`writer_handles`) leaves
+that one alone. Else it is nobody's: of one of those that are left.
 """
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.line_families.family import brokers_among
+from replication.evidence.broker_logs.writer_handles import (
+    Announcements,
+    Homes,
+    Replicas,
+    Roles,
+    Signals,
+    Starts,
+    names_who_starts,
+    not_the_leader,
+)
 from replication.evidence.unreadable import Unreadable
-
-# A fetcher cuts the log in the moment in which it says so.
-_AT_ONCE_MILLISECONDS = 100
-_BROKER = re.compile(r"[0-9]{1,9}")
-_Place = tuple[str | None, int | None, object]
 
 
 @dataclass(slots=True)
 class Writers:
-    """What a file's lines tell of its writers. named: the brokers that lines name as their writer.
-    homes: per log directory those that may have it."""
+    """What lines tell of their writers. named: the brokers that lines name as their writer; there:
+    all of which lines tell at all, and who may have written lines that name nobody."""
 
     named: set[int] = field(default_factory=set)
-    homes: dict[str, set[int]] = field(default_factory=dict)
-    _announced: dict[_Place, LogLineFact | None] = field(default_factory=dict)
-
-    @property
-    def several(self) -> bool:
-        return len(self.named) > 1
+    there: set[int] = field(default_factory=set)
+    homes: Homes = field(default_factory=Homes)
+    announcements: Announcements = field(default_factory=Announcements)
+    starts: Starts = field(default_factory=Starts)
+    signals: Signals = field(default_factory=Signals)
+    roles: Roles = field(default_factory=Roles)
+    replicas: Replicas = field(default_factory=Replicas)
 
     def learn(self, fact: LogLineFact) -> None:
         """Takes a line in the order of the file; all lines, before `resolved` is asked."""
         if fact.broker is not None:
             self.named.add(fact.broker)
-        if fact.kind == "settings":
-            values = fact.fields["values"]
-            broker = values.get("broker.id") or values.get("node.id") or ""
-            places = values.get("log.dirs") or values.get("log.dir") or ""
-            if _BROKER.fullmatch(broker):
-                for place in filter(None, (p.strip() for p in places.strip("[]").split(","))):
-                    self.homes.setdefault(place, set()).add(int(broker))
-        announcer = self._announcer(fact)
-        home = _home(fact)
-        if announcer is not None and home is not None:
-            self.homes.setdefault(home, set()).add(announcer)
+            self.there.add(fact.broker)
+        self.there.update(brokers_among(fact.fields))
+        self.homes.learn(fact)
+        self.starts.learn(fact)
+        self.signals.learn(fact)
+        self.roles.learn(fact)
+        self.replicas.learn(fact)
+
+    def learn_beside(self, named: Iterable[int], homes: Mapping[int, set[str]]) -> None:
+        """What files beside this one tell, of the same installation."""
+        self.named.update(named)
+        self.there.update(self.named)
+        for broker, directories in homes.items():
+            self.homes.of.setdefault(broker, set()).update(directories)
 
     def resolved(
         self, facts: Iterable[LogLineFact | Unreadable]
     ) -> Iterator[LogLineFact | Unreadable]:
-        """The facts with their writers, None for a line that may be of several."""
-        self._announced.clear()
+        """The facts with their writers; field `one_of` of a line that may be of several."""
         for fact in facts:
-            if isinstance(fact, Unreadable) or fact.broker is not None:
-                if isinstance(fact, LogLineFact):
-                    self._announcer(fact)
-                yield fact
-                continue
-            writer = self._announcer(fact)
-            homes = self.homes.get(_home(fact) or "", set())
-            if writer is None and len(homes) == 1:
-                writer = next(iter(homes))
-            elif writer is not None and homes and writer not in homes:
-                writer = None
-            if fact.kind == "settings":
-                values = fact.fields["values"]
-                told = values.get("broker.id") or values.get("node.id") or ""
-                writer = int(told) if _BROKER.fullmatch(told) else None
-            yield fact._replace(broker=writer)
+            if isinstance(fact, LogLineFact):
+                self.announcements.take(fact)
+                if fact.broker is None:
+                    fact = self._with_writer(fact)
+                if fact.line in self.starts.stand_ins and names_who_starts(fact):
+                    yield fact._replace(kind="process_started", fields={})
+            yield fact
 
-    def _announcer(self, fact: LogLineFact) -> int | None:
-        """Who announced this very cut of a log just before, where only one did."""
-        if fact.partition is None:
-            return None
-        place = (fact.topic, fact.partition, fact.fields.get("to_offset"))
-        if fact.kind == "truncation_reason" and fact.broker is not None:
-            before = self._announced.get(place)
-            again = before is not None and before.broker != fact.broker
-            # Two at once: whose the cut is cannot be told.
-            self._announced[place] = (
-                fact._replace(broker=None) if again and _at_once(before, fact) else fact
-            )
-            return None
-        if fact.kind not in ("truncated", "truncation_without_effect") or fact.broker is not None:
-            return None
-        announced = self._announced.pop(place, None)
-        return announced.broker if announced and _at_once(announced, fact) else None
+    def _with_writer(self, fact: LogLineFact) -> LogLineFact:
+        if fact.line in self.starts.accounted and fact.kind == "process_started":
+            return fact
+        left = self._may_have_written(fact)
+        if len(left) == 1:
+            return fact._replace(broker=left.pop())
+        return fact._replace(fields={**fact.fields, "one_of": tuple(sorted(left))})
 
-
-def _at_once(before: LogLineFact | None, after: LogLineFact) -> bool:
-    if before is None or before.at is None or after.at is None:
-        return False
-    return 0 <= after.at - before.at <= _AT_ONCE_MILLISECONDS
-
-
-def _home(fact: LogLineFact) -> str | None:
-    """The log directory that a line names; some name the partition's own in it."""
-    named = fact.fields.get("directory")
-    if not isinstance(named, str) or not named:
-        return None
-    directory = PurePosixPath(named)
-    own = directory.name == f"{fact.topic}-{fact.partition}"
-    return str(directory.parent if own else directory)
+    def _may_have_written(self, fact: LogLineFact) -> set[int]:
+        """Whom all handles leave; where they contradict one another, anybody."""
+        left = set(self.there)
+        for handle in (
+            self.starts.may_have_written(fact),
+            self.signals.may_have_written(fact),
+            self.announcements.may_have_written(fact),
+            self.homes.may_have_written(fact, self.there),
+            self.replicas.may_have_written(fact),
+            self.roles.may_have_cut(fact, self.there),
+            self.roles.may_have_loaded(fact, self.there),
+            not_the_leader(fact, self.there),
+        ):
+            left = left if handle is None else left & handle
+        return left or set(self.there)

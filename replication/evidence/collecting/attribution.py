@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from replication.evidence.collecting.broker_text_log import BrokerLog
+from replication.evidence.collecting.clusters_apart import of_nobody
 from replication.evidence.collecting.collection import (
     NOTHING_TOLD,
     BrokerDirectory,
     BrokerDump,
-    BrokerLog,
     Collection,
     NoEvidence,
     Spread,
@@ -80,8 +81,14 @@ class _Whose:
         self.roots = [r.resolve() for r in roots]
         self.top = {*self.roots, *(r.parent for r in self.roots)}
         named = {d.meta.cluster_id for d in result.found_directories if d.meta}
+        self.named_by_directories = bool(named - {None, ""})
+        named.update(log.cluster_id for log in result.found_logs)
         clusters = {c for c in named if c}
         self.only = next(iter(clusters)) if len(clusters) == 1 else ""
+        self.clusters: dict[Path, set[str]] = {}
+        for log in result.found_logs:
+            folder = self.place(Path(log.path)).parent
+            self.clusters.setdefault(folder, set()).update({log.cluster_id} - {""})
         self.told = {p.resolve(): broker for p, broker in told.brokers.items()}
 
     def place(self, path: Path) -> Path:
@@ -100,6 +107,10 @@ class _Whose:
                 return self.folders[folder]
             folder = folder.parent
         return self.folders.get(folder)
+
+    def are_several(self, folder: Path) -> bool:
+        """Whether logs of several clusters lie in the folder."""
+        return len(self.clusters.get(folder, ())) > 1
 
     def by_name(self, folder: Path) -> int | None:
         """By the names of folders up to the one handed over."""
@@ -122,7 +133,8 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
         log.broker = log.broker if broker is None else broker
         if log.broker is not None:
             known = whose.folders.get(place.parent, (log.broker, ""))
-            whose.folders[place.parent] = (known[0], known[1] or log.cluster_id)
+            cluster = "" if whose.are_several(place.parent) else log.cluster_id
+            whose.folders[place.parent] = (known[0], known[1] or cluster)
     histories = spread(_metadata, [(d.path, d.has_cluster_metadata) for d in directories])
     for directory, history in zip(directories, histories, strict=True):
         _attribute_directory(directory, history, whose)
@@ -183,13 +195,17 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     place = whose.place(Path(log.path))
     folder = whose.nearest(place.parent)
     log.known_by = "its lines"
-    log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
-    if log.several and whose.told_of(place) is None:
-        named = ", ".join(str(w) for w in sorted(w for w in log.writers if w is not None))
+    if not (log.cluster_id or log.cluster_unknown) and whose.are_several(place.parent):
+        log = of_nobody(log)
         whose.result.notes.append(
-            f"{log.path}: brokers {named} wrote it; {log.nobodys} of its {log.count} telling lines "
-            "name none of them, and nothing ties them to one: they are used for nobody"
+            f"{log.path}: names no cluster, and logs of several lie beside it: of which it is "
+            "cannot be told, and no verdict uses it"
         )
+    if not log.cluster_unknown:
+        log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
+    if log.several and whose.told_of(place) is None:
+        if not log.cluster_unknown:
+            whose.result.notes.append(_of_several(log))
         whose.result.logs.append(log)
         return
     if whose.told_of(place) is not None:
@@ -207,6 +223,17 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     else:
         told = "a broker's log without any line that tells of replicas"
         whose.result.ignored.append(Unreadable(log.path, "file", told))
+
+
+def _of_several(log: BrokerLog) -> str:
+    writers = sorted({w for w in log.writers if w is not None}.union(*log.unsure.values()))
+    named = f"brokers {', '.join(map(str, writers))} wrote it"
+    if not log.nobodys:
+        return f"{log.path}: {named}, and what ties its {log.count} telling lines to them was found"
+    return (
+        f"{log.path}: {named}; of its {log.count} telling lines {log.nobodys} may be of more than "
+        "one of them: they are used for nobody"
+    )
 
 
 def _attribute_dumps(result: Collection, roots: list[Path]) -> None:
@@ -273,13 +300,13 @@ def _attribute_directory(
                     "file",
                     "no meta.properties, no broker log beside it and no folder named like a "
                     "broker (broker-2): whose log directory it is cannot be told; say it with "
-                    "--broker N=FOLDER",
+                    "--broker N FOLDER",
                 )
             )
         return
     if known_by != "meta.properties":
         whose.result.notes.append(f"{directory.path}: taken for broker {number} by {known_by}")
-    cluster = _cluster_of(meta, around, whose.only)
+    cluster = _cluster_of(meta, around, whose)
     if cluster is None:
         whose.result.unreadable.append(
             Unreadable(
@@ -296,18 +323,19 @@ def _attribute_directory(
 
 
 def _cluster_of(
-    meta: MetaProperties | None, around: tuple[int, str] | None, only: str
+    meta: MetaProperties | None, around: tuple[int, str] | None, whose: _Whose
 ) -> str | None:
     """The cluster a directory is of, "" where none is named anywhere; None: it may be another one.
 
-    Old brokers (1.1 still) do not write the cluster id. Among directories that name theirs, one
+    Old brokers (1.1 still) do not write the cluster id. Among evidence that names clusters, one
     that does not is taken in only beside evidence of the same broker.
     """
     if meta is not None and meta.cluster_id:
         return meta.cluster_id
-    if meta is not None and only:
-        return around[1] or only if around is not None and around[0] == meta.broker_id else None
-    return (around[1] if around else "") or only
+    if meta is not None and whose.named_by_directories:
+        beside = around[1] or whose.only if around and around[0] == meta.broker_id else ""
+        return beside or None
+    return (around[1] if around else "") or whose.only
 
 
 def _metadata(directory_and_log: tuple[Path, Path | None]) -> MetadataHistory | None:

@@ -1,21 +1,15 @@
 """Reads every artefact below the folders a user hands over, known by content, not by name."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from replication.evidence.broker_logs.births import Births
-from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log, read_broker_log
-from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
+from replication.evidence.broker_logs.broker_log import is_broker_log
 from replication.evidence.broker_logs.log_layouts import stamps_name_zone
-from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
-from replication.evidence.broker_logs.telling_lines import Telling
-from replication.evidence.broker_logs.writers import Writers
 from replication.evidence.clients.client_logs import (
     AS_THEY_ARE,
     AckFields,
@@ -27,7 +21,15 @@ from replication.evidence.clients.client_logs import (
     read_consumptions,
 )
 from replication.evidence.collecting.archives import Unpacked
+from replication.evidence.collecting.broker_text_log import (
+    BrokerLog,
+    excerpt,
+    read_log,
+    with_excerpts,
+)
+from replication.evidence.collecting.clusters_apart import clusters_apart
 from replication.evidence.collecting.finding import cannot_be_opened, find, is_binary, why_ignored
+from replication.evidence.collecting.installations import read_again, with_writers
 from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directories.digest_lines import (
     directories_of,
@@ -43,7 +45,6 @@ from replication.evidence.log_directories.log_directory import (
     read_log_directory,
 )
 from replication.evidence.metadata_log.history import MetadataHistory
-from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize, read_log_dirs
 from replication.evidence.tools.metadata_dump import read_metadata_dump
@@ -83,13 +84,6 @@ _TOOLS = {
     LOG_DIRS: "kafka-log-dirs",
     METADATA_QUORUM: "kafka-metadata-quorum",
 }
-# Facts about no topic partition that joining looks at.
-PROCESS_KINDS = frozenset(
-    ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
-     "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
-     "settings", "cluster_settings_changed", "topic_settings_changed", "topic_created",
-     "topic_removed")
-)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -110,50 +104,6 @@ class BrokerDump:
     broker: int
     cluster_id: str
     segments: list[SegmentDump]
-
-
-@dataclass(slots=True)
-class BrokerLog:
-    """A broker's text log: whose it is, and which facts it holds.
-
-    processes: facts about the process itself or a whole topic, as far as joining needs them.
-    lines: those about topic partitions, packed. writers: the brokers that lines name, None for
-    lines that name none, by their first line. topic_ids: (writer, topic, topic id) -> when it was
-    first printed; in_lines those of them that stand in lines about partitions. homes: (writer,
-    log directory on its machine) where it created logs. first_at, last_at: ms since 1970, as lines
-    print them.
-    telling: lines that say something of losses by themselves. ahead: milliseconds by which its
-    clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
-    several: several brokers wrote it;
-    nobodys: how many of its lines may be of any of them. births: signs of topics that were created
-    anew. damaged: some lines of it could not be read.
-    """
-
-    path: str
-    broker: int | None = None
-    cluster_id: str = ""
-    known_by: str = ""
-    count: int = 0
-    processes: list[LogLineFact] = field(default_factory=list)
-    lines: list[PackedLines] = field(default_factory=list)
-    writers: list[int | None] = field(default_factory=list)
-    topic_ids: dict[tuple[int | None, str, str], int | None] = field(default_factory=dict)
-    in_lines: set[tuple[int | None, str, str]] = field(default_factory=set)
-    homes: set[tuple[int | None, str]] = field(default_factory=set)
-    first_at: int | None = None
-    last_at: int | None = None
-    telling: list[LogLineFact] = field(default_factory=list)
-    births: Births = field(default_factory=Births)
-    ahead: int | None = None
-    names_zone: bool = False
-    several: bool = False
-    nobodys: int = 0
-    damaged: bool = False
-
-    @property
-    def speaks_for_one(self) -> bool:
-        """Whether a line that names no broker can only be of this log's."""
-        return not self.several and len({w for w in self.writers if w is not None}) < 2
 
 
 @dataclass(slots=True)
@@ -257,12 +207,20 @@ def read_all(
             result.unreadable += partition.unreadable
             result.files += len(partition.segments)
     reader = partial(read_file, facts_folder=facts_folder, told=told)
+    again = partial(read_again, spread=spread, zone=told.time_zone or UTC, folder=facts_folder)
     for reading in spread(reader, found.files):
         result.take(reading)
     seen = directories_of(result.digest_lines, result.unpacked.into)
     result.found_directories += seen
     result.unreadable += [u for directory in seen for u in directory.unreadable]
     result.digest_lines = []
+    result.found_logs = clusters_apart(
+        with_writers(result.found_logs, result.unpacked.place, again),
+        spread=spread,
+        zone=told.time_zone or UTC,
+        folder=facts_folder,
+        notes=result.notes,
+    )
     if result.near_misses:
         raise NoEvidence("; ".join(result.unpacked.shown(text) for text in result.near_misses))
     return result
@@ -322,9 +280,7 @@ def read_file(
     ):
         if is_broker_log(path):
             names_zone = stamps_name_zone(path)
-            found = _read_log(path, _with_excerpts(path, zone), facts_folder, result.unreadable)
-            if not found.speaks_for_one:
-                found = _read_log_of_several(path, zone, facts_folder)
+            found = read_log(path, with_excerpts(path, zone), facts_folder, result.unreadable)
             found.names_zone = names_zone
             result.found_logs.append(found)
         elif is_topic_description(path):
@@ -332,32 +288,11 @@ def read_file(
             result.recognised[str(path)] = "output of kafka-topics"
         elif ack_fields is not None and (near := near_miss(path, ack_fields)):
             result.near_misses.append(f"{path}: {near}")
-        elif excerpt := _excerpt(path, headed=True):
-            result.found_logs.append(_read_log(path, excerpt, facts_folder, result.unreadable))
+        elif said := excerpt(path, headed=True):
+            result.found_logs.append(read_log(path, said, facts_folder, result.unreadable))
         else:
             result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     return result
-
-
-def _with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
-    """A broker log's facts, and those of lines without a header in a file that may be pasted."""
-    told: set[int] = set()
-    for fact in read_broker_log(path, time_zone=zone):
-        if isinstance(fact, LogLineFact):
-            told.add(fact.line)
-        yield fact
-    yield from (fact for fact in _excerpt(path, headed=False) if fact.line not in told)
-
-
-def _excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
-    """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
-    try:
-        with open_unpacked(path) as stream:
-            if len(read_up_to(stream, LARGEST + 1)) > LARGEST:
-                return []
-    except READ_ERRORS:
-        return []  # Who reads it as a log says so.
-    return list(read_excerpt(path, headed=headed))
 
 
 def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
@@ -402,82 +337,3 @@ def _sort(read: Iterable[Any], kept: list[Any], result: Collection) -> None:
     """What was read to what is kept, and what could not be to the unreadable."""
     for item in read:
         (result.unreadable if isinstance(item, Unreadable) else kept).append(item)
-
-
-def _read_log(
-    path: Path,
-    facts: Iterable[LogLineFact | Unreadable],
-    facts_folder: Path | None,
-    unreadable: list[Unreadable],
-) -> BrokerLog:
-    """One broker log, its facts sorted by what joining needs of them."""
-    log = BrokerLog(str(path))
-    packer = Packer(str(path), facts_folder)
-    votes: Counter[int] = Counter()
-    writers: dict[int | None, None] = {}
-    telling = Telling()
-    for fact in facts:
-        if isinstance(fact, Unreadable):
-            unreadable.append(fact)
-            log.damaged = True
-            continue
-        log.count += 1
-        telling.take(fact)
-        if fact.at is not None:
-            log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
-            log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
-        writers[fact.broker] = None
-        log.nobodys += fact.broker is None
-        if fact.broker is not None:
-            votes[fact.broker] += 1
-        if fact.partition is None:
-            _take_process_fact(log, fact)
-        if fact.topic is None:
-            continue
-        printed = fact.fields.get("topic_id")
-        if printed:
-            key = (fact.broker, fact.topic, str(printed))
-            first = log.topic_ids.get(key)
-            if key not in log.topic_ids or (
-                fact.at is not None and (first is None or fact.at < first)
-            ):
-                log.topic_ids[key] = fact.at
-            if fact.partition is not None:
-                log.in_lines.add(key)
-        if fact.partition is not None:
-            packer.add(fact)
-            log.births.take(fact)
-        if fact.kind == "log_created":
-            log.homes.add((fact.broker, _home(fact)))
-    log.lines = packer.done()
-    log.telling = telling.lines
-    log.writers = list(writers)
-    log.broker = votes.most_common(1)[0][0] if votes else None
-    return log
-
-
-def _read_log_of_several(path: Path, zone: tzinfo, facts_folder: Path | None) -> BrokerLog:
-    """A broker log once more in which lines name several brokers: each line with its writer."""
-    writers = Writers()
-    for fact in _with_excerpts(path, zone):
-        if isinstance(fact, LogLineFact):
-            writers.learn(fact)
-    log = _read_log(path, writers.resolved(_with_excerpts(path, zone)), facts_folder, [])
-    # No line is of a broker because most others are.
-    log.broker = None
-    log.several = True
-    return log
-
-
-def _home(fact: LogLineFact) -> str:
-    """The log directory in which a log was created; newer lines name the partition's own."""
-    directory = PurePosixPath(str(fact.fields["directory"]))
-    own = directory.name == f"{fact.topic}-{fact.partition}"
-    return str(directory.parent if own else directory)
-
-
-def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
-    if fact.kind == "cluster_id":
-        log.cluster_id = log.cluster_id or str(fact.fields["cluster_id"])
-    elif fact.kind in PROCESS_KINDS:
-        log.processes.append(fact)

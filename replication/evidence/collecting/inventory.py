@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from replication.evidence.collecting.collection import BrokerLog, Collection
+from replication.evidence.collecting.broker_text_log import BrokerLog
+from replication.evidence.collecting.collection import Collection
 
 
 def inventory(collection: Collection) -> dict[str, Any]:

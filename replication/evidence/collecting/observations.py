@@ -9,9 +9,10 @@ _SAID_TWICE = frozenset(("no_truncation_needed",))
 
 
 def observations(collection: Collection) -> list[dict[str, Any]]:
-    """One row per telling line: cluster, broker (None: which is not told), topic and partition
-    (None: the whole broker), `kind` and `fields` as the line prints them, time, place; `repeats`:
-    how many more lines of the file say the like. By topic, partition, time."""
+    """One row per telling line: cluster, broker (None: which is not told; `one_of` those that it
+    may be), topic and partition (None: the whole broker), `kind` and `fields` as the line prints
+    them, time, place; `repeats`: how many more lines of the file say the like. By topic, partition,
+    time."""
     rows = []
     names = _topic_names(collection)
     for log in collection.logs:
@@ -25,11 +26,13 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
                 or (fact.topic, fact.partition, fields.get("to_offset")) in cuts
             ):
                 continue
-            repeats = fields.pop("repeats", 0)
+            repeats, one_of = fields.pop("repeats", 0), fields.pop("one_of", ())
+            broker = fact.broker if fact.broker is not None else alone
             rows.append(
                 {
                     "cluster_id": log.cluster_id or None,
-                    "broker": fact.broker if fact.broker is not None else alone,
+                    "broker": broker,
+                    "one_of": list(one_of) if broker is None else [],
                     "topic": fact.topic or names.get(str(fields.get("topic_id"))),
                     "partition": fact.partition,
                     "kind": fact.kind,

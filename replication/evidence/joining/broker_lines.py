@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines
-from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.partition_join import file_rank
 from replication.evidence.joining.placement import Order, Ordered
 from replication.evidence.joining.repeated_lines import each_once

@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines
 from replication.evidence.clients.client_logs import Acknowledgement
-from replication.evidence.collecting.collection import BrokerDirectory, BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
+from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.zookeeper.history import ZooKeeperHistory

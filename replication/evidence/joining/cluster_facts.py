@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.one_cluster import ClusterEvidence
 
 
@@ -56,9 +56,9 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
     return facts, notes
 
 
-def _printed_settings(logs: Iterable[BrokerLog]) -> list[tuple[BrokerLog, dict[str, str]]]:
+def _printed_settings(logs: Iterable[BrokerLog]) -> list[tuple[int | None, dict[str, str]]]:
     return [
-        (log, fact.fields["values"])
+        (fact.broker if fact.broker is not None else log.broker, fact.fields["values"])
         for log in logs
         for fact in log.processes
         if fact.kind == "settings"
@@ -69,9 +69,9 @@ def _brokers(cluster: ClusterEvidence) -> set[int]:
     """Whoever has directories of partitions, a dump of one, or a log as a broker."""
     brokers = {d.broker for d in cluster.directories if d.directory.partitions}
     brokers |= {d.broker for d in cluster.dumps}
-    for log, values in _printed_settings(cluster.logs):
-        if "broker" in values.get("process.roles", "broker") and log.broker is not None:
-            brokers.add(log.broker)
+    for writer, values in _printed_settings(cluster.logs):
+        if "broker" in values.get("process.roles", "broker") and writer is not None:
+            brokers.add(writer)
     return brokers
 
 

@@ -4,13 +4,14 @@ Each step takes values and gives values; here they follow one another, and what 
 incarnation of each topic partition is put together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.collecting.broker_text_log import LIFE_KINDS, BrokerLog
 from replication.evidence.collecting.collection import Collection
 from replication.evidence.joining.broker_lines import BrokerLines, lines_by_broker
 from replication.evidence.joining.clients_promises import Placed, placed, said_of_unsure
@@ -48,11 +49,6 @@ from replication.evidence.joining.placement import lives_of, place
 from replication.evidence.joining.printed_settings import printed_settings
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
-
-LIFE_KINDS = frozenset(
-    ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
-     "unclean_recovery")
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +227,22 @@ def _partition(
         has_all_producers=has_acknowledgements and cluster.all_producers,
         later_history=known.later_history,
         unpacked=cluster.unpacked,
-        unsure_lines={
-            writer for log in cluster.logs if log.nobodys and log.several for writer in log.writers
-        },
+        unsure_lines=_unsure(cluster.logs, topic, number),
         damaged_lines={
             writer for log in cluster.logs if log.damaged for writer in (log.broker, *log.writers)
         },
     )
+
+
+def _unsure(logs: Iterable[BrokerLog], topic: str, number: int) -> dict[int, str]:
+    """The brokers whose own lines about the partition or the process may be nobody's, and where."""
+    found: dict[int, str] = {}
+    for log in logs:
+        for brokers in (log.unsure.get(about, set()) for about in (None, (topic, number))):
+            either = " or ".join(str(b) for b in sorted(brokers))
+            told = f"{log.path} holds lines that broker {either} may have written"
+            found.update((b, told) for b in brokers if b not in found)
+    return found
 
 
 def _process_lines(lines: BrokerLines, facts: ClusterFacts) -> list[LogLineFact]:

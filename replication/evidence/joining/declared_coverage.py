@@ -18,7 +18,7 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     without such a line its appends would be taken for an earlier epoch's.
     """
     lines = evidence.lines.get(broker, [])
-    if broker in evidence.unsure_lines | evidence.damaged_lines:
+    if broker in evidence.unsure_lines or broker in evidence.damaged_lines:
         return False
     if not {f.kind for f in lines} >= NEEDED_KINDS:
         return False
@@ -52,8 +52,9 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("payload_ids", None, False, NO_NAMES)
     for broker in sorted(evidence.lines):
         kinds = {f.kind for f in evidence.lines[broker]}
-        covered = "process_started" in kinds and broker not in evidence.unsure_lines
-        yield ev.CoverageDeclared("broker_log", broker, covered)
+        unsure = evidence.unsure_lines.get(broker)
+        covered = "process_started" in kinds and unsure is None
+        yield ev.CoverageDeclared("broker_log", broker, covered, unsure and evidence.shown(unsure))
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
     handed_over = {b for b, copy in latest(evidence.copies).items() if not copy.is_dump}

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from replication.evidence.broker_logs.births import Births
-from replication.evidence.collecting.collection import BrokerDirectory, BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
+from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.broker_lines import BrokerLines
 from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence
 from replication.evidence.joining.repeated_lines import each_once

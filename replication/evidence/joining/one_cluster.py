@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.collecting.archives import Unpacked
+from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.collecting.collection import (
     BrokerDirectory,
     BrokerDump,
-    BrokerLog,
     Collection,
 )
 from replication.evidence.joining.clocks import Clocks

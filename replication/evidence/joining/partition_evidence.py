@@ -67,7 +67,7 @@ class PartitionEvidence:
     has_consumption_log: bool = False
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
-    unsure_lines: set[int | None] = field(default_factory=set)
+    unsure_lines: dict[int, str] = field(default_factory=dict)
     damaged_lines: set[int | None] = field(default_factory=set)
     by_zookeeper: bool = False
     silent: dict[int, str] = field(default_factory=dict)

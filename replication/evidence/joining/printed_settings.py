@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
-from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.lifetimes import Incarnations
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 
-# Lines that name the epochs as they are, by a broker that takes its role or by the controller.
-_ROLES = frozenset(
-    ("became_leader", "became_follower", "partition_state_changed", "leader_selected")
-)
+# Lines that name the epochs as they are, by a broker that takes its role or by the controller. A
+# broker that is the controller decides on before it has read what it sent to itself.
+_DECIDED = frozenset(("partition_state_changed", "leader_selected"))
+_ROLES = frozenset(("became_leader", "became_follower")) | _DECIDED
 # A request may be a stale one, and is refused then; the lines that follow one that is not.
 _REQUEST = "leader_and_isr_received"
 _OBEYED = frozenset(("log_created", "role_change_started", "became_leader", "became_follower"))
@@ -50,20 +50,33 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class _Partition:
-    """What a broker's lines last said of one partition.
-
-    gone: its log was deleted since. asked: where a request began that may be of a new life,
-    created: where a log was created that may be.
-    """
+class _Epochs:
+    """The highest epochs that were named so far."""
 
     leader_epoch: int | None = None
     partition_epoch: int | None = None
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What a broker's lines last said of one partition.
+
+    obeyed, decided: the epochs that it named as a broker, and as the controller. gone: its log was
+    deleted since. asked: where a request began that may be of a new life, created: where a log was
+    created that may be.
+    """
+
+    obeyed: _Epochs = field(default_factory=_Epochs)
+    decided: _Epochs = field(default_factory=_Epochs)
     at: int | None = None
     existed: bool = False
     gone: bool = False
     asked: int | None = None
     created: int | None = None
+
+    def epochs(self, fact: LogLineFact) -> _Epochs:
+        """Those that a line's are held against."""
+        return self.decided if fact.kind in _DECIDED else self.obeyed
 
 
 def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
@@ -120,23 +133,22 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
 
 def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
     """Whether a line can only be about a new topic of the name."""
-    leader_epoch = fact.fields.get("leader_epoch")
-    if not isinstance(leader_epoch, int) or seen.leader_epoch is None:
+    leader_epoch, before = fact.fields.get("leader_epoch"), seen.epochs(fact).leader_epoch
+    if not isinstance(leader_epoch, int) or before is None:
         return False
     if leader_epoch > 0:
         gap = fact.at is not None and seen.at is not None and fact.at - seen.at > _AGES
-        return gap and leader_epoch < seen.leader_epoch and _falls(fact, seen)
-    return leader_epoch < seen.leader_epoch or seen.gone or _falls(fact, seen)
+        return gap and leader_epoch < before and _falls(fact, seen)
+    return leader_epoch < before or seen.gone or _falls(fact, seen)
 
 
 def _falls(fact: LogLineFact, seen: _Partition) -> bool:
     """Whether the partition epoch begins anew as well."""
-    partition_epoch = fact.fields.get("partition_epoch")
-    return (
-        isinstance(partition_epoch, int)
-        and seen.partition_epoch is not None
-        and partition_epoch < seen.partition_epoch
+    partition_epoch, before = (
+        fact.fields.get("partition_epoch"),
+        seen.epochs(fact).partition_epoch,
     )
+    return isinstance(partition_epoch, int) and before is not None and partition_epoch < before
 
 
 def _take(seen: _Partition, fact: LogLineFact) -> None:
@@ -144,9 +156,10 @@ def _take(seen: _Partition, fact: LogLineFact) -> None:
     leader_epoch, partition_epoch = f.get("leader_epoch"), f.get("partition_epoch")
     asked = fact.kind == _REQUEST and seen.asked is None
     if (fact.kind in _ROLES or asked) and isinstance(leader_epoch, int):
-        seen.leader_epoch = max(leader_epoch, seen.leader_epoch or 0)
+        known = seen.epochs(fact)
+        known.leader_epoch = max(leader_epoch, known.leader_epoch or 0)
         if isinstance(partition_epoch, int):
-            seen.partition_epoch = max(partition_epoch, seen.partition_epoch or 0)
+            known.partition_epoch = max(partition_epoch, known.partition_epoch or 0)
         seen.created, seen.gone = None, False
     seen.existed = seen.existed or fact.kind not in _GONE
     seen.at = fact.at if fact.at is not None else seen.at

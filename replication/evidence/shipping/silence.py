@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from replication.evidence.collecting.collection import BrokerLog, Collection
+from replication.evidence.collecting.broker_text_log import BrokerLog
+from replication.evidence.collecting.collection import Collection
 from replication.protocol.ground.model import moment
 
 Heard = dict[str, dict[str, int]]

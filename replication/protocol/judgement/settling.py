@@ -12,8 +12,17 @@ ONLY_BEFOREHAND = "nothing that Kafka keeps by itself: only loggers at TRACE bef
 
 def still_to_get(state: State, settled_by: list[str]) -> list[str]:
     """settled_by without what is among the evidence; what is left is never empty."""
-    left = [artefact for artefact in settled_by if not _is_here(state, artefact)]
+    left = [_with_why(state, each) for each in settled_by if not _is_here(state, each)]
     return left or ([ONLY_BEFOREHAND] if settled_by else [])
+
+
+def _with_why(state: State, artefact: str) -> str:
+    """The artefact, and why what is here of it is not enough."""
+    log = BROKER_LOG.search(artefact) or DIRECTORY.search(artefact)
+    if log is None or "log of broker" not in artefact:
+        return artefact
+    _, why = state.coverage.get(("broker_log", int(log[1])), (True, None))
+    return f"{artefact} ({why})" if why else artefact
 
 
 def _is_here(state: State, artefact: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import Packer
 from replication.evidence.clients.client_logs import Acknowledgement
-from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
 
 
 def line(

@@ -1,7 +1,7 @@
 """Settings by the lines in which brokers say that they changed."""
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
-from replication.evidence.collecting.collection import BrokerLog
+from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.partition_settings import settings_of
 from replication.evidence.joining.printed_settings import PrintedSettings, printed_settings

@@ -211,6 +211,19 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
+_BROKERS = (*_REPLICA_LISTS.split(), *_LEADERS.split(), "replica", "follower")
+
+
+def brokers_among(fields: Fields) -> Iterator[int]:
+    """All brokers that a line's fields name, but for its writer."""
+    for name in _BROKERS:
+        value = fields.get(name)
+        if isinstance(value, int):
+            yield value
+        elif isinstance(value, tuple):
+            yield from value
+
+
 def read_field(name: str, text: str) -> Any:
     """The value of the field of that name, read from Kafka's text; names not listed stay text."""
     reader = _READERS.get(name)

@@ -57,6 +57,33 @@ _STARTED = LineFamily(
     ),
 )
 
+_STATE_CHANGED = LineFamily(
+    kind="server_state_changed",
+    versions="2.8 - 4.3 (KRaft)",
+    loggers=("BrokerServer",),
+    words=("Transition",),
+    trigger="Transition from ",
+    pattern=r"^\[BrokerServer id=(?P<node>\d+)\] Transition from \w+ to (?P<state>\w+)",
+    examples=(
+        example(
+            "[BrokerServer id=2] Transition from SHUTDOWN to STARTING", node=2, state="STARTING"
+        ),
+    ),
+)  # fmt: skip
+
+_CONTROLLER_STARTING = LineFamily(
+    kind="server_state_changed",
+    versions="2.8 - 4.3 (KRaft)",
+    loggers=("ControllerServer",),
+    words=("Starting",),
+    trigger="Starting controller",
+    pattern=r"^\[ControllerServer id=(?P<node>\d+)\] Starting controller",
+    constants={"state": "STARTING"},
+    examples=(
+        example("[ControllerServer id=100] Starting controller", node=100, state="STARTING"),
+    ),
+)  # fmt: skip
+
 _SIGNAL = LineFamily(
     kind="process_signalled",
     versions="1.0 - 4.3",
@@ -282,6 +309,8 @@ FAMILIES: tuple[LineFamily, ...] = (
     _STARTING,
     _VERSION,
     _STARTED,
+    _STATE_CHANGED,
+    _CONTROLLER_STARTING,
     _SIGNAL,
     _STOPPING,
     _STOPPED,

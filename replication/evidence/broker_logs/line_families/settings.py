@@ -118,6 +118,17 @@ _OVERRIDE = LineFamily(
     ),
 )  # fmt: skip
 
+_BROKER = re.compile(r"[0-9]{1,9}")
+
+
+def _dumped(dump: str) -> Found:
+    """The settings, and the broker or controller whose they are."""
+    values = settings_of_dump(dump.split("\n"))
+    told = (values.get(name, "") for name in ("node.id", "broker.id"))
+    nodes = [int(text) for text in told if _BROKER.fullmatch(text)]
+    return Found({"values": values}, nodes[0] if nodes else None)
+
+
 _DUMP = LineFamily(
     kind="settings",
     versions="0.10 - 4.3; the reader hands the whole dump over as one message",
@@ -125,11 +136,12 @@ _DUMP = LineFamily(
     words=("KafkaConfig",),
     trigger=DUMP_TITLE,
     pattern=r"(?s)^KafkaConfig values: *(?P<dump>.*)$",
-    convert=lambda match: [Found({"values": settings_of_dump(match["dump"].split("\n"))})],
+    convert=lambda match: [_dumped(match["dump"])],
     examples=(
         example(
             "KafkaConfig values: \n\tadvertised.host.name = null\n\tbroker.id = 1\n"
             "\tlog.dirs = /var/lib/kafka/b1/data\n\tmin.insync.replicas = 1\n\tnode.id = null\n",
+            node=1,
             values={
                 "broker.id": "1", "log.dirs": "/var/lib/kafka/b1/data", "min.insync.replicas": "1",
             },

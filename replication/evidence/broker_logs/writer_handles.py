@@ -1,0 +1,334 @@
+"""What ties a line that names no broker to those that may have written it.
+
+Each handle looks at the brokers' own lines of one file and answers, for a line, who may be its
+writer; None where it says nothing. A broker's lines stand in its own order, whatever other brokers'
+stand between them, so nothing here rests on clocks that agree.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.line_families.family import brokers_among
+from replication.evidence.broker_logs.threads import leader_of_thread
+
+# A fetcher cuts the log in the moment in which it says so.
+_AT_ONCE_MILLISECONDS = 100
+_ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:[\\/])")
+# Lines that a broker's own role changes by. Who prints the first alone may have stopped leading.
+_ROLES = frozenset(
+    ("became_leader", "became_follower", "leader_and_isr_received", "leader_and_isr_ignored",
+     "fetcher_added", "fetcher_removed")
+)  # fmt: skip
+# Printed by a broker that starts only: before it prints its settings, and behind them.
+_BEFORE_SETTINGS = frozenset(("process_started", "server_starting", "cluster_id"))
+_BEHIND_SETTINGS = frozenset(
+    ("kafka_version", "unclean_recovery", "clean_shutdown_found", "segment_recovered",
+     "corruption_found", "corrupt_segment_deleted", "corrupt_index_found", "high_watermark_missing")
+)  # fmt: skip
+_CUTS = frozenset(("truncated", "truncation_without_effect", "truncated_fully"))
+_FETCHER_KINDS = frozenset(
+    ("truncation_reason", "truncated_below_high_watermark", "fetch_out_of_range",
+     "fetch_offset_reset", "truncation_refused", "fenced", "fetching_failed", "fetch_failed",
+     "fetch_response_received", "follower_appended")
+)  # fmt: skip
+_Place = tuple[str | None, int | None]
+
+
+def log_directory(fact: LogLineFact) -> str | None:
+    """The log directory that a line names; some name the partition's own in it."""
+    named = fact.fields.get("directory")
+    if not isinstance(named, str) or not named:
+        return None
+    directory = _path(named)
+    own = directory.name == f"{fact.topic}-{fact.partition}"
+    return str(directory.parent if own else directory)
+
+
+def directories_of_settings(values: dict[str, str]) -> set[str] | None:
+    """The log directories that a broker's settings name; None where one is not absolute, which
+    lines print otherwise."""
+    places = values.get("log.dirs") or values.get("log.dir") or ""
+    named = [place.strip() for place in places.strip("[]").split(",") if place.strip()]
+    if not named or not all(_ABSOLUTE.match(place) for place in named):
+        return None
+    return {str(_path(place)) for place in named}
+
+
+def _path(text: str) -> PurePath:
+    return PureWindowsPath(text) if "\\" in text else PurePosixPath(text)
+
+
+@dataclass(slots=True)
+class Homes:
+    """By log directory. of: the directories of each broker whose settings are here."""
+
+    of: dict[int, set[str]] = field(default_factory=dict)
+
+    def learn(self, fact: LogLineFact) -> None:
+        if fact.kind != "settings" or fact.broker is None:
+            return
+        named = directories_of_settings(fact.fields["values"])
+        if named is not None:
+            self.of.setdefault(fact.broker, set()).update(named)
+
+    def may_have_written(self, fact: LogLineFact, brokers: Iterable[int]) -> set[int] | None:
+        """Those that have the directory, or may have it: of whose directories nothing is known."""
+        home = log_directory(fact)
+        if home is None:
+            return None
+        return {b for b in brokers if b not in self.of or home in self.of[b]}
+
+
+@dataclass(slots=True)
+class Announcements:
+    """By a fetcher's own line just before that says what it is about to cut."""
+
+    _open: dict[tuple[_Place, object], dict[int, LogLineFact]] = field(default_factory=dict)
+
+    def take(self, fact: LogLineFact) -> None:
+        """A line that names its writer."""
+        if fact.kind in ("truncation_reason", "fetch_offset_reset") and fact.broker is not None:
+            place = ((fact.topic, fact.partition), fact.fields.get("to_offset"))
+            self._open.setdefault(place, {})[fact.broker] = fact
+
+    def may_have_written(self, fact: LogLineFact) -> set[int] | None:
+        """Who announced this very cut; of several, whose it is cannot be told."""
+        if fact.kind not in _CUTS:
+            return None
+        announced = self._open.pop(
+            ((fact.topic, fact.partition), fact.fields.get("to_offset")), None
+        )
+        if not announced or not any(_at_once(before, fact) for before in announced.values()):
+            return None
+        return set(announced)
+
+
+def _at_once(before: LogLineFact, after: LogLineFact) -> bool:
+    if before.at is None or after.at is None:
+        return False
+    return 0 <= after.at - before.at <= _AT_ONCE_MILLISECONDS
+
+
+def names_who_starts(fact: LogLineFact) -> bool:
+    """Whether a broker prints the line once it starts, with its id, before it loads its logs: its
+    settings, or with KRaft that it is STARTING (which prints the settings later)."""
+    return fact.broker is not None and fact.kind in ("settings", "cluster_id")
+
+
+@dataclass(slots=True)
+class Starts:
+    """By starts: what only a starting broker prints is the one's that starts alone.
+
+    stand_ins: lines that name a broker whose start overlaps another's, so that of its first line
+    nobody can say which it is; from there on it has started. accounted: such first lines.
+    """
+
+    stand_ins: set[int] = field(default_factory=set)
+    accounted: set[int] = field(default_factory=set)
+    # First line, last line, broker, and whether its very first lines are its own too.
+    _claimed: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    # Since the last moment in which none was starting.
+    _begun: list[int] = field(default_factory=list)
+    _named: dict[int, int] = field(default_factory=dict)
+    _ended: list[int] = field(default_factory=list)
+    _left_over: bool = False
+
+    def learn(self, fact: LogLineFact) -> None:
+        """All lines, in the order of the file."""
+        if fact.kind == "process_started":
+            self._begun.append(fact.line)
+        elif names_who_starts(fact):
+            assert fact.broker is not None
+            self._named.setdefault(fact.broker, fact.line)
+        elif fact.kind == "server_started" and fact.broker is not None:
+            self._end(fact.line, fact.broker)
+
+    def _end(self, line: int, broker: int) -> None:
+        if not self._begun or broker not in self._named:
+            # It began before the file did: nothing up to here is sure.
+            self._claimed.clear()
+        self._ended.append(broker)
+        if not set(self._named) <= set(self._ended):
+            return
+        if self._begun and set(self._named) == {broker} == set(self._ended):
+            begin = min(self._begun[0], self._named[broker])
+            alone = len(self._begun) == 1 and not self._left_over
+            self._claimed.append((begin, line, broker, alone))
+        elif len(self._begun) == len(self._ended) == len(self._named) and not self._left_over:
+            self.stand_ins.update(self._named.values())
+            self.accounted.update(self._begun)
+        # Of a start that is not named yet the first line may be any of these.
+        left = len(self._begun) - len(self._ended)
+        self._begun = self._begun[-left:] if left > 0 else []
+        self._left_over = left > 0
+        self._named, self._ended = {}, []
+
+    def may_have_written(self, fact: LogLineFact) -> set[int] | None:
+        first = fact.kind in _BEFORE_SETTINGS
+        loaded = fact.kind == "log_loaded" and fact.fields.get("log_end_offset")
+        if not (first or loaded or fact.kind in _BEHIND_SETTINGS):
+            return None
+        for begin, end, broker, alone in self._claimed:
+            if begin <= fact.line <= end and (alone or not first):
+                return {broker}
+        return None
+
+
+@dataclass(slots=True)
+class Signals:
+    """By what a signal does at once: its line is of the only broker that shuts down then."""
+
+    _signals: list[LogLineFact] = field(default_factory=list)
+    _stopping: list[LogLineFact] = field(default_factory=list)
+
+    def learn(self, fact: LogLineFact) -> None:
+        """All lines, before any is asked about."""
+        if fact.kind == "process_signalled":
+            self._signals.append(fact)
+        elif fact.kind == "stopping" and fact.broker is not None:
+            self._stopping.append(fact)
+
+    def may_have_written(self, fact: LogLineFact) -> set[int] | None:
+        if fact.kind != "process_signalled":
+            return None
+        if sum(_at_once(s, fact) or _at_once(fact, s) for s in self._signals) != 1:
+            return None
+        stopping = {s.broker for s in self._stopping if _at_once(fact, s) and s.broker is not None}
+        return stopping if len(stopping) == 1 else None
+
+
+@dataclass(slots=True)
+class Replicas:
+    """By the assignment: only a replica cuts its log. Of a partition all that are named with it
+    count, where some line names its replicas."""
+
+    _named: dict[_Place, set[int]] = field(default_factory=dict)
+    _assigned: set[_Place] = field(default_factory=set)
+
+    def learn(self, fact: LogLineFact) -> None:
+        """All lines, before any is asked about."""
+        if fact.partition is None:
+            return
+        place = (fact.topic, fact.partition)
+        named = self._named.setdefault(place, set())
+        named.update(brokers_among(fact.fields))
+        if fact.broker is not None and fact.kind in _ROLES:
+            named.add(fact.broker)
+        if fact.fields.get("replicas"):
+            self._assigned.add(place)
+
+    def may_have_written(self, fact: LogLineFact) -> set[int] | None:
+        place = (fact.topic, fact.partition)
+        if fact.kind not in ("truncated", "high_watermark_regressed"):
+            return None
+        return set(self._named[place]) if place in self._assigned else None
+
+
+_LEADS, _ANY_ROLE = -2, -1
+
+
+@dataclass(slots=True)
+class Roles:
+    """By roles and log ends, each broker's by its own clock: a leader cuts nothing, a follower
+    nothing beyond where its log ended when its term began, and what a start loads ends where the
+    next line about the broker's role says."""
+
+    # Brokers that print when they follow, those that print their log's end then, and those that
+    # print what the controller asks of them: fetchers' lines tell no more.
+    _follow: set[int] = field(default_factory=set)
+    _print_ends: set[int] = field(default_factory=set)
+    _asked: set[int] = field(default_factory=set)
+    # When a broker took which role: it leads, its log's end as a follower, or nothing is told.
+    _told: dict[tuple[_Place, int], list[tuple[int, int]]] = field(default_factory=dict)
+    _fetchers: dict[tuple[_Place, int], list[tuple[int, int]]] = field(default_factory=dict)
+    _ends: dict[tuple[_Place, int], list[tuple[int, int]]] = field(default_factory=dict)
+    _starts: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+
+    def learn(self, fact: LogLineFact) -> None:
+        """All lines, before any is asked about."""
+        broker, at = fact.broker, fact.at
+        if broker is None or at is None:
+            return
+        if names_who_starts(fact):
+            self._starts.setdefault(fact.kind, {}).setdefault(broker, []).append(at)
+        if fact.kind not in _ROLES or fact.partition is None:
+            return
+        key = ((fact.topic, fact.partition), broker)
+        end = fact.fields.get("log_end_offset")
+        if fact.kind != "became_leader":
+            self._follow.add(broker)
+        if fact.kind.startswith("fetcher"):
+            self._fetchers.setdefault(key, []).append((at, _ANY_ROLE))
+            return
+        if fact.kind == "leader_and_isr_received":
+            self._asked.add(broker)
+        if fact.kind == "became_follower" and end is not None:
+            self._print_ends.add(broker)
+        if end is not None:
+            self._ends.setdefault(key, []).append((at, end))
+        role = _LEADS if _leads(fact) else _ANY_ROLE if end is None else end
+        self._told.setdefault(key, []).append((at, role))
+
+    def may_have_cut(self, fact: LogLineFact, brokers: Iterable[int]) -> set[int] | None:
+        """Of a cut: those that may not have led then, and may have had something to cut."""
+        if fact.kind != "truncated" or fact.at is None:
+            return None
+        place, to = (fact.topic, fact.partition), fact.fields["to_offset"]
+        return {b for b in brokers if self._may_cut((place, b), fact.at, to)}
+
+    def _may_cut(self, key: tuple[_Place, int], at: int, to: int) -> bool:
+        return any(
+            role == _ANY_ROLE or role > to or (role == _LEADS and key[1] not in self._follow)
+            for role in self._roles(key, at)
+        )
+
+    def _roles(self, key: tuple[_Place, int], at: int) -> list[int]:
+        """The role that a broker had at a moment, and those that it took beside it: lines of one
+        moment may stand in any order."""
+        told = list(self._told.get(key, ()))
+        if key[1] not in self._asked | self._print_ends:
+            told += self._fetchers.get(key, ())
+        last = max((t for t in told if t[0] < at - _AT_ONCE_MILLISECONDS), default=None)
+        beside = [role for t, role in told if abs(t - at) <= _AT_ONCE_MILLISECONDS]
+        if last is None or self._started(key[1], last[0], at):
+            return [*beside, _ANY_ROLE]
+        return [*beside, last[1]]
+
+    def _started(self, broker: int, since: int, until: int) -> bool:
+        """Whether the broker started in between. With KRaft its settings are printed late."""
+        times = self._starts.get("cluster_id", {}).get(broker)
+        times = self._starts.get("settings", {}).get(broker, []) if times is None else times
+        return any(since < at <= until for at in times)
+
+    def may_have_loaded(self, fact: LogLineFact, brokers: Iterable[int]) -> set[int] | None:
+        """Of a log that was loaded: those whose log may have ended there."""
+        end = fact.fields.get("log_end_offset")
+        if fact.kind != "log_loaded" or fact.at is None or end is None:
+            return None
+        place = (fact.topic, fact.partition)
+        return {b for b in brokers if self._next_end((place, b), fact.at) in (None, end)}
+
+    def _next_end(self, key: tuple[_Place, int], at: int) -> int | None:
+        """Where the broker's log ended when it next took a role, if it prints that for each role
+        and did not start anew before."""
+        later = min((e for e in self._ends.get(key, ()) if e[0] >= at), default=None)
+        if later is None or key[1] not in self._print_ends:
+            return None
+        return None if self._started(key[1], at, later[0]) else later[1]
+
+
+def _leads(fact: LogLineFact) -> bool:
+    if fact.kind == "leader_and_isr_received":
+        return fact.fields.get("leader") == fact.broker
+    return fact.kind == "became_leader"
+
+
+def not_the_leader(fact: LogLineFact, brokers: Iterable[int]) -> set[int] | None:
+    """Of a fetcher's line, or a line of its thread: nobody fetches from itself."""
+    leader = fact.fields.get("leader") if fact.kind in _FETCHER_KINDS else None
+    if leader is None:
+        leader = leader_of_thread(fact.thread)
+    return None if leader is None else set(brokers) - {leader}

@@ -1,0 +1,185 @@
+"""Reads one text log of a broker, or of several that wrote into one file."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from pathlib import Path
+
+from replication.evidence.broker_logs.births import Births
+from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
+from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
+from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
+from replication.evidence.broker_logs.telling_lines import Telling
+from replication.evidence.broker_logs.writer_handles import log_directory
+from replication.evidence.broker_logs.writers import Writers
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
+from replication.evidence.unreadable import Unreadable
+
+# What tells of a broker's process that it started or stopped.
+LIFE_KINDS = frozenset(
+    ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
+     "unclean_recovery")
+)  # fmt: skip
+# Facts about no topic partition that joining looks at.
+PROCESS_KINDS = frozenset(
+    ("process_started", "process_signalled", "stopping", "stopped_cleanly", "clean_shutdown_found",
+     "unclean_recovery", "broker_epoch_granted", "broker_shutdown_granted", "kafka_version",
+     "settings", "cluster_settings_changed", "topic_settings_changed", "topic_created",
+     "topic_removed")
+)  # fmt: skip
+# What files beside one tell of its writers: their ids, and the log directories of some.
+Beside = tuple[frozenset[int], dict[int, set[str]]]
+
+
+@dataclass(slots=True)
+class BrokerLog:
+    """A broker's text log: whose it is, and which facts it holds.
+
+    cluster_ids: all that its lines name. processes: facts about the process itself or a whole
+    topic, as far as joining needs them. lines: those about topic partitions, packed. writers: the
+    brokers that lines name, None for lines that name none, by their first line. topic_ids: (writer,
+    topic, topic id) -> when it was first printed; in_lines those of them that stand in lines about
+    partitions. homes: (writer, log directory on its machine) where it created logs. first_at,
+    last_at: ms since 1970, as lines print them.
+    telling: lines that say something of losses by themselves. ahead: milliseconds by which its
+    clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
+    several: several brokers wrote it; nobodys: how many of its lines may be of more than one, and
+    unsure: of which, by the partition that they are about, None for those about the process.
+    births: signs of topics that were created anew. damaged: some lines of it could not be read.
+    cluster_unknown: of which of several clusters it is cannot be told.
+    """
+
+    path: str
+    broker: int | None = None
+    cluster_id: str = ""
+    cluster_ids: list[str] = field(default_factory=list)
+    known_by: str = ""
+    count: int = 0
+    processes: list[LogLineFact] = field(default_factory=list)
+    lines: list[PackedLines] = field(default_factory=list)
+    writers: list[int | None] = field(default_factory=list)
+    topic_ids: dict[tuple[int | None, str, str], int | None] = field(default_factory=dict)
+    in_lines: set[tuple[int | None, str, str]] = field(default_factory=set)
+    homes: set[tuple[int | None, str]] = field(default_factory=set)
+    first_at: int | None = None
+    last_at: int | None = None
+    telling: list[LogLineFact] = field(default_factory=list)
+    births: Births = field(default_factory=Births)
+    ahead: int | None = None
+    names_zone: bool = False
+    several: bool = False
+    nobodys: int = 0
+    unsure: dict[tuple[str, int] | None, set[int]] = field(default_factory=dict)
+    damaged: bool = False
+    cluster_unknown: bool = False
+
+    @property
+    def speaks_for_one(self) -> bool:
+        """Whether a line that names no broker can only be of this log's."""
+        return not self.several and len({w for w in self.writers if w is not None}) < 2
+
+
+def with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
+    """A broker log's facts, and those of lines without a header in a file that may be pasted."""
+    told: set[int] = set()
+    for fact in read_broker_log(path, time_zone=zone):
+        if isinstance(fact, LogLineFact):
+            told.add(fact.line)
+        yield fact
+    yield from (fact for fact in excerpt(path, headed=False) if fact.line not in told)
+
+
+def excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
+    """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
+    try:
+        with open_unpacked(path) as stream:
+            if len(read_up_to(stream, LARGEST + 1)) > LARGEST:
+                return []
+    except READ_ERRORS:
+        return []  # Who reads it as a log says so.
+    return list(read_excerpt(path, headed=headed))
+
+
+def read_log(
+    path: Path,
+    facts: Iterable[LogLineFact | Unreadable],
+    facts_folder: Path | None,
+    unreadable: list[Unreadable],
+) -> BrokerLog:
+    """One broker log, its facts sorted by what joining needs of them."""
+    log = BrokerLog(str(path))
+    packer = Packer(str(path), facts_folder)
+    votes: Counter[int] = Counter()
+    writers: dict[int | None, None] = {}
+    telling = Telling()
+    for fact in facts:
+        if isinstance(fact, Unreadable):
+            unreadable.append(fact)
+            log.damaged = True
+            continue
+        log.count += 1
+        telling.take(fact)
+        if fact.at is not None:
+            log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
+            log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
+        writers[fact.broker] = None
+        log.nobodys += "one_of" in fact.fields
+        if fact.broker is not None:
+            votes[fact.broker] += 1
+        elif "one_of" in fact.fields and (fact.partition is not None or fact.kind in LIFE_KINDS):
+            about = None if fact.partition is None else (str(fact.topic), fact.partition)
+            log.unsure.setdefault(about, set()).update(fact.fields["one_of"])
+        if fact.partition is None:
+            _take_process_fact(log, fact)
+        if fact.topic is None:
+            continue
+        printed = fact.fields.get("topic_id")
+        if printed:
+            key = (fact.broker, fact.topic, str(printed))
+            first = log.topic_ids.get(key)
+            if key not in log.topic_ids or (
+                fact.at is not None and (first is None or fact.at < first)
+            ):
+                log.topic_ids[key] = fact.at
+            if fact.partition is not None:
+                log.in_lines.add(key)
+        if fact.partition is not None:
+            packer.add(fact)
+            log.births.take(fact)
+        if fact.kind == "log_created":
+            log.homes.add((fact.broker, log_directory(fact) or ""))
+    log.lines = packer.done()
+    log.telling = telling.lines
+    log.writers = list(writers)
+    log.broker = votes.most_common(1)[0][0] if votes else None
+    return log
+
+
+def read_log_of_several(
+    path: Path,
+    zone: tzinfo,
+    facts_folder: Path | None,
+    beside: Beside,
+) -> BrokerLog:
+    """A log that several brokers wrote, once more: each line with its writer, if it is known."""
+    writers = Writers()
+    for fact in with_excerpts(path, zone):
+        if isinstance(fact, LogLineFact):
+            writers.learn(fact)
+    writers.learn_beside(*beside)
+    log = read_log(path, writers.resolved(with_excerpts(path, zone)), facts_folder, [])
+    # No line is of a broker because most others are.
+    log.broker = None
+    log.several = True
+    return log
+
+
+def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
+    if fact.kind == "cluster_id":
+        named = str(fact.fields["cluster_id"])
+        log.cluster_id = log.cluster_id or named
+        if named not in log.cluster_ids:
+            log.cluster_ids.append(named)
+    elif fact.kind in PROCESS_KINDS:
+        log.processes.append(fact)

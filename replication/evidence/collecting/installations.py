@@ -1,0 +1,102 @@
+"""Text logs that several brokers wrote into one folder, as one installation does that runs them.
+
+Of such a folder no file is one broker's because its lines happen to name no other: a rotated log's
+piece may be quiet. Each line is given to whom it is tied, by its own file and by those beside it.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+
+from replication.evidence.broker_logs.writer_handles import Homes
+from replication.evidence.collecting.broker_text_log import (
+    Beside,
+    BrokerLog,
+    read_log_of_several,
+)
+from replication.evidence.collecting.owners import broker_by_name
+
+_DATE = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d(?:[-_.T]?\d\d)*")
+_ROTATED = re.compile(r"^(.*?\.(?:log|out|txt|json))[-_.].*$")
+_Again = Callable[[list[tuple[Path, Beside]]], Iterable[BrokerLog]]
+
+
+def read_again(
+    logs: list[tuple[Path, Beside]],
+    *,
+    spread: Callable[..., Iterable[Any]],
+    zone: tzinfo,
+    folder: Path | None,
+) -> Iterable[BrokerLog]:
+    """Logs of several brokers, each line with its writer."""
+    return spread(_Reader(zone, folder), logs)
+
+
+class _Reader:
+    """Reads one log; a class, so that it can be sent to other processes."""
+
+    def __init__(self, zone: tzinfo, folder: Path | None) -> None:
+        self.zone, self.folder = zone, folder
+
+    def __call__(self, log: tuple[Path, Beside]) -> BrokerLog:
+        return read_log_of_several(log[0], self.zone, self.folder, log[1])
+
+
+def with_writers(
+    logs: list[BrokerLog], place: Callable[[Path], Path], again: _Again
+) -> list[BrokerLog]:
+    """The logs, those of several brokers read once more.
+
+    place: where a file lies as the user knows it. again: reads such logs, in their order.
+    """
+    folders: dict[Path, list[BrokerLog]] = {}
+    for log in logs:
+        folders.setdefault(place(Path(log.path)).parent, []).append(log)
+    wanted: dict[str, Beside] = {}
+    for beside in folders.values():
+        shared = [log for log in beside if not _is_named_after_its_writer(log)]
+        if _is_of_several(shared):
+            told = (frozenset(w for log in shared for w in _writers(log)), _homes(shared))
+            wanted.update((log.path, told) for log in shared)
+    if not wanted:
+        return logs
+    read = again([(Path(path), told) for path, told in wanted.items()])
+    found = {log.path: log for log in read}
+    for log in logs:
+        if log.path in found:
+            found[log.path].names_zone, found[log.path].damaged = log.names_zone, log.damaged
+    return [found.get(log.path, log) for log in logs]
+
+
+def _writers(log: BrokerLog) -> set[int]:
+    return {writer for writer in log.writers if writer is not None}
+
+
+def _is_named_after_its_writer(log: BrokerLog) -> bool:
+    """Whether a file that names one broker is called after it."""
+    return _writers(log) == {broker_by_name(Path(log.path).name)}
+
+
+def _is_of_several(logs: list[BrokerLog]) -> bool:
+    """Whether a file of a folder names several brokers, or pieces of one rotated log do."""
+    pieces: dict[str, set[int]] = {}
+    for log in logs:
+        pieces.setdefault(_stem(Path(log.path).name), set()).update(_writers(log))
+    return any(len(writers) > 1 for writers in pieces.values())
+
+
+def _stem(name: str) -> str:
+    """`server.log` for server.log.2, server.log.2018-05-24-11.gz and server-2018-05-24.log."""
+    undated = _DATE.sub("", name)
+    rotated = _ROTATED.match(undated)
+    return rotated[1] if rotated else undated
+
+
+def _homes(logs: list[BrokerLog]) -> dict[int, set[str]]:
+    """The log directories of all brokers whose settings these logs hold."""
+    homes = Homes()
+    for fact in (fact for log in logs for fact in log.processes):
+        homes.learn(fact)
+    return homes.of
