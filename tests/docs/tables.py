@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from replication.protocol.ground.boundaries import BOUNDARIES
-
 from replication.protocol.rules import RULES
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"

@@ -13,7 +13,6 @@ import sys
 from dataclasses import replace
 
 from replication.protocol.ground.boundaries import REMEDIES
-
 from tests.protocol.small_worlds import Outcome, explore
 from tests.protocol.world_states import Limits
 

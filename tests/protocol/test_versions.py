@@ -5,9 +5,9 @@ cannot pass by being compared with itself.
 """
 
 import pytest
-from replication.protocol.ground.boundaries import BOUNDARIES
 
 from replication.protocol.ground import versions
+from replication.protocol.ground.boundaries import BOUNDARIES
 from replication.protocol.ground.versions import GENERATIONS, behaviour, flag_table
 
 # flag, releases without it, releases with it

@@ -42,14 +42,19 @@ class RiskNotes:
     """What spares the next look its work: made again when needed, never written down.
 
     asked, seen, possible: what decides who may lead next, who that is, and by which failures.
-    rests_on: all that the last look rested on. alike: by two replicas, how many spans their logs
-    begin with alike, with both logs and how often each had been cut by then.
+    rests_on: all that the last look rested on. dangers: of who stops and who would lead, as long as
+    logs and promises are those of data. live: the known risks that are not over. alike: by two
+    replicas, how many spans their logs begin with alike, with both logs and how often each had been
+    cut by then.
     """
 
     asked: tuple[object, ...] | None = None
     seen: Any = None
     possible: list[Key] = field(default_factory=list)
     rests_on: tuple[object, ...] | None = None
+    data: tuple[object, ...] | None = None
+    live: list[Risk] | None = None
+    dangers: dict[tuple[int, int, str, bool], Any] = field(default_factory=dict)
     alike: dict[tuple[int, int], tuple[ReplicaLog, int, ReplicaLog, int, int]] = field(
         default_factory=dict
     )

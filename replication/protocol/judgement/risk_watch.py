@@ -8,9 +8,9 @@ in all of them.
 """
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.risks import Key, Risk, Run
-from replication.protocol.ground.topic_partition import LENGTHENED, State
-from replication.protocol.judgement.at_risk import Danger, failures, of_outlook, outlook
+from replication.protocol.ground.risks import Key, Risk, Risks, Run
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.at_risk import Danger, data_of, failures, of_outlook, outlook
 
 TELLING = frozenset(
     ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
@@ -29,11 +29,9 @@ def before(state: State, event: Event) -> None:
 
 
 def after(state: State, event: Event) -> None:
-    """Looks at what stands from now on, unless nothing that counts has changed."""
+    """Looks at what stands from now on."""
     if event.fact.kind in TELLING:
-        copied = event.fact.kind == "replica_log_observed"
-        if copied or state.risks.notes.rests_on != _rests_on(state):
-            _look(state)
+        _look(state)
         state.risks.looked = state.applied
 
 
@@ -51,32 +49,43 @@ def since_when(state: State, danger: Danger) -> int | None:
 
 
 def _look(state: State) -> None:
-    risks, clock = state.risks, state.risks.clock
-    _ask(state)
-    possible, runs = risks.notes.possible, dict[Key, list[Run]]()
-    for danger in of_outlook(state, risks.notes.seen) if possible else []:
+    """Looks again, unless all that a look rests on is as it was at the last one."""
+    risks, terms = state.risks, state.history.terms
+    asked, data = _asked(state), data_of(state)
+    rests_on = (asked, data, len(terms), terms[-1].leader if terms else None)
+    if rests_on == risks.notes.rests_on:
+        return
+    risks.notes.rests_on = rests_on
+    _ask(state, asked)
+    runs: dict[Key, list[Run]] = {}
+    for danger in of_outlook(state, risks.notes.seen, data) if risks.notes.possible else []:
         runs.setdefault(key_of(state, danger), []).append(run_of(danger))
-    kept, still = [], set()
-    for risk in risks.known:
-        if risk.over:
-            kept.append(risk)
-            continue
+    _take_over(risks, runs)
+
+
+def _take_over(risks: Risks, runs: dict[Key, list[Run]]) -> None:
+    """Which of the known risks go on, by what they would cost now, which are over, which begin."""
+    notes, possible, clock = risks.notes, risks.notes.possible, risks.clock
+    before = [r for r in risks.known if not r.over] if notes.live is None else notes.live
+    notes.live = []
+    for risk in before:
         found = runs.get(risk.key, [])
         if risk.key in possible and (found or not risk.runs):
             risk.runs = found
-            still.add(risk.key)
-            kept.append(risk)
+            notes.live.append(risk)
         elif risk.runs:
             risk.over, risk.until = True, clock
-            kept.append(risk)
-    kept += [Risk(*key, clock, runs.get(key, [])) for key in possible if key not in still]
-    risks.known = kept
-    risks.notes.rests_on = _rests_on(state)
+        else:
+            risks.known = [r for r in risks.known if r is not risk]
+    still = {risk.key for risk in notes.live}
+    new = [Risk(*key, clock, runs.get(key, [])) for key in possible if key not in still]
+    risks.known += new
+    notes.live += new
 
 
-def _ask(state: State) -> None:
-    """Who may lead next, and by which failures: asked anew where that may have changed."""
-    notes, asked = state.risks.notes, _asked(state)
+def _ask(state: State, asked: tuple[object, ...]) -> None:
+    """Who may lead next, and by which failures: worked out anew where that may have changed."""
+    notes = state.risks.notes
     if asked != notes.asked:
         seen = outlook(state)
         leader_epoch = state.registration.leader_epoch
@@ -93,24 +102,6 @@ def _asked(state: State) -> tuple[object, ...]:
         settings.min_insync_replicas, settings.unclean_leader_election, settings.controller,
         settings.deleted, settings.kafka_version, settings.inter_broker_version,
         [(number, r.stopped) for number, r in state.replicas.items()],
-    )  # fmt: skip
-
-
-def _rests_on(state: State) -> tuple[object, ...]:
-    """All that a look asks of the state, as far as one telling event, but for a copy of a log, can
-    change it: such an event cuts logs at their ends, and lengthens the newest promises alone."""
-    history, terms = state.history, state.history.terms
-    return (
-        _asked(state),
-        [
-            (r.log.log_start_offset, r.log.log_end_offset, len(r.log.spans), r.log.cuts, r.captured,
-             r.tail_known, r.stale, r.seen_at, r.seen_since, r.high_watermark)
-            for r in state.replicas.values()
-        ],
-        len(history.commitments),
-        [p.span for p in history.commitments[-LENGTHENED:]],
-        len(terms),
-        terms[-1].leader if terms else None,
     )  # fmt: skip
 
 
