@@ -63,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        status: int = arguments.run(arguments)
+        with progress.told():
+            status: int = arguments.run(arguments)
         return status
     except (Unusable, NoEvidence) as error:
         print(f"replication-analyzer {arguments.command}: {error}", file=sys.stderr)
@@ -119,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagnosis:
     imported = _imported(arguments)
+    progress.doing("judging")
     for note in imported.notes:
         print(f"note: {plain(note)}", file=sys.stderr)
     if imported.collection.event_dumps:
@@ -163,6 +165,7 @@ def _imported(arguments: argparse.Namespace) -> Import:
     paths = [*arguments.paths, *(p for p in told.brokers if not _is_below(p, arguments.paths))]
     if not paths:
         raise Unusable("no PATH given: which evidence?")
+    progress.doing("reading the evidence")
     with spread_over(paths, arguments.processes) as spread:
         return import_evidence(
             paths,
@@ -308,6 +311,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     if arguments.report:
         # Last: a place that cannot be written to does not cost the answer.
+        progress.doing(f"writing {arguments.report}")
         _write_report(arguments.report, diagnosis)
     return exit_status(diagnosis.answer, arguments.strict)
 
@@ -332,8 +336,14 @@ def _import(arguments: argparse.Namespace) -> int:
         raise Unusable(nothing)
     for path in imported.collection.event_dumps:
         print(f"note: {path}: holds events already and was not imported", file=sys.stderr)
+    progress.doing(f"writing {arguments.out}")
+    events = (
+        event
+        for index in progress.steps(range(len(imported.partitions)), "partitions written")
+        for event in imported.events_of(index)
+    )
     try:
-        count = write_events(arguments.out, imported.events())
+        count = write_events(arguments.out, events)
     except OSError as error:
         raise Unusable(f"{arguments.out}: {error.strerror}") from None
     for note in imported.notes:

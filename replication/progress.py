@@ -1,33 +1,66 @@
 """Says on stderr how far a command is, once it takes longer than people wait in silence."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 PATIENCE_SECONDS = 2.0
+# Where nothing can be counted the same is said again after this, at most.
+_LONGEST_SECONDS = 30.0
 Item = TypeVar("Item")
 
 
-class _Clock:
-    """When the command began to be slow, and when it last said so."""
+class _Voice:
+    """What is going on, since when, and when something was last said of it."""
 
     def __init__(self) -> None:
-        self.last = time.monotonic()
+        self.doing = "working"
+        self.began = self.last = time.monotonic()
 
     def say(self, text: str) -> None:
+        """Says it, if nothing was said for a while."""
         now = time.monotonic()
         if now - self.last >= PATIENCE_SECONDS:
             self.last = now
             print(f"... {text}", file=sys.stderr, flush=True)
 
 
+_voice = _Voice()
+
+
+def doing(what: str) -> None:
+    """What the command does from now on, as `told` says it: `reading the evidence`."""
+    _voice.doing, _voice.began = what, time.monotonic()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Within it a silence ends with what is being done."""
+    _voice.last = time.monotonic()
+    done = threading.Event()
+    threading.Thread(target=_break_silence, args=(done,), daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _break_silence(done: threading.Event) -> None:
+    wait = PATIENCE_SECONDS
+    while not done.wait(wait):
+        before = _voice.last
+        _voice.say(f"{_voice.doing}, {time.monotonic() - _voice.began:.0f} s so far")
+        wait = min(2 * wait, _LONGEST_SECONDS) if _voice.last != before else PATIENCE_SECONDS
+
+
 def steps(items: Sequence[Item], what: str) -> Iterator[Item]:
     """The items one by one, with a word on how many of them are done."""
-    clock = _Clock()
     for number, item in enumerate(items):
         yield item
-        clock.say(f"{number + 1} of {len(items)} {what}")
+        _voice.say(f"{number + 1} of {len(items)} {what}")
 
 
 def spread(inner: Callable[..., Iterable[Any]]) -> Callable[..., Iterator[Any]]:
@@ -35,9 +68,8 @@ def spread(inner: Callable[..., Iterable[Any]]) -> Callable[..., Iterator[Any]]:
 
     def mapped(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         every = list(items)
-        clock = _Clock()
         for number, result in enumerate(inner(function, every)):
             yield result
-            clock.say(f"{number + 1} of {len(every)} files or folders read")
+            _voice.say(f"{number + 1} of {len(every)} files or folders read")
 
     return mapped

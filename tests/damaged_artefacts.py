@@ -1,25 +1,37 @@
-"""Each artefact of a captured incident damaged, one at a time: cut, emptied, gone, flipped, of
-another time. An answer may then say less; it may say nothing else.
+"""Each artefact of a captured incident damaged, one at a time: cut, torn, emptied, gone, doubled,
+turned, of another time. An answer may then say less; it may say nothing else.
 
-`python -m tests.damaged_artefacts [INCIDENT...] [--share N]` damages every N-th file of them in
-every way and prints what became another answer; the tests do some. Held are each verdict, and for
-each lost offset cause and contract: equal, or UNKNOWN (unknown, undetermined), or no more told.
+`python -m tests.damaged_artefacts [INCIDENT...] [--share N --part K]` damages every N-th file of
+them, from the K-th on, in every way and prints what became another answer; the tests do some. Held
+are each verdict, for each lost offset cause, contract and status, how many are said to be lost, and
+the headline: equal, or UNKNOWN (unknown, undetermined, "at least"), or no more told.
 """
 
 import argparse
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from replication.evidence.collecting.collection import NoEvidence
 from replication.protocol.judgement.bounded import FoldedPartition
+from replication.reports.headline import headline
 from tests.changed_evidence import EXPECTED, INCIDENTS, Change
+from tests.damage import unchecked_places
 from tests.mutated_evidence import folded, mutated
 
 SILENT = ("unknown", "undetermined")
-TEXT = (".log", ".jsonl", ".txt")
+WRONGLY_HELD = ("HOLDS", "VIOLATED")
+BINARY = re.compile(r"\d{20}(-\d{10})?\.(log|snapshot|checkpoint)|bootstrap\.checkpoint")
+UNREAD = (
+    "truth.json",
+    "bootstrap.checkpoint",
+    "cleaner-offset-checkpoint",
+    "log-cleaner.log",
+)
 Damage = Callable[[bytes, Path], bytes | None]
 """From a file's bytes, and where it lies, to the damaged ones; None: the file is gone."""
 
@@ -28,8 +40,12 @@ def cut_at(share: float) -> Damage:
     return lambda content, _: content[: int(len(content) * share)]
 
 
+def torn(content: bytes, _: Path) -> bytes:
+    """Within its last line or batch, as a copy that was broken off."""
+    return content[:-5]
+
+
 def cut_within_a_batch(content: bytes, _: Path) -> bytes:
-    """As a copy that was broken off."""
     return content[:700] if len(content) > 700 else content[: len(content) - 1]
 
 
@@ -38,54 +54,82 @@ def zeros_at_the_end(content: bytes, _: Path) -> bytes:
     return content[:half] + bytes(len(content) - half)
 
 
-def flipped(content: bytes, path: Path) -> bytes:
-    """One bit in eight places that a checksum covers, or that no number stands in."""
-    choose = random.Random(path.name)
+def lines(first: float, end: float) -> Damage:
+    """Only some of the lines, each whole."""
+
+    def damage(content: bytes, _: Path) -> bytes:
+        all_lines = content.splitlines(keepends=True)
+        return b"".join(all_lines[int(len(all_lines) * first) : int(len(all_lines) * end)])
+
+    return damage
+
+
+def without_the_middle(content: bytes, path: Path) -> bytes | None:
+    head, tail = lines(0, 0.4)(content, path), lines(0.6, 1)(content, path)
+    return (head or b"") + (tail or b"")
+
+
+def turned(content: bytes, path: Path) -> bytes:
+    """One bit where a checksum covers it, or else where neither number nor name stands."""
+    places = [*range(len(content))]
+    if BINARY.fullmatch(path.name):
+        spared = unchecked_places(content)
+        places = [p for p in places if p not in spared]
+    else:
+        places = [p for p in places if not chr(content[p]).isalnum()]
+    if not places:
+        return content
     damaged = bytearray(content)
-    for place in choose.sample(range(len(content)), min(8, len(content))):
-        if path.suffix == ".log" and place % 61 < 20:
-            continue
-        if not chr(content[place]).isdigit():
-            damaged[place] ^= 0x10
+    damaged[random.Random(path.name).choice(places)] ^= 0x10
     return bytes(damaged)
 
 
-def of_another_time(content: bytes, path: Path) -> bytes | None:
+def of_another_time(content: bytes, path: Path) -> bytes:
     """The same file of another copy of the same broker's directory."""
     directory = next((p for p in path.parents if p.name.startswith("disk-")), None)
-    others = sorted(directory.parent.glob("disk-*")) if directory is not None else []
-    for other in others:
-        if other != directory and (other / path.relative_to(directory or other)).is_file():
-            return (other / path.relative_to(directory or other)).read_bytes()
+    for other in sorted(directory.parent.glob("disk-*")) if directory is not None else []:
+        file = other / path.relative_to(directory or other)
+        if other != directory and file.is_file() and file.read_bytes() != content:
+            return file.read_bytes()
     return content
 
 
-WHOLE: dict[str, Damage] = {
+ANY: dict[str, Damage] = {
     "gone": lambda _, __: None,
     "emptied": lambda _, __: b"",
+    "doubled": lambda content, _: content + content,
     "cut to a third": cut_at(0.34),
+    "cut in half": cut_at(0.5),
     "cut to nine tenths": cut_at(0.9),
-    "cut within a batch": cut_within_a_batch,
-    "zeros at the end": zeros_at_the_end,
-    "flipped": flipped,
+    "torn": torn,
+    "turned": turned,
     "of another time": of_another_time,
 }
+IN_BATCHES: dict[str, Damage] = {
+    "cut within a batch": cut_within_a_batch,
+    "zeros at the end": zeros_at_the_end,
+}
+IN_LINES: dict[str, Damage] = {
+    "first lines only": lines(0, 0.5),
+    "last lines only": lines(0.5, 1),
+    "without the middle": without_the_middle,
+}
+WHOLE = ANY | IN_BATCHES | IN_LINES
 
 
 def damages(path: Path) -> Iterator[tuple[str, Damage]]:
-    """(what, how): what may happen to a file of this kind. Text is not flipped: it has no sum."""
-    in_text = path.suffix != ".log" or not path.parent.name[-1].isdigit() or "disk" not in str(path)
-    for what, how in WHOLE.items():
-        if in_text and what in ("flipped", "zeros at the end", "cut within a batch"):
-            continue
-        yield what, how
+    """(what, how): what may happen to a file of this kind, where it changes it."""
+    content = path.read_bytes()
+    for what, how in (ANY | (IN_BATCHES if BINARY.fullmatch(path.name) else IN_LINES)).items():
+        if how(content, path) != content:
+            yield what, how
 
 
 def artefacts(incident: str) -> list[Path]:
-    """Every file of it, but for its truth."""
+    """Every file of it that is read, but for its truth."""
     folder = INCIDENTS / incident
     files = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
-    return [p for p in files if p.name != "truth.json"]
+    return [p for p in files if p.name not in UNREAD]
 
 
 def damaged(artefact: Path, how: Damage) -> Change:
@@ -102,12 +146,13 @@ def damaged(artefact: Path, how: Damage) -> Change:
     return change
 
 
-def lost(partition: FoldedPartition) -> dict[int, set[tuple[str, str]]]:
-    """(cause, contract) of each lost offset."""
-    found: dict[int, set[tuple[str, str]]] = {}
+def lost(partition: FoldedPartition) -> dict[int, set[tuple[str, str, str]]]:
+    """(cause, contract, status) of each lost offset."""
+    found: dict[int, set[tuple[str, str, str]]] = {}
     for row in partition.answer.losses:
         for offset in range(row["first_offset"], row["end_offset"]):
-            found.setdefault(offset, set()).add((row["cause"], row["contract"]))
+            told = (row["cause"], row["contract"], row["status"])
+            found.setdefault(offset, set()).add(told)
     return found
 
 
@@ -127,17 +172,41 @@ def _others(whole: FoldedPartition, now: FoldedPartition) -> Iterator[str]:
     told = {v["invariant"]: v["verdict"] for v in whole.answer.verdicts}
     for verdict in now.answer.verdicts:
         name, says = verdict["invariant"], verdict["verdict"]
-        if says != "UNKNOWN" and told[name] not in (says, "UNKNOWN"):
+        if says != told[name] and (says == "VIOLATED" or (says, told[name]) == WRONGLY_HELD):
             yield f"{name}: {says}, was {told[name]}"
     were = lost(whole)
     for offset, rows in lost(now).items():
         if offset not in were:
             yield f"offset {offset} lost, was not"
             continue
-        for place, what in enumerate(("cause", "contract")):
+        for place, what in enumerate(("cause", "contract", "status")):
             new = {r[place] for r in rows} - {r[place] for r in were[offset]} - set(SILENT)
             if new:
                 yield f"offset {offset}: {what} {sorted(new)}, was {sorted(were[offset])}"
+    yield from _overclaims(whole, now)
+
+
+def _overclaims(whole: FoldedPartition, now: FoldedPartition) -> Iterator[str]:
+    """What the first sentence says too much: that nothing is lost, or an exact number too small."""
+    said = headline(_answer(now))
+    is_lost = {v["invariant"]: v["verdict"] == "VIOLATED" for v in whole.answer.verdicts}
+    gone, known = (sum(len(rows) > 0 for rows in lost(f).values()) for f in (whole, now))
+    if (gone and said.startswith("Nothing lost")) or (
+        is_lost["committed_records_survive"] and said.startswith("No committed record lost")
+    ):
+        yield f"headline: {said}"
+    elif known < gone and re.match(r"\d", said) and "cannot tell" not in said:
+        yield f"headline: {said}; {gone} are"
+
+
+def _answer(partition: FoldedPartition) -> dict[str, Any]:
+    made = partition.answer
+    return {
+        "partitions": [made.partition],
+        "verdicts": made.verdicts,
+        "losses": made.losses,
+        "divergences": made.divergences,
+    }
 
 
 def main(arguments: list[str]) -> int:
@@ -145,12 +214,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("incidents", nargs="*", default=list(EXPECTED))
     parser.add_argument("--share", type=int, default=1)
+    parser.add_argument("--part", type=int, default=0)
     options = parser.parse_args(arguments)
     runs: Counter[str] = Counter()
     bad: list[str] = []
-    for incident in options.incidents or list(EXPECTED):
+    for incident in options.incidents:
         whole = folded([INCIDENTS / incident])
-        for artefact in artefacts(incident)[:: options.share]:
+        for artefact in artefacts(incident)[options.part :: options.share]:
             for what, how in damages(INCIDENTS / incident / artefact):
                 runs[what] += 1
                 try:

@@ -137,7 +137,15 @@ MERGED = {"one installation": one_file_of_all, "many machines": one_directory_pa
     [i if i in QUICK else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
 )
 def test_no_line_of_a_merged_file_is_given_to_the_wrong_broker(incident: str, change: str) -> None:
-    """Less may be known; but each cut that is told is one that its own broker's log tells."""
+    """Less may be known; but each cut that is told is one that its own broker's log tells. 0.10
+    prints one also where nothing is cut."""
+    own = {
+        (int(path.parent.name.rpartition("-")[2]), int(cut))
+        for path in broker_logs(INCIDENTS / incident)
+        for cut in re.findall(
+            r" Truncating (?:log \S+ )?to offset (\d+)", path.read_text("latin-1")
+        )
+    }
 
     def cuts(folded: Any) -> set[tuple[int, int]]:
         found = folded.answer.partition["truncations"] if folded else []
@@ -146,7 +154,7 @@ def test_no_line_of_a_merged_file_is_given_to_the_wrong_broker(incident: str, ch
     merged = folded_with(incident, MERGED[change])
     for topic_partition in EXPECTED[incident]:
         found = living(merged, topic_partition)
-        assert cuts(found) <= cuts(living(intact(incident), topic_partition))
+        assert cuts(found) <= own
         if found is not None:
             assert wrong_verdicts(incident, topic_partition, verdicts_of(found)) == []
 

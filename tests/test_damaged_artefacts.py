@@ -15,6 +15,9 @@ CASES = [
     ("unclean_election__2.8.2", f"broker-1/disk-after-kill/{SEGMENT}", "emptied"),
     ("unclean_election__2.8.2", f"broker-1/disk-after-kill/{SEGMENT}", "cut to nine tenths"),
     ("unclean_election__2.8.2", f"broker-1/disk-final/{SEGMENT}", "cut to a third"),
+    ("unclean_election__2.8.2", f"broker-1/disk-final/{SEGMENT}", "of another time"),
+    ("unclean_election__4.1.1", "acks.jsonl", "cut to a third"),
+    ("unclean_election__4.1.1", "acks.jsonl", "torn"),
 ]
 
 

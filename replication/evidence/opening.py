@@ -11,6 +11,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ READ_ERRORS = (OSError, *DAMAGED)
 LARGEST_RATIO = 600
 UNSUSPICIOUS_BYTES = 1 << 30
 _TEXT_PIECE = 1 << 16
+_HOLE = re.compile(rb"\0{64,}")
 
 
 class _Stepwise(Protocol):
@@ -231,6 +233,11 @@ def lines_of(path: Path) -> Iterator[bytes]:
             yield from stream
     except READ_ERRORS:
         return
+
+
+def without_holes(text: bytes) -> bytes:
+    """The text without the runs of zeros that a power failure leaves where nothing was written."""
+    return _HOLE.sub(b"", text) if b"\0" in text else text
 
 
 def read_up_to(stream: BinaryIO, size: int) -> bytes:

@@ -189,6 +189,15 @@ def test_damaged_lines_do_not_hide_the_others(file: Path) -> None:
     ]
 
 
+def test_a_row_of_csv_that_ends_with_the_file_may_have_been_longer(file: Path) -> None:
+    file.write_text(
+        "ts,client,topic,partition,acks,status,offset\n1,c,t,0,all,acked,7\n1,c,t,0,all,acked,1"
+    )
+    whole, cut = read_acknowledgements(file)
+    assert isinstance(whole, Acknowledgement)
+    assert (whole.offset, getattr(cut, "where", None)) == (7, "line 3")
+
+
 def test_a_consumption_log(file: Path) -> None:
     found = list(
         read_consumptions(wrote(file, GIVEN, GIVEN | {"payload_id": 9}, GIVEN | {"offset": -1}))

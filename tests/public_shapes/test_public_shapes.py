@@ -8,17 +8,20 @@ A shape is a section of one of the text files here:
     args: --kafka 2.8.2
     file PATH
     | a line of the file
+    |e a line with escapes, \\x00 for a zero byte
     disk PATH broker=1 cluster=abc stopped
     part t-0 0:0-20 1:20-25b hw=25
     expect ...
 
-`part` gives a partition's log as LEADER EPOCH:FIRST-END, a letter for other records. Expectations:
+`file PATH as crlf bom` is written so; also `utf-16`, `latin-1`, `quoted-printable`. `part` gives
+a partition's log as LEADER EPOCH:FIRST-END, a letter for other records. Expectations:
 `exit N`; `says TEXT` and `not TEXT` of the short answer and its notes; `seen KIND BROKER PLACE` (a
 line that tells, BROKER `?` where nobody can say); `verdict PLACE INVARIANT VERDICT`;
 `election PLACE LEADER EPOCH KIND`; `lost PLACE FIRST-END STATUS`; `brokers 1 2`.
 """
 
 import json
+import quopri
 import re
 import shlex
 from collections.abc import Iterator
@@ -60,7 +63,9 @@ def read_shapes(text: str) -> Iterator[Shape]:
         current: list[str] = []
         for line in lines:
             word, _, rest = line.partition(" ")
-            if line.startswith("|"):
+            if line.startswith("|e "):
+                current.append(line[3:].encode("latin-1").decode("unicode_escape"))
+            elif line.startswith("|"):
                 current.append(line[2:])
             elif word == "why:":
                 shape.why = rest
@@ -117,11 +122,22 @@ def write_disk(folder: Path, about: str, parts: list[str]) -> None:
         (folder / "replication-offset-checkpoint").write_text(text)
 
 
+def written(text: str, forms: list[str]) -> bytes:
+    """The text's bytes as other machines and programs write them."""
+    if "crlf" in forms:
+        text = text.replace("\n", "\r\n")
+    if "quoted-printable" in forms:
+        return quopri.encodestring(text.encode())
+    coding = next((form for form in forms if form in ("utf-16", "latin-1")), "utf-8")
+    return text.encode("utf-8-sig" if "bom" in forms else coding)
+
+
 def lay_out(shape: Shape, into: Path) -> None:
     for name, lines in shape.files.items():
+        name, _, forms = name.partition(" as ")
         path = into / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n")
+        path.write_bytes(written("\n".join(lines) + "\n", forms.split()))
     for name, (about, *parts) in shape.disks.items():
         write_disk(into / name, about, parts)
 

@@ -5,6 +5,7 @@ a whole issue thread can be handed over as one file.
 """
 
 import html
+import quopri
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,19 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADER = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
 )
-_LOGGER = re.compile(r" \((?:kafka|org\.apache\.kafka|state\.change)\.[\w.$]+\)")
+_LOGGER = re.compile(r" \((?:kafka|org\.apache\.kafka|state\.change)\.[\w.$]+(?::\d+)?\)")
+# What brokers begin their messages with, behind whatever other layouts put in front.
+_PREFIX = re.compile(
+    r"\[(?:ReplicaFetcher replicaId=\d|ReplicaFetcherThread-\d+-\d+\]|(?:Unified)?Log(?:Loader)? "
+    r"partition=|Partition \S+ broker=\d|ReplicaManager broker=\d|ReplicaFetcherManager on broker "
+    r"|Kafka ?(?:Raft)?Server |Broker(?:Server)? id=\d|Controller (?:id=)?\d|QuorumController id=\d"
+    r"|GroupCoordinator )"
+)
+# What mail, chats and word processors make of blanks and quotation marks.
+_TYPOGRAPHY = str.maketrans(
+    {"\u00a0": " ", "\u202f": " ", "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+)
+_SOFT_BREAK = re.compile(r"=\r?\n$")
 _TP = r"(?P<tp>[^\s\[\],:]+-\d+|\[[^\],\s]+,\d+\])"
 # Messages of exceptions stand in traces, without a logger. Kind, pattern; groups but `tp` are
 # offsets. Kafka: ReplicaFetcherThread.processPartitionData, UnifiedLog.append and
@@ -83,7 +96,9 @@ _DIFFER = re.compile(
 )
 # A whole line as Kafka's own layout writes it, with nothing around it that somebody put there; a
 # line of the settings printed at a start, or of a stack; what only a line with more to say holds.
-_WHOLE = re.compile(_HEADER.pattern + r"[^&\x1b]*" + _LOGGER.pattern + "$")
+_WHOLE = re.compile(
+    _HEADER.pattern + rf"[^&\x1b{''.join(map(chr, _TYPOGRAPHY))}]*" + _LOGGER.pattern + "$"
+)
 _BENEATH = re.compile(r"\t[\w.]+ = |\tat ")
 _SAYS_MORE = re.compile(_TRIGGERS.pattern + "|: partition ")
 # Kind, fields, writer, topic, partition.
@@ -98,7 +113,7 @@ _TOO_LONG = re.compile(r"\d{20}(?![.\d])|\d{21}")
 def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
     """What the lines say, in their order. headed: lines that begin with a time too; without, only
     those that a reader of whole logs leaves out."""
-    lines = [(n, t.rstrip("\r\n")) for n, t in text_lines(path) if not isinstance(t, Unreadable)]
+    lines = _lines(path)
     writer: int | None = None
     head = ""
     for index, (number, text) in enumerate(lines):
@@ -124,12 +139,42 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
                 yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
 
 
+def is_kafkas(path: Path) -> bool:
+    """Whether some line is a broker's, though it tells nothing that is read."""
+    return any(
+        _PREFIX.search(text) or (_LOGGER.search(text) and _HEADER.search(text))
+        for _, text in _lines(path)
+    )
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """The lines with their numbers, of a mail as it is stored as they were written."""
+    read = [(n, t) for n, t in text_lines(path) if not isinstance(t, Unreadable)]
+    if any("=3D" in t for _, t in read) and any(_SOFT_BREAK.search(t) for _, t in read):
+        read = list(_of_mail(read))
+    return [(n, t.rstrip("\r\n")) for n, t in read]
+
+
+def _of_mail(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Quoted-printable lines, put together and decoded; each with the number of its first."""
+    number, whole = 0, ""
+    for line, text in lines:
+        number, whole = (number, whole) if whole else (line, "")
+        broken = _SOFT_BREAK.search(text)
+        whole += text[: broken.start()] if broken else text
+        if not broken:
+            yield number, quopri.decodestring(whole.encode()).decode("utf-8", "replace")
+            whole = ""
+
+
 def _bare(text: str) -> tuple[str, str]:
     """The line without what mail, trackers, pages and terminals put around it; and what stands
     behind its logger."""
-    text = html.unescape(_COLOURS.sub("", text))
-    head = _HEADER.search(text)
-    bare = text[head.start() :] if head else _QUOTED.sub("", text)
+    text = html.unescape(_COLOURS.sub("", text)).translate(_TYPOGRAPHY)
+    begin = _HEADER.search(text)
+    if begin is None and not split_line(text)[3]:
+        begin = _PREFIX.search(text)
+    bare = text[begin.start() :] if begin else _QUOTED.sub("", text)
     logger = _LOGGER.search(bare)
     return (bare[: logger.end()], bare[logger.end() :] or " ") if logger else (bare, "")
 

@@ -10,10 +10,13 @@ _MESSAGE_KEYS = (
 )  # fmt: skip
 # Where exports and agents put the fields: one object within another.
 _WITHIN = ("_source", "attributes", "fields", "jsonPayload", "result", "record", "event")
-_LOGGER_KEYS = ("loggerName", "logger", "logger_name", "log.logger", "class", "category", "name")
+_LOGGER_KEYS = (
+    "loggerName", "logger", "logger_name", "log.logger", "_logger", "_loggerName", "class",
+    "category", "name",
+)  # fmt: skip
 _TIME_KEYS = ("timestamp", "@timestamp", "timeMillis", "time", "ts", "instant", "date")
 
-_THREAD_KEYS = ("thread", "thread_name", "threadName", "process.thread.name")
+_THREAD_KEYS = ("thread", "thread_name", "threadName", "_thread", "process.thread.name")
 
 
 class JsonLine(NamedTuple):

@@ -29,7 +29,7 @@ from replication.evidence.broker_logs.loggers_in_lines import (
     thread_of,
     without_logger,
 )
-from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
 
 _BLOCK = 1 << 20
 # A settings dump is 10 to 40 kB; one that a block's end cuts is carried over up to this size.
@@ -95,7 +95,7 @@ class LineReader:
 
     def _of_stream(self, stream: BinaryIO) -> Iterator[LogLine | Skipped]:
         sample = read_up_to(stream, SAMPLE)
-        layout = detect_layout(sample)
+        layout = detect_layout(without_holes(sample))
         if layout is None:
             if sample.strip():
                 yield Skipped(1, "no line looks like a broker's log line")
@@ -110,8 +110,8 @@ class LineReader:
             if isinstance(block, Skipped):
                 yield block
                 continue
-            text = block if transform is None else transform(block)
-            text = carried + text
+            text = without_holes(block)
+            text = carried + (text if transform is None else transform(text))
             carried = self._unfinished_dump(text) if layout.form == "brackets" else b""
             if carried:
                 text = text[: -len(carried)]

@@ -19,7 +19,7 @@ from replication.evidence.broker_logs.line_wrappers import (
     wrapper_of,
 )
 from replication.evidence.broker_logs.loggers_in_lines import LOGGER_FIRST, TRAILING_LOGGER
-from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
+from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
 
 SAMPLE = 1 << 18
 _SAMPLE_LINES = 600
@@ -136,7 +136,8 @@ def looks_like_broker_log(path: Path) -> bool:
             sample = read_up_to(stream, SAMPLE)
     except READ_ERRORS:
         return False
-    # Segments and indexes begin with zero bytes; log text has none.
+    # Segments and indexes begin with zero bytes; log text has none but holes of them.
+    sample = without_holes(sample)
     if b"\0" in sample[:1024]:
         return False
     layout = detect_layout(sample)

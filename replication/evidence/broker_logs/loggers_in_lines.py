@@ -14,7 +14,9 @@ LOGGER_FIRST = re.compile(
     rb" *(?:-|:) +"
 )
 # Exports put the line into quotes, which then end it.
-TRAILING_LOGGER = re.compile(rb" \((?P<logger>[\w.$]+)\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$")
+TRAILING_LOGGER = re.compile(
+    rb" \((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
+)
 
 
 def split_line(text: str) -> tuple[int | None, str, str | None, bool]:

@@ -276,6 +276,8 @@ def _objects(path: Path, names: AckFields) -> Iterator[tuple[int, dict[str, Any]
             if header:
                 continue
         try:
+            if header and not line.endswith("\n"):
+                raise _BadLine("ends with the file (cut?)")
             found = _csv_row(header, text, separator) if header else _json_object(text)
             yield number, names.renamed(found)
         except _BadLine as error:

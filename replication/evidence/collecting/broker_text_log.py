@@ -8,7 +8,7 @@ from pathlib import Path
 
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
-from replication.evidence.broker_logs.excerpts import LARGEST, read_excerpt
+from replication.evidence.broker_logs.excerpts import LARGEST, is_kafkas, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.telling_lines import Telling
 from replication.evidence.broker_logs.writer_handles import log_directory
@@ -92,13 +92,20 @@ def with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable
 
 def excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
     """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
+    return list(read_excerpt(path, headed=headed)) if _is_small(path) else []
+
+
+def holds_kafkas_lines(path: Path) -> bool:
+    """Whether a small file has a line of a broker, though none that is read."""
+    return _is_small(path) and is_kafkas(path)
+
+
+def _is_small(path: Path) -> bool:
     try:
         with open_unpacked(path) as stream:
-            if len(read_up_to(stream, LARGEST + 1)) > LARGEST:
-                return []
+            return len(read_up_to(stream, LARGEST + 1)) <= LARGEST
     except READ_ERRORS:
-        return []  # Who reads it as a log says so.
-    return list(read_excerpt(path, headed=headed))
+        return False  # Who reads it as a log says so.
 
 
 def read_log(

@@ -24,6 +24,7 @@ from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.collecting.broker_text_log import (
     BrokerLog,
     excerpt,
+    holds_kafkas_lines,
     read_log,
     with_excerpts,
 )
@@ -116,7 +117,8 @@ class Collection:
     zookeeper: what ZooKeeper's files hold, and by cluster id what that comes to. ignored: what was
     left aside, and why. unpacked: where archives were unpacked to; workplace keeps that as long as
     it is needed. time_zone: of the brokers' machines, where the user said it; all_producers: as the
-    user said.
+    user said. unread_acknowledgements, unread_consumptions: of clients' logs, the places that could
+    not be read.
     """
 
     files: int = 0
@@ -135,6 +137,8 @@ class Collection:
     log_dirs: list[LogDirectorySize | LogDirectoryError] = field(default_factory=list)
     quorum: list[QuorumStatus | QuorumReplica] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
+    unread_acknowledgements: list[Unreadable] = field(default_factory=list)
+    unread_consumptions: list[Unreadable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     found_directories: list[LogDirectory] = field(default_factory=list)
     found_logs: list[BrokerLog] = field(default_factory=list)
@@ -290,6 +294,8 @@ def read_file(
             result.near_misses.append(f"{path}: {near}")
         elif said := excerpt(path, headed=True):
             result.found_logs.append(read_log(path, said, facts_folder, result.unreadable))
+        elif holds_kafkas_lines(path):
+            result.found_logs.append(BrokerLog(str(path)))
         else:
             result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     return result
@@ -301,6 +307,7 @@ def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
     if kind == "acknowledgements":
         result.acknowledgement_logs += 1
         _sort(read_acknowledgements(path, names), result.acknowledgements, result)
+        result.unread_acknowledgements += result.unreadable
         if not result.acknowledgements and result.unreadable:
             first = result.unreadable[0]
             result.near_misses.append(
@@ -310,6 +317,7 @@ def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
     elif kind == "consumption":
         result.consumption_logs += 1
         _sort(read_consumptions(path, names), result.consumptions, result)
+        result.unread_consumptions += result.unreadable
     if kind is not None:
         result.recognised[str(path)] = (
             "acknowledgement log" if kind == "acknowledgements" else "consumption log"

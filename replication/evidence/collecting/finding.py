@@ -14,7 +14,7 @@ from pathlib import Path
 from replication.evidence.collecting.archives import Unpacked, foreign_archive
 from replication.evidence.digest import DIRECTORY_NAME
 from replication.evidence.log_directories.log_directory import find_log_directories
-from replication.evidence.opening import READ_ERRORS, open_unpacked
+from replication.evidence.opening import READ_ERRORS, open_unpacked, without_holes
 from replication.evidence.unreadable import Unreadable
 
 SEGMENT_PARTS = re.compile(
@@ -134,9 +134,11 @@ def is_binary(path: Path) -> bool:
     """Whether a file is no text, whatever it is packed in."""
     try:
         with open_unpacked(path) as stream:
-            return b"\0" in stream.read(1024)
+            head = stream.read(1 << 16)
     except READ_ERRORS:
         return False
+    text = without_holes(head)
+    return b"\0" in text[:1024] or (bool(head) and not text)
 
 
 _SEGMENT_NAME = re.compile(r"^\d{20}\.log(\.\w+)?$")

@@ -225,6 +225,11 @@ def _partition(
         has_acknowledgement_log=has_acknowledgements,
         has_consumption_log=_has_log(known, key, cluster.consumptions),
         has_all_producers=has_acknowledgements and cluster.all_producers,
+        missing={
+            subject: f"{count} line{'' if count == 1 else 's'} cannot be read"
+            for subject, count in cluster.unread.items()
+            if count
+        },
         later_history=known.later_history,
         unpacked=cluster.unpacked,
         unsure_lines=_unsure(cluster.logs, topic, number),

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from replication.evidence.joining.places import Place
+from replication.evidence.joining.untold_records import Untold
 from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.log_directories.record_payloads import (
@@ -36,7 +38,8 @@ class Copy:
     clean: a clean-shutdown marker lay beside it. metadata_end: how far the controllers' log of the
     same directory reached, which orders copies of one broker in time; registrations: how often the
     broker had registered by then. order_known: False where nothing tells which of several copies
-    is the last. spans: filled by `identify_contents`.
+    is the last. spans: filled by `identify_contents`. unread_from: where the copy's files begin to
+    contradict each other.
     """
 
     broker: int
@@ -51,6 +54,7 @@ class Copy:
     spans: list[Span] = field(default_factory=list)
     slot: float = 0.0
     order_known: bool = True
+    unread_from: int | None = None
 
     @property
     def is_dump(self) -> bool:
@@ -85,22 +89,14 @@ class Copy:
         return str(self.directory.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a payload stands: offset, leader epoch and content."""
-
-    offset: int
-    leader_epoch: int | None
-    content: int
-
-
 @dataclass(slots=True)
 class Contents:
     """What reading the copies gave beside their spans.
 
     unread: the copies (by path) with records that could not be looked at: a payload that was not
     found may be among them. damaged: those where not even all headers could be read. printed: of
-    dumps (by path) the records whose keys were printed, by offset.
+    dumps (by path) the records whose keys were printed, by offset. untold: records that clients'
+    lines should tell of.
     """
 
     places: dict[str, list[Place]] = field(default_factory=dict)
@@ -110,6 +106,7 @@ class Contents:
     unread: set[str] = field(default_factory=set)
     damaged: set[str] = field(default_factory=set)
     printed: dict[str, dict[int, RecordIdentity]] = field(default_factory=dict)
+    untold: Untold | None = None
 
 
 @dataclass(slots=True)
@@ -125,15 +122,19 @@ Names = Callable[[RecordIdentity], Iterable[str]]
 
 
 def identify_contents(
-    copies: list[Copy], *, names: Names | None = None, with_sequences: bool = False
+    copies: list[Copy],
+    *,
+    names: Names | None = None,
+    with_sequences: bool = False,
+    untold: Untold | None = None,
 ) -> Contents:
     """Fills each copy's spans with content numbers.
 
     copies: of one incarnation of one topic partition, in a canonical order. names: by what a
     record may be called; indexes the records by it. with_sequences indexes the sequence numbers of
-    idempotent producers too.
+    idempotent producers too. untold: to be shown every record that has names.
     """
-    result = Contents(sequences_read=with_sequences and bool(copies))
+    result = Contents(sequences_read=with_sequences and bool(copies), untold=untold)
     result.damaged.update(
         c.path for c in copies if c.directory.unreadable or c.is_part or c.read_at is not None
     )
@@ -251,9 +252,12 @@ def _number_by_crc(
             if records is None:
                 records = _printed_records(equals, copies, result)
             for record in records:
+                called = list(names(record))
+                if result.untold is not None:
+                    result.untold.take(record.offset, called, equals[0].batch.producer_id)
                 for leader_epoch in leader_epochs:
                     place = Place(record.offset, leader_epoch, content)
-                    for name in names(record):
+                    for name in called:
                         _index(result, name, place)
 
 
@@ -309,11 +313,15 @@ def _number_by_record(
             spans[held.copy].append(
                 Span(record.offset, record.offset + 1, batch.leader_epoch, content)
             )
-            if result.sequences_read:
-                place = Place(record.offset, batch.leader_epoch, content)
-                _index(result, sequence_at(batch, record.offset), place)
             place = Place(record.offset, batch.leader_epoch, content)
-            for name in names(record) if names is not None and not batch.is_control else ():
+            if result.sequences_read:
+                _index(result, sequence_at(batch, record.offset), place)
+            if names is None or batch.is_control:
+                continue
+            called = list(names(record))
+            if result.untold is not None:
+                result.untold.take(record.offset, called, batch.producer_id)
+            for name in called:
                 _index(result, name, place)
 
 

@@ -37,11 +37,11 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
 def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
     """What a verdict may take an absence for: where a subject is declared whole, it would show."""
     if evidence.has_acknowledgement_log:
-        yield ev.CoverageDeclared("acknowledgements", None, True)
-    if evidence.has_all_producers:
+        yield _of_clients(evidence, "acknowledgements")
+    if evidence.has_all_producers and "acknowledgements" not in evidence.missing:
         yield ev.CoverageDeclared("all_producers", None, True)
     if evidence.has_consumption_log:
-        yield ev.CoverageDeclared("consumptions", None, True)
+        yield _of_clients(evidence, "consumptions")
     if evidence.history_complete:
         yield ev.CoverageDeclared("controller_history", None, True)
     if evidence.later_history is not None:
@@ -64,3 +64,9 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("log_directory", broker, True, told)
     for broker in sorted(listed - handed_over):
         yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
+
+
+def _of_clients(evidence: PartitionEvidence, subject: str) -> ev.CoverageDeclared:
+    """Whether all that clients wrote of it is here, and what tells that it is not."""
+    missing = evidence.missing.get(subject)
+    return ev.CoverageDeclared(subject, None, missing is None, missing)

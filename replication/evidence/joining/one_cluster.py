@@ -1,6 +1,7 @@
 """What of all that was collected is one cluster's."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.collecting.archives import Unpacked
@@ -27,8 +28,9 @@ Key = tuple[str, str, int]
 class ClusterEvidence:
     """One cluster's share of a `Collection`, whose words these are.
 
-    clocks_compare: the times in brokers' logs may be held against those of all else. Where the zone
-    of a log is not known nothing may rest on that.
+    unread: what clients wrote (acknowledgements, consumptions) -> how many places of it could not
+    be read. clocks_compare: the times in brokers' logs may be held against those of all else. Where
+    the zone of a log is not known nothing may rest on that.
     """
 
     cluster_id: str
@@ -42,6 +44,7 @@ class ClusterEvidence:
     descriptions: tuple[TopicDescription | PartitionDescription, ...] = ()
     log_dirs: tuple[LogDirectorySize | LogDirectoryError, ...] = ()
     quorum: tuple[QuorumStatus | QuorumReplica, ...] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)
     all_producers: bool = False
     clocks_compare: bool = True
     unpacked: Unpacked | None = None
@@ -61,6 +64,10 @@ def evidence_of(collection: Collection, cluster_id: str, files: set[str]) -> Clu
         descriptions=tuple(d for d in collection.descriptions if d.path in files),
         log_dirs=tuple(listed for listed in collection.log_dirs if listed.path in files),
         quorum=tuple(q for q in collection.quorum if _is_of(q, cluster_id, files)),
+        unread={
+            "acknowledgements": sum(u.path in files for u in collection.unread_acknowledgements),
+            "consumptions": sum(u.path in files for u in collection.unread_consumptions),
+        },
         all_producers=collection.all_producers,
         unpacked=collection.unpacked,
     )

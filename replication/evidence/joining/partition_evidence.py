@@ -31,7 +31,9 @@ class PartitionEvidence:
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
     whole. by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing any more,
     and since when. clocks_compare: the brokers' clocks may be held against others.
-    settings_in_time: as they were in force one after the other, by the controllers' records.
+    missing: what clients wrote (acknowledgements, consumptions) of which some is missing, and how
+    that shows. settings_in_time: as they were in force one after the other, by the controllers'
+    records.
     """
 
     cluster_id: str
@@ -65,6 +67,7 @@ class PartitionEvidence:
     has_acknowledgement_log: bool = False
     has_all_producers: bool = False
     has_consumption_log: bool = False
+    missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
     unsure_lines: dict[int, str] = field(default_factory=dict)

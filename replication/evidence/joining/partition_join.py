@@ -6,16 +6,20 @@ little memory, or on many machines.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.changed_settings import changed_settings, described_by
 from replication.evidence.joining.copies import identify_contents
 from replication.evidence.joining.declared_coverage import is_traced
+from replication.evidence.joining.epoch_misfits import doubted
 from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise, naming_of
+from replication.evidence.joining.promised_records import leaders_copy
 from replication.evidence.joining.registrations import filled, from_lines, joined
 from replication.evidence.joining.repeated_lines import each_once
+from replication.evidence.joining.untold_records import untold_by
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
 from replication.protocol.ground.versions import known_behaviour
@@ -79,7 +83,14 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
         result.copies,
         names=result.naming.names if result.naming.forms else None,
         with_sequences=sequences,
+        untold=None if result.naming.unnamed else untold_by(result.acknowledgements),
     )
+    for place in doubted(result.copies, result.described):
+        result.contents.unreadable.append(place)
+        result.contents.damaged.add(str(Path(place.path).parent))
+    shown = _untold(result)
+    if shown is not None:
+        result.missing = {"acknowledgements": shown, **result.missing}
     if result.naming.looked and result.naming.unnamed:
         clients = ", ".join(sorted({client for _, client in result.naming.unnamed}))
         result.notes.append(
@@ -87,6 +98,17 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             "records' keys, nor shown to be their values or a header: offsets alone count"
         )
     return result
+
+
+def _untold(evidence: PartitionEvidence) -> str | None:
+    """How it shows that acknowledgements are missing, if it does."""
+    untold, leader = evidence.contents.untold, leaders_copy(evidence)
+    if untold is None:
+        return None
+    if leader is None or evidence.described.cleanup_policy not in ("delete", "[delete]"):
+        return untold.shows({}, (), None)
+    end = leader.directory.log_end_offset if leader.clean and not leader.is_part else None
+    return untold.shows(evidence.contents.places, leader.spans, end)
 
 
 def identified(evidence: PartitionEvidence, trace_id: str, generation: int) -> Iterator[ev.Event]:

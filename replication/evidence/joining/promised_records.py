@@ -8,13 +8,13 @@ from replication.evidence.joining.copies import (
     UNSEEN_CONTENT,
     Contents,
     Copy,
-    Place,
     latest,
     sequence_key,
 )
 from replication.evidence.joining.event_order import LAST, Entry
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise
+from replication.evidence.joining.places import Place
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import clipped
 
@@ -22,8 +22,7 @@ from replication.protocol.ground.model import clipped
 def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     """Acknowledgements and consumptions as runs of offsets with one identity each."""
     known = latest(evidence.copies)
-    leaders = [r.fact.leader for r in evidence.recorded if r.fact.leader is not None]
-    leader = known.get(leaders[-1]) if leaders else None
+    leader = leaders_copy(evidence)
     # Only where all that could lead was looked through, a payload found nowhere is gone.
     looked_at = [leader] if leader is not None else list(known.values())
     acked = [a for a in evidence.acknowledgements if a.status == "acked" and a.acks != "0"]
@@ -65,6 +64,12 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
         consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
+
+
+def leaders_copy(evidence: PartitionEvidence) -> Copy | None:
+    """The last copy of the last recorded leader's log."""
+    leaders = [r.fact.leader for r in evidence.recorded if r.fact.leader is not None]
+    return latest(evidence.copies).get(leaders[-1]) if leaders else None
 
 
 def _by_what_copies_show(

@@ -54,12 +54,12 @@ def shown_by(
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset
     end = directory.log_end_offset if directory.log_end_offset is not None else start
-    entries = directory.epoch_entries
+    unread, entries = _unread(copy), _entries(copy)
     spans = list(copy.spans)
-    goes_on = bool(directory.unread) and directory.unread[-1][1] is None
+    goes_on = bool(unread) and unread[-1][1] is None
     if goes_on:
         end = max(end, *_reached(directory))
-    unseen = [(a, end if b is None else b) for a, b in directory.unread]
+    unseen = [(a, end if b is None else b) for a, b in unread]
     if keeps_every_offset:
         if entries and entries[0][1] < directory.segments[0].base_offset == start:
             start = entries[0][1]
@@ -69,17 +69,35 @@ def shown_by(
     whole = directory.end_is_certain and (directory.last_snapshot_offset or 0) <= end
     kind = {"replica": "current", "deleted": "failed"}.get(directory.kind, directory.kind)
     stopped = copy.clean and whole and (directory.high_watermark or 0) <= end
+    # Of which of its leaders a doubted log had it, its epochs do not tell.
+    high_watermark = directory.high_watermark if copy.unread_from is None else None
     return ev.ReplicaLogObserved(
         replica=copy.broker,
         log_start_offset=start,
         log_end_offset=end,
         spans=tuple(clipped(normalized(spans), start, max(end, start))),
-        high_watermark=directory.high_watermark,
+        high_watermark=high_watermark,
         recovery_point=directory.recovery_point,
         epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),
         stopped=None if goes_on and kind == "current" else stopped,
         copy="part" if goes_on and kind == "current" else kind,
     )
+
+
+def _unread(copy: Copy) -> tuple[tuple[int, int | None], ...]:
+    """From where to where (None: to the end) the log could not be read or is not believed."""
+    doubted = copy.unread_from
+    if doubted is None:
+        return copy.directory.unread
+    return (*((a, b) for a, b in copy.directory.unread if a < doubted), (doubted, None))
+
+
+def _entries(copy: Copy) -> tuple[tuple[int, int], ...] | None:
+    """The epoch file, as far as the log is believed."""
+    entries, doubted = copy.directory.epoch_entries, copy.unread_from
+    if entries is None or doubted is None:
+        return entries
+    return tuple(e for e in entries if e[1] < doubted)
 
 
 def _seen(copy: Copy) -> ev.ReplicaLogObserved:

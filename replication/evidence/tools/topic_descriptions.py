@@ -41,6 +41,8 @@ _TOPIC_NAME = re.compile(r"^[A-Za-z0-9._-]{1,249}$")
 _DESCRIPTION = re.compile(
     r"^\s*Topic:\s?\S+\s+(TopicId:\s?\S+\s+)?(PartitionCount:|Partition:\s?\d)"
 )
+# A mail's marks in front of what it quotes.
+_QUOTED = re.compile(r"^(?:> ?)+")
 _LINES_TO_KNOW_A_FILE_BY = 40
 
 
@@ -88,7 +90,7 @@ def is_topic_description(path: Path) -> bool:
     for number, line in text_lines(path):
         if isinstance(line, Unreadable) or number > _LINES_TO_KNOW_A_FILE_BY:
             return False
-        if _DESCRIPTION.match(line):
+        if _DESCRIPTION.match(_QUOTED.sub("", line)):
             return True
     return False
 
@@ -105,6 +107,7 @@ def read_topic_descriptions(
         if isinstance(line, Unreadable):
             yield line
             continue
+        line = _QUOTED.sub("", line)
         text = line.strip()
         if not text or text.startswith("#"):
             at = _time_of_comment(text, at)

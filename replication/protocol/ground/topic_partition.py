@@ -25,17 +25,18 @@ LENGTHENED = 4
 class Replica:
     """One replica as far as events tell. leader: whom it follows; role: leader or follower.
 
-    tail_known: the log ends where we think it does. stale: the broker lived on after the copy that
-    shows its log, so the log has moved on unseen. may_have_lost_from: the lowest log end that it
-    came back with from a stop that was not seen to be clean, after it had led. partial: only some
-    stretches of the log were seen, and nobody knows where it ends. seen_since, seen_at: when the
-    log was read beside the running broker for the first and the last time as it is here, by its
-    machine's clock. claimed, fetched and answered are
-    conformance's: a leader's high watermark that no fetch explains yet; whether a follower was
-    seen to fetch at its present log end, and to be answered there. kafka_version: what its broker
-    runs, where brokers run several releases. filed_epoch: the last leader epoch that its epoch file
-    named when it was read last. mark_before_start: its high watermark before a start that was not
-    clean and does not say which one it loaded; as long as that is what stands here, it is a bound.
+    tail_known: the log ends where we think it does. clean_start: whether its last start since it
+    last led found a clean stop; None: it has not been seen to start since. stale: the broker lived
+    on after the copy that shows its log, so the log has moved on unseen. may_have_lost_from: the
+    lowest log end that it came back with from a stop that was not seen to be clean, after it had
+    led. partial: only some stretches of the log were seen, and nobody knows where it ends.
+    seen_since, seen_at: when the log was read beside the running broker for the first and the last
+    time as it is here, by its machine's clock. claimed, fetched and answered are conformance's: a
+    leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
+    present log end, and to be answered there. kafka_version: what its broker runs, where brokers
+    run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
+    read last. mark_before_start: its high watermark before a start that was not clean and does not
+    say which one it loaded; as long as that is what stands here, it is a bound.
     """
 
     replica: int

@@ -126,11 +126,16 @@ def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
     found = [_steps_of(state, r) for r in sorted(matter)]
     clients = BY_CLIENTS.get(name)
     if clients in gaps.clients and (name != "committed_records_survive" or found or controller):
-        found.append(f"some {clients}")
+        found.append(_told(state, f"some {clients}", (clients, None)))
     return controller + found
 
 
 def _steps_of(state: State, replica: int) -> str:
     """What is missing of a broker, and as far as it was declared, why."""
-    _, detail = state.coverage.get(("replica_trace", replica), (True, None))
-    return f"some steps of broker {replica}{f' ({detail})' if detail else ''}"
+    return _told(state, f"some steps of broker {replica}", ("replica_trace", replica))
+
+
+def _told(state: State, what: str, subject: tuple[str, int | None]) -> str:
+    """With what was declared of it."""
+    _, detail = state.coverage.get(subject, (True, None))
+    return f"{what} ({detail})" if detail else what

@@ -51,6 +51,7 @@ class Loss:
     """One row: records [first_offset, end_offset) of one identity, tier, status and cause.
 
     lost_in: the first term of a leader that lacks them for good. allowed_by: (setting, value).
+    some_missing: some of what clients were told is declared missing.
     """
 
     first_offset: int
@@ -67,6 +68,7 @@ class Loss:
     finding: Finding | None = None
     lost_in: LeaderTerm | None = None
     allowed_by: list[tuple[str, str]] = field(default_factory=list)
+    some_missing: bool = False
 
     @property
     def term(self) -> LeaderTerm | None:
@@ -82,8 +84,9 @@ class Loss:
 
     @property
     def end_offset_bound(self) -> str:
-        """exact where producers or consumers name the records, at_least for a high watermark."""
-        return "at_least" if self.tier in BY_HIGH_WATERMARK else "exact"
+        """exact where producers or consumers name the records, and all that they were told is here;
+        at_least for a high watermark."""
+        return "at_least" if self.some_missing or self.tier in BY_HIGH_WATERMARK else "exact"
 
 
 def losses(
@@ -103,6 +106,7 @@ def losses(
             loss.cause, loss.contributing = cause.name, cause.contributing
             loss.contract = contract_of(state, cause, tier)
             loss.lost_in, loss.allowed_by = cause.term, allowed_by(state, cause, tier)
+            loss.some_missing = gaps is not None and bool(gaps.clients)
             rows.append(loss)
     joined = _joined(rows)
     for loss in joined:

@@ -82,6 +82,8 @@ def _may_be_torn(state: State, term: LeaderTerm) -> bool:
     replica = state.replicas.get(term.leader)
     if replica is None or term.end_is_certain or replica.clean_start is not None:
         return False
+    if any(t.leader == term.leader and t.started_at > term.started_at for t in state.history.terms):
+        return False
     return replica.captured and not replica.stale and replica.stopped is not True
 
 

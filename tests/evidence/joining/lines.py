@@ -40,7 +40,7 @@ def process(kind: str, at: int = 0, number: int = 1, **fields: Any) -> LogLineFa
     return line(kind, at=at, number=number, **fields)._replace(topic=None, partition=None)
 
 
-def acknowledged(payload_id: str, ts: int = 0, **more: Any) -> Acknowledgement:
+def acknowledged(payload_id: str | None, ts: int = 0, **more: Any) -> Acknowledgement:
     """A record that a producer was told is written."""
     fields: dict[str, Any] = {
         "client": "p", "topic": "t", "partition": 0, "offset": None, "acks": "all",

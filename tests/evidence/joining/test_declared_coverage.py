@@ -33,6 +33,14 @@ def test_what_clients_logs_and_controllers_cover() -> None:
     }  # fmt: skip
 
 
+def test_of_clients_logs_with_lines_that_cannot_be_read_some_is_missing() -> None:
+    found = evidence(
+        has_acknowledgement_log=True, has_consumption_log=True, has_all_producers=True,
+        missing={"acknowledgements": "1 line cannot be read"},
+    )  # fmt: skip
+    assert declared(found) == {("acknowledgements", None, False), ("consumptions", None, True)}
+
+
 def test_a_listed_replica_without_its_directory_is_known_to_be_missing() -> None:
     assert declared(evidence(listed_replicas={3})) == {("log_directory", 3, False)}
 

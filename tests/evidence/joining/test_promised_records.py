@@ -5,8 +5,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
-from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy, Place
+from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy
 from replication.evidence.joining.event_order import Entry
+from replication.evidence.joining.places import Place
 from replication.evidence.joining.promised_records import claimed_elsewhere, promised
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span

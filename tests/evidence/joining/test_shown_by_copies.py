@@ -5,14 +5,14 @@ from typing import Any
 
 from replication.evidence.joining.shown_by_copies import shown_by
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import Span
+from replication.protocol.ground.model import EpochEntry, Span
 
 DESCRIBED = ev.PartitionDescribed()
 
 
 def copy(
     spans: list[Span], segments: tuple[int, ...] = (0,), clean: bool = True,
-    read_at: int | None = None, **more: Any,
+    read_at: int | None = None, unread_from: int | None = None, **more: Any,
 ) -> Any:  # fmt: skip
     directory = SimpleNamespace(
         log_start_offset=segments[0] if segments else None,
@@ -22,7 +22,10 @@ def copy(
         last_snapshot_offset=None, end_is_certain=True, kind="replica",
     )  # fmt: skip
     vars(directory).update(more)
-    return SimpleNamespace(broker=1, directory=directory, spans=spans, clean=clean, read_at=read_at)
+    return SimpleNamespace(
+        broker=1, directory=directory, spans=spans, clean=clean, read_at=read_at,
+        unread_from=unread_from,
+    )  # fmt: skip
 
 
 def seen(each: Any, keeps: bool = True) -> ev.ReplicaLogObserved:
@@ -67,3 +70,12 @@ def test_what_was_seen_beside_a_running_broker_is_live_and_of_one_that_stopped_c
     assert (runs.copy, runs.stopped, runs.high_watermark) == ("live", False, 7)
     assert (runs.log_end_offset, runs.spans) == (9, tuple(spans))
     assert seen(copy(spans, read_at=5)).copy == "current"
+
+
+def test_from_where_its_files_contradict_each_other_a_copy_counts_as_unread() -> None:
+    found = seen(copy(
+        [Span(0, 20, 0, 0)], unread_from=20, high_watermark=25, epoch_entries=((0, 0), (1, 20)),
+    ))  # fmt: skip
+    assert (found.copy, found.stopped, found.high_watermark) == ("part", None, None)
+    assert found.spans == (Span(0, 20, 0, 0), Span(20, 25, None, None))
+    assert found.epoch_entries == (EpochEntry(0, 0),)

@@ -5,7 +5,7 @@ import pytest
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.verdict import HOLDS, UNKNOWN, VIOLATED, Verdict
 from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, with_gaps
-from tests.protocol.judgement.told import elected, given, told
+from tests.protocol.judgement.told import ACKNOWLEDGED, elected, given, told
 
 FACTS = [*given(1, 2, 3), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
 STATE = told(FACTS)
@@ -43,3 +43,10 @@ def test_a_verdict_stands_where_no_filling_of_the_gap_could_change_it(
     gaps: Gaps, invariant: str, verdict: str, expected: str
 ) -> None:
     assert with_gaps(gaps, STATE, Verdict(invariant, verdict, "because")).verdict == expected
+
+
+def test_what_was_declared_of_a_gap_is_said() -> None:
+    some = ev.CoverageDeclared("acknowledgements", None, False, "2 lines cannot be read")
+    state = told([*FACTS, some])
+    found = with_gaps(declared_gaps(state), state, Verdict(ACKNOWLEDGED, HOLDS, "because"))
+    assert found.settled_by == ["some acknowledgements (2 lines cannot be read)"]

@@ -1,6 +1,7 @@
 """Tiers, copies and artefacts of the loss ledger, in the smallest stories."""
 
 from dataclasses import replace
+from typing import Any
 
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import events_of, fold_steps
@@ -27,14 +28,19 @@ def story(given: str, *commands: str) -> Story:
     return made
 
 
-def tier(*coverage: ev.CoverageDeclared) -> str:
-    """Of a record that only the high watermark tells of, under this coverage."""
+def losses_of(*facts: ev.Fact) -> list[dict[str, Any]]:
+    """Of a record that was committed, with these facts besides."""
     events = events_of(story("kafka=2.8.2 unclean=yes", *UNCLEAN).world)
     state = new_state("", "scenario", events[0].topic_id, 0)
-    for number, fact in enumerate([*(e.fact for e in events), *coverage]):
+    for number, fact in enumerate([*(e.fact for e in events), *facts]):
         event = replace(events[0], event_id=str(number), sequence=number, fact=fact)
         apply(state, event)
-    (loss,) = answer(state).losses
+    return answer(state).losses
+
+
+def tier(*coverage: ev.CoverageDeclared) -> str:
+    """Of a record that only the high watermark tells of, under this coverage."""
+    (loss,) = losses_of(*coverage)
     assert loss["end_offset_bound"] == "at_least"
     return str(loss["tier"])
 
@@ -49,6 +55,15 @@ def test_never_acknowledged_only_under_a_log_of_every_producer() -> None:
 
 def test_undetermined_where_acknowledgements_are_declared_missing() -> None:
     assert tier(ev.CoverageDeclared("acknowledgements", None, False)) == "undetermined"
+
+
+def test_where_acknowledgements_are_declared_missing_more_may_be_gone() -> None:
+    def bounds(*facts: ev.Fact) -> set[str]:
+        losses = losses_of(ev.RecordsAcknowledged(0, 1, "1", 0, 0), *facts)
+        return {x["end_offset_bound"] for x in losses if x["tier"] == "acknowledged_by_leader"}
+
+    assert bounds() == {"exact"}
+    assert bounds(ev.CoverageDeclared("acknowledgements", None, False)) == {"at_least"}
 
 
 def copies(state: State) -> dict[int, str | None]:

@@ -40,6 +40,16 @@ def test_what_a_stopped_leader_still_holds_bounds_what_it_had_committed(
     assert verdict(unclean(*back)) == found
 
 
+@pytest.mark.parametrize(("stopped", "found"), [(True, "HOLDS"), (False, "UNKNOWN")])
+def test_a_copy_of_no_clean_stop_may_lack_what_a_leader_had(stopped: bool, found: str) -> None:
+    """That it had been found clean when it started, before it led, tells nothing of its end."""
+    facts = unclean(ev.ReplicaStopped(1, "process_crash"))
+    facts.insert(facts.index(elected(1, 0, "initial")), ev.ReplicaStarted(1, 0, 2, None, True))
+    end = copy(1, (0, 2, 0, 0), mark=2, stopped=stopped)
+
+    assert verdict([*facts, end]) == found
+
+
 def test_a_line_that_ends_the_term_tells_how_far_it_had_committed() -> None:
     state = told([*unclean(), ev.BecameFollower(1, 1, 2, 4, 2)])
 

@@ -156,7 +156,8 @@ def logger_pattern(loggers: Iterable[str]) -> str:
     whole = "|".join(re.escape(name) for name in sorted(set(loggers) - classes))
     return (
         r"(?:(?:kafka|org\.apache\.kafka)\.[a-z.]*+(?:\w++\$(?=\w))?"
-        + _one_of(name + end for name in classes for end in ("$)", ")"))
+        # The pattern (%c:%L) puts the line of the source behind.
+        + _one_of(name + end for name in classes for end in ("$)", ")", "$:", ":"))
         + r"|(?:"
         + whole
         + r")\))"

@@ -33,7 +33,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     untouched = replica.role is None and replica.just_started and replica.tail_known
     loaded = replica.log.log_end_offset if untouched else None
     lives_on(state, replica)
-    replica.role = "leader"
+    replica.role, replica.clean_start = "leader", None
     replica.obeyed_partition_epoch = fact.partition_epoch
     replica.leader = fact.replica
     replica.leader_epoch = fact.leader_epoch

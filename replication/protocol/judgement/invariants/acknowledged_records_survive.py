@@ -36,5 +36,6 @@ def judge(view: View) -> Verdict:
     # No count of them: it would make the answer another one with every record.
     return holds(
         NAME,
-        f"leader {view.ref.leader}'s log holds every acknowledged record that retention left",
+        f"leader {view.ref.leader}'s log holds every record that the acknowledgement logs at hand "
+        "name and retention left",
     )

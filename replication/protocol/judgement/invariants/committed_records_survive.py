@@ -43,7 +43,7 @@ def judge(view: View) -> Verdict:
         return unknown(NAME, why, [wanted])
     history = view.state.history
     shows_nothing = not view.ref.spans and not view.ref.replica.partial and _is_sure(view)
-    if not (history.commitments or view.supplied("acknowledgements") or shows_nothing):
+    if not (history.commitments or view.covered("acknowledgements") or shows_nothing):
         return unknown(
             NAME,
             "nothing says what was committed: no acknowledgements and no high watermarks",
@@ -102,7 +102,7 @@ def _lost_unseen(view: View) -> Verdict | None:
             ["an acknowledgement log", "consumption logs"],
         )
     alone = came_back_alone(view.state, view.ref.starts)
-    unsure_of = view.doubts_of("acks_1") or not view.supplied("acknowledgements")
+    unsure_of = view.doubts_of("acks_1") or not view.covered("acknowledgements")
     if alone is not None and unsure_of:
         return unknown(
             NAME,

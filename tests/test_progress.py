@@ -1,0 +1,83 @@
+"""What takes long is not silent, what is quick says nothing, an interruption is quiet."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from replication import progress
+from replication.cli import main
+from tests.changed_evidence import INCIDENTS
+
+LOST = str(INCIDENTS / "unclean_election__2.8.2")
+
+
+def test_a_silence_ends_with_what_is_being_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.02)
+    with progress.told():
+        progress.doing("reading the evidence")
+        time.sleep(0.2)
+    said = capsys.readouterr().err.splitlines()
+    assert said
+    assert all(line.startswith("... reading the evidence, ") for line in said)
+    # The same is said again later and later.
+    assert len(said) <= 5
+
+
+def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.told():
+        assert list(progress.steps([1, 2], "things done")) == [1, 2]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["diagnose", "--report", "page.html"], ["files or folders read", "partitions judged"]),
+        (["import", "--out", "events.jsonl"], ["files or folders read", "partitions written"]),
+        (["show", "--topic-partition", "t-0"], ["partitions judged"]),
+        (["explain", "0"], ["partitions judged"]),
+    ],
+    ids=lambda value: value[0],
+)
+def test_every_command_that_reads_evidence_says_how_far_it_is(
+    command: list[str],
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(progress._voice, "say", lambda text: print(text, file=sys.stderr))
+    monkeypatch.chdir(tmp_path)
+    main([*command, LOST])
+    said = capsys.readouterr().err
+    assert all(word in said for word in words)
+    if "--report" in command:
+        assert progress._voice.doing == "writing page.html"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_interruption_is_quiet(processes: str, tmp_path: Path) -> None:
+    """While it waits for a file that never ends."""
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+    (evidence / "a.log").write_bytes((INCIDENTS / LOST / "broker-1" / "server.log").read_bytes())
+    large = evidence / "server.log"
+    line = b"[2021-05-24 11:22:30,001] INFO [Partition t-0 broker=1] ISR updated to 1 (k.P)\n"
+    large.write_bytes(line * 400_000)
+    command = [sys.executable, "-m", "replication", "diagnose", str(evidence)]
+    running = subprocess.Popen(
+        [*command, "--processes", processes],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    time.sleep(1.5)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert b"Traceback" not in said
