@@ -164,7 +164,17 @@ def _partition(state: State) -> dict[str, Any]:
             }
             for t in state.history.truncations
         ],
-        "derived": [asdict(d) for d in derived_values(state)],
+        "derived": [
+            {
+                "what": d.what,
+                "replica": d.replica,
+                "offset": d.offset,
+                "leader_epoch": d.leader_epoch,
+                "rule": d.rule,
+                "because": d.because,
+            }
+            for d in derived_values(state)
+        ],
         "conformance": {
             "foretold": state.conformance.predicted,
             "not_foretold": [
