@@ -117,17 +117,18 @@ def test_the_answer_is_read_off_the_line_that_announces_the_very_cut(
 
 
 @pytest.mark.parametrize(
-    ("clean", "mark", "cut", "expected"),
+    ("clean", "mark", "followed", "cut", "expected"),
     [
-        (None, None, 0, "HOLDS"),
-        (None, None, 2, "HOLDS"),
-        (None, None, 3, "VIOLATED"),
-        (None, 2, 0, "VIOLATED"),
-        (True, None, 0, "VIOLATED"),
+        (None, None, None, 0, "HOLDS"),
+        (None, None, None, 2, "HOLDS"),
+        (None, None, None, 3, "VIOLATED"),
+        (None, 2, None, 0, "VIOLATED"),
+        (None, None, 2, 0, "VIOLATED"),
+        (True, None, None, 0, "VIOLATED"),
     ],
 )
 def test_a_crash_leaves_any_earlier_high_watermark(
-    clean: bool | None, mark: int | None, cut: int, expected: str
+    clean: bool | None, mark: int | None, followed: int | None, cut: int, expected: str
 ) -> None:
     """What a broker loads is as old as its last checkpoint; without a line of it, it is a bound."""
     facts = [
@@ -146,7 +147,7 @@ def test_a_crash_leaves_any_earlier_high_watermark(
         ev.HighWatermarkAdvanced(2, 2),
         ev.ReplicaStopped(2, "process_crash"),
         ev.ReplicaStarted(2, 0, 4, mark, clean),
-        ev.BecameFollower(2, 1, 1),
+        ev.BecameFollower(2, 1, 1, None, followed),
         ev.Truncated(2, cut, None, "high_watermark"),
         ev.InputEnded(),
     ]
