@@ -16,6 +16,7 @@ CASES = [
     ("unclean_election__2.8.2", f"broker-1/disk-after-kill/{SEGMENT}", "cut to nine tenths"),
     ("unclean_election__2.8.2", f"broker-1/disk-final/{SEGMENT}", "cut to a third"),
     ("unclean_election__2.8.2", f"broker-1/disk-final/{SEGMENT}", "of another time"),
+    ("same_epoch_power_loss__1.1.1", f"broker-2/disk-final/{SEGMENT}", "cut in half"),
     ("unclean_election__4.1.1", "acks.jsonl", "cut to a third"),
     ("unclean_election__4.1.1", "acks.jsonl", "torn"),
     ("unclean_election__4.1.1", "acks.jsonl", "first lines only"),
