@@ -25,9 +25,6 @@ def judge(view: View) -> Verdict:
             f"offsets {d.first_offset}..{d.end_offset - 1}",
             ["the segments of both replicas, read again: the epoch is outside the CRC"],
         )
-    sole = _sole_replica(view)
-    if sole is not None:
-        return holds(NAME, f"broker {sole} has the only replica: there is no other to differ from")
     missing = uncaptured(view.state)
     known = [
         r
@@ -75,17 +72,6 @@ def judge(view: View) -> Verdict:
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
     return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
-
-
-def _sole_replica(view: View) -> int | None:
-    """The broker that alone was ever assigned a replica, as far as the evidence tells."""
-    state = view.state
-    assigned = state.settings.assigned_replicas or ()
-    members = {*(state.registration.isr or ()), state.registration.leader} - {None}
-    named = {*assigned, *state.ever_assigned, *state.replicas, *members}
-    if len(assigned) != 1 or len(named) > 1 or view.gaps.later or state.settings.deleted:
-        return None
-    return assigned[0]
 
 
 def _undecided(view: View) -> Verdict | None:
