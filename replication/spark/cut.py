@@ -7,7 +7,7 @@ rows between files hold the same ones, and are read instead.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,6 @@ WRITTEN_BY = {
         "at_risk", "verdicts", "quarantine", "_refolds",
     ),
 }  # fmt: skip
-
-
-# Delta's names of operations that this tool does not make, but for the retention of events.
-FOREIGN = ("DELETE", "UPDATE", "MERGE", "TRUNCATE", "RESTORE")
 
 
 class Cut(dict[str, int]):
@@ -83,13 +79,13 @@ def rearranged(table: Path, version: int) -> int:
     return version
 
 
-def foreign_since(table: Path, version: int) -> str | None:
-    """In words, a commit after a version that this tool does not make, unless a RESTORE has taken
-    it back; with what to do."""
+def foreign_since(table: Path, version: int, foreign: Collection[str]) -> str | None:
+    """In words, a commit of a foreign operation after a version, unless a RESTORE has taken it back;
+    with what to do."""
     first, what = None, ""
     for after, actions in _commits_after(table, version):
         told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        if told.get("operation") not in FOREIGN:
+        if told.get("operation") not in foreign:
             continue
         to = str(told.get("operationParameters", {}).get("version"))
         if first is not None and to.isdigit() and version <= int(to) < first:

@@ -18,7 +18,7 @@ from typing import Any
 from replication.spark import checkpoint_files
 from replication.spark.cut import foreign_since
 from replication.spark.lease import Lease
-from replication.spark.tables import START, Store, TablesError, Writer
+from replication.spark.tables import FOREIGN, START, Store, TablesError, Writer
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def enter(
 def _check_tables(store: Store, newest: Any) -> None:
     """Raises TablesError where others have changed rows since a query's newest micro-batch."""
     for table, version in newest["table_versions"].items():
-        found = foreign_since(store.folder / table, version)
+        found = foreign_since(store.folder / table, version, FOREIGN)
         if found is None:
             continue
         if table != "replica_events" or store.retained_above(newest["run"]) == START:

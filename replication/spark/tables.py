@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from replication.spark import contracts
 from replication.spark.analyzer_version import analyzer_version
-from replication.spark.cut import FOREIGN, WRITTEN_BY, Cut, cut_of, newest_of
+from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.lease import Lease
 from replication.spark.row_commit import RowCommit
 
@@ -41,6 +41,8 @@ ROWS = "rows/"
 CHECKPOINT_EVERY = 100
 FIRST_COMMIT = f"{0:020d}.json"
 START = -1
+# Delta's names of operations that this tool does not make, but for the retention of events.
+FOREIGN = ("DELETE", "UPDATE", "MERGE", "TRUNCATE", "RESTORE")
 # A longer list of partitions to replace is given as a table of its own to a full rewrite.
 REPLACED_BY_NAME = 2_000
 # A commit that meets one of another process (OPTIMIZE, DELETE) is tried again this often.

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from replication.spark.cut import cut_of, foreign_since, rearranged
+from replication.spark.tables import FOREIGN
 
 
 def batch(query: str, micro_batch_id: int, **versions: int) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def test_what_somebody_else_has_changed_since_is_told_until_it_is_taken_back(
         (log / f"{number:020d}.json").write_text(text)
 
     def found() -> str:
-        return str(foreign_since(tmp_path / "verdicts", 3))
+        return str(foreign_since(tmp_path / "verdicts", 3, FOREIGN))
 
     commit(3, "DELETE")
     commit(4, "WRITE")
