@@ -80,7 +80,7 @@ def rearranged(table: Path, version: int) -> int:
 
 
 def foreign_since(table: Path, version: int, foreign: Collection[str]) -> str | None:
-    """In words, a commit of a foreign operation after a version, unless a RESTORE has taken it back;
+    """In words, a foreign commit after a version, unless a RESTORE has taken it back;
     with what to do."""
     first, what = None, ""
     for after, actions in _commits_after(table, version):
