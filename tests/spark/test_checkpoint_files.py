@@ -38,6 +38,7 @@ def written(location: Path) -> Path:
         "state/0/_metadata/metadata",
         "sources/0/9.compact",
         "sources/0/10",
+        "sources/1/0",
     ],
 )
 def test_what_spark_would_read_and_is_not_whole_is_named(tmp_path: Path, name: str) -> None:
