@@ -31,6 +31,7 @@ from tests.changed_evidence import (
     changed_copy,
     folded_with,
     living,
+    log_directories,
     verdicts_of,
     wrong_verdicts,
 )
@@ -203,16 +204,65 @@ def test_local_time_gives_the_same_answer(incident: str, hours: float, tmp_path:
         assert conclusions(found) == conclusions(right)
 
 
-@pytest.mark.parametrize("incident", NO_EPOCHS)
+def undated(evidence: Path) -> None:
+    """Nothing that shows the zone: no date in meta.properties, no acknowledgement, no metadata."""
+    in_zone(5.5)(evidence)
+    for path in evidence.rglob("meta.properties"):
+        path.write_text(re.sub(r"(?m)^#.*\n", "", path.read_text()))
+    for path in evidence.rglob("acks.jsonl"):
+        path.unlink()
+    for path in list(evidence.rglob("__cluster_metadata-0")):
+        shutil.rmtree(path)
+
+
+@pytest.mark.parametrize(
+    "incident",
+    [i if i in NO_EPOCHS else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
+)
 def test_where_nothing_shows_the_zone_nothing_rests_on_it(incident: str, tmp_path: Path) -> None:
-    """The dates in meta.properties taken out as well: less is known, and nothing wrong is said."""
-
-    def undated(evidence: Path) -> None:
-        in_zone(5.5)(evidence)
-        for path in evidence.rglob("meta.properties"):
-            path.write_text(re.sub(r"(?m)^#.*\n", "", path.read_text()))
-
+    """Less is known, and nothing wrong is said."""
     folded = fold_all(import_evidence([changed_copy(incident, undated, tmp_path)]).events())
+    for topic_partition in EXPECTED[incident]:
+        found = living(folded, topic_partition)
+        assert found is not None
+        assert wrong_verdicts(incident, topic_partition, verdicts_of(found)) == []
+
+
+def test_a_moment_of_no_known_zone_is_not_called_utc(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Broker logs alone: of the loss they tell when, by their own clock."""
+
+    def logs_alone(evidence: Path) -> None:
+        undated(evidence)
+        for directory in log_directories(evidence):
+            shutil.rmtree(directory)
+
+    evidence = changed_copy(LOST, logs_alone, tmp_path)
+    assert main(["diagnose", str(evidence)]) == 1
+    text = capsys.readouterr().out
+    assert "by clocks of a zone that nothing shows" in text
+    assert "2026-11-20 20:54:22 by a clock of a zone that nothing shows)" in text
+    assert "Z)" not in text
+    assert main(["diagnose", str(evidence), "--time-zone", "+05:30"]) == 1
+    assert "at 2026-11-20T15:24:22.646Z)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hours", [-8.0, 5.5])
+@pytest.mark.parametrize(
+    "incident",
+    [i if i in QUICK[:1] else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
+)
+def test_one_broker_may_be_in_a_zone_of_its_own(
+    incident: str, hours: float, tmp_path: Path
+) -> None:
+    def one_moved(evidence: Path) -> None:
+        node = tmp_path / "one" / "broker-1"
+        shutil.move(evidence / "broker-1", node)
+        in_zone(hours)(node.parent)
+        shutil.move(node, evidence / "broker-1")
+
+    folded = fold_all(import_evidence([changed_copy(incident, one_moved, tmp_path)]).events())
     for topic_partition in EXPECTED[incident]:
         found = living(folded, topic_partition)
         assert found is not None

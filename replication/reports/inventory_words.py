@@ -68,7 +68,7 @@ def span_of(logs: list[dict[str, Any]]) -> str:
     dated = [x for x in logs if x["first_at"] is not None and x["last_at"] is not None]
     if not dated:
         return ""
-    known = all(x.get("zone_known_by") for x in dated)
+    known = zones_are_known(dated)
     ahead = [(x.get("minutes_ahead_of_utc") or 0) if known else 0 for x in dated]
     first = min(x["first_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
     last = max(x["last_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
@@ -77,6 +77,11 @@ def span_of(logs: list[dict[str, Any]]) -> str:
     zones = sorted(set(ahead) - {0})
     printed = f" (the logs print {', '.join(map(zone_words, zones))})" if zones else ""
     return f"{moment(first)} to {moment(last)} UTC{printed}"
+
+
+def zones_are_known(logs: list[dict[str, Any]]) -> bool:
+    """Whether the zone is known in which each log prints the time, if it does."""
+    return all(x.get("zone_known_by") for x in logs if x["first_at"] is not None)
 
 
 def zone_words(ahead: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from replication.reports.headline import counted
+from replication.reports.inventory_words import zones_are_known
 from replication.reports.natural import names, natural, of_partition
 from replication.reports.vocabulary import (
     CAUSE_WORDS,
@@ -82,8 +83,20 @@ def loss_text(answer: dict[str, Any]) -> list[str]:
 
 
 def details_of(answer: dict[str, Any]) -> dict[str | None, dict[str, Any]]:
-    """The answer's loss_details by finding_id."""
-    return {d["finding_id"]: d for d in answer.get("loss_details", [])}
+    """The answer's loss_details by finding_id; a moment of no known zone is none of UTC."""
+    logs = [log for b in answer.get("inventory", {}).get("brokers", ()) for log in b["logs"]]
+    known = zones_are_known(logs)
+    return {
+        d["finding_id"]: d if known else {**d, "election": _without_zone(d["election"])}
+        for d in answer.get("loss_details", [])
+    }
+
+
+def _without_zone(election: dict[str, Any] | None) -> dict[str, Any] | None:
+    if election is None or not election["observed_at"]:
+        return election
+    at = election["observed_at"][:19].replace("T", " ")
+    return {**election, "observed_at": f"{at} by a clock of a zone that nothing shows"}
 
 
 def keep_safe_text(answer: dict[str, Any]) -> list[str]:

@@ -123,7 +123,7 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
             continue
         if head:
             writer, head = _writer(split_line(head)[1]), ""
-        bare, behind = _bare(text)
+        bare, behind = _bare(text, anywhere=headed)
         at, message, logger, has_head = split_line(bare)
         if has_head:
             writer = _writer(message)
@@ -167,12 +167,13 @@ def _of_mail(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             whole = ""
 
 
-def _bare(text: str) -> tuple[str, str]:
+def _bare(text: str, *, anywhere: bool) -> tuple[str, str]:
     """The line without what mail, trackers, pages and terminals put around it; and what stands
-    behind its logger."""
+    behind its logger. anywhere: a broker's prefix may stand behind anything; in a log that is read
+    by its layout that layout has read it."""
     text = html.unescape(_COLOURS.sub("", text)).translate(_TYPOGRAPHY)
     begin = _HEADER.search(text)
-    if begin is None and not split_line(text)[3]:
+    if begin is None and anywhere and not split_line(text)[3]:
         begin = _PREFIX.search(text)
     bare = text[begin.start() :] if begin else _QUOTED.sub("", text)
     logger = _LOGGER.search(bare)
