@@ -62,8 +62,7 @@ def _began_in_sight(state: State, term: LeaderTerm, entry: EpochEntry) -> bool:
         return False
     held = touching(leader.log.spans, entry.start_offset, start)
     whole = not uncovered(entry.start_offset, start, held)
-    older = all(s.leader_epoch is not None and s.leader_epoch < leader_epoch for s in held)
-    return whole and older
+    return whole and all(s.leader_epoch is not None and s.leader_epoch < leader_epoch for s in held)
 
 
 def _too_early(replica: Replica, entry: EpochEntry, term: LeaderTerm) -> Finding:
