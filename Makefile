@@ -108,6 +108,7 @@ mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, s
 faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real kills at last. SEED=n, CYCLES=n
 	$(BIN)/python -m tests.spark.faults --seed $(or $(SEED),0)
 	$(BIN)/python -m tests.spark.kill_cycles --seed $(or $(SEED),0) --cycles $(or $(CYCLES),20)
+	$(BIN)/python -m tests.spark.kill_executors --seed $(or $(SEED),0) --kills $(or $(KILLS),6)
 
 month: setup ## thousands of micro-batches in one job with maintenance beside: CPU, files, memory. MINUTES=n
 	$(BIN)/python -m benchmarks.month --minutes $(or $(MINUTES),1440)

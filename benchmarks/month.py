@@ -40,6 +40,8 @@ QUICK = (
 PARTITIONS, ACTIVE = 20, 4
 # So many files wait for the stream, so that it never waits for them.
 AHEAD = 20
+# So many files stay in the folder after they were folded.
+LEFT = 200
 TICKS = os.sysconf("SC_CLK_TCK")
 FOLDED = re.compile(r"fold micro-batch (\d+):")
 
@@ -144,6 +146,8 @@ class Month:
                     file.writelines(partition.round())
             partial.rename(path)
             self.fed += 1
+            # Who fills a folder empties it too.
+            (self.work / "in" / f"{self.folded - LEFT:06}.jsonl").unlink(missing_ok=True)
 
     def maintain(self) -> None:
         """Starts the maintenance job where it is due."""

@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import time
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -274,13 +275,24 @@ class Taken:
     """How far a file has been read, and by what to tell that it is still the same file.
 
     stamp: its size, time of change and inode when it was looked at. head, tail: checksums of the
-    first bytes, and of the last ones before end_byte; None where they were not noted.
+    first bytes, and of the last ones before end_byte; None where they were not noted. whole: where
+    the last line began that had no end; None where all lines were whole.
     """
 
     end_byte: int
     stamp: tuple[int, int, int] = (0, 0, 0)
     head: int | None = None
     tail: int | None = None
+    whole: int | None = None
+
+    def next_byte(self, size: int) -> int:
+        """Where a file of that size is read on: a line whose end has come is read as one."""
+        return self.end_byte if self.whole is None or size <= self.end_byte else self.whole
+
+
+def number_of(note: Path) -> int:
+    """A note's place in the order of admission."""
+    return int(note.stem.split("-")[0])
 
 
 def _checksums(path: Path, end_byte: int) -> tuple[int, int]:
@@ -289,6 +301,13 @@ def _checksums(path: Path, end_byte: int) -> tuple[int, int]:
         head = zlib.crc32(file.read(min(SEEN_BYTES, end_byte)))
         file.seek(max(0, end_byte - SEEN_BYTES))
         return head, zlib.crc32(file.read(min(SEEN_BYTES, end_byte)))
+
+
+def _unfinished(part: Slice) -> int | None:
+    """Where the last line of a slice of lines begins, if it has no end."""
+    with open(part.path, "rb") as file:
+        end = _end_of_lines(file, part.first_byte, part.end_byte)
+    return end if end < part.end_byte else None
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
@@ -318,7 +337,7 @@ class Admission:
         for known, number, changed in self._noted():
             stamp = tuple(known.get("stamp", (0, 0, 0)))
             self._taken[known["path"]] = Taken(
-                known["end_byte"], stamp, known.get("head"), known.get("tail")
+                known["end_byte"], stamp, known.get("head"), known.get("tail"), known.get("whole")
             )
             self._next = max(self._next, number + 1)
             self._newest = max(self._newest, changed)
@@ -331,8 +350,14 @@ class Admission:
                 known = json.loads(line)
                 yield known, known["number"], known.get("changed", 0.0)
         for note in sorted(self.notes.glob("*.json")):
-            known = json.loads(note.read_text(encoding="utf-8"))
-            yield known, int(note.stem), note.stat().st_mtime
+            try:
+                known = json.loads(note.read_text(encoding="utf-8"))
+            except ValueError:
+                raise SourceError(
+                    f"{note} is no whole note of what was read: delete it, then its file is read "
+                    "anew, and what it repeats are duplicates"
+                ) from None
+            yield known, number_of(note), note.stat().st_mtime
 
     def admit(self) -> int:
         """Notes whatever has come since the last look; returns how many slices.
@@ -375,12 +400,12 @@ class Admission:
         try:
             stamp = _stamp(path)
             if stamp == known.stamp:
-                return known.end_byte
+                return known.next_byte(stamp[0])
             shrunk = stamp[0] < known.end_byte
             seen = (known.head, known.tail)
             if not shrunk and seen in ((None, None), _checksums(path, known.end_byte)):
                 self._taken[str(path)] = replace(known, stamp=stamp)
-                return known.end_byte
+                return known.next_byte(stamp[0])
         except OSError:
             return known.end_byte
         how = f"cut to {stamp[0]} bytes" if shrunk else "rewritten"
@@ -403,10 +428,11 @@ class Admission:
             return False
 
     def _note(self, part: Slice) -> None:
-        path = self.notes / f"{self._next:012d}.json"
+        # Never a name that was there before: Spark passes over what it has seen.
+        path = self.notes / f"{self._next:012d}-{uuid.uuid4().hex[:8]}.json"
         partial = path.with_suffix(".partial")
         taken = self._seen(part)
-        seen = {"stamp": taken.stamp, "head": taken.head, "tail": taken.tail}
+        seen = {"stamp": taken.stamp, "head": taken.head, "tail": taken.tail, "whole": taken.whole}
         partial.write_text(json.dumps(asdict(part) | seen) + "\n", encoding="utf-8")
         # Spark takes files by time of change: one a millisecond keeps the order of admission.
         self._newest = max(time.time(), self._newest + 0.002)
@@ -418,6 +444,7 @@ class Admission:
     def _seen(self, part: Slice) -> Taken:
         path = Path(part.path)
         try:
-            return Taken(part.end_byte, _stamp(path), *_checksums(path, part.end_byte))
+            known = Taken(part.end_byte, _stamp(path), *_checksums(path, part.end_byte))
+            return replace(known, whole=_unfinished(part)) if part.format == LINES else known
         except OSError:
             return Taken(part.end_byte)

@@ -33,6 +33,8 @@ REFUSALS = ("LeaseLostError", "TablesError", "SourceError")
 # Spark's state store, where files of it are missing or broken.
 STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "CorruptState",
                 "UnknownFormat")  # fmt: skip
+# Hadoop's check of each file of a checkpoint.
+CHECKPOINT_BROKEN = "ChecksumException"
 ANEW = "delete the fold's folder in --checkpoint-dir and start anew with --new-run NAME"
 DEFECTS = ("MiscountedError", "CorruptState", "UnknownFormat")
 # What wraps a cause and says nothing of its own.
@@ -77,6 +79,10 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     if any(name in text for name in OUTSIDE):
         print(line_of(f"{job}: {cause}; start it again when that is mended"), file=out, flush=True)
         return EXIT_TRY_AGAIN
+    if CHECKPOINT_BROKEN in text:
+        whose = "restore it, or delete the folder of that query in --checkpoint-dir and start anew"
+        print(line_of(f"{job}: {cause}; {whose} with --new-run NAME"), file=out, flush=True)
+        return EXIT_UNUSABLE
     if any(name in text for name in STATE_BROKEN):
         print(
             line_of(f"{job}: the fold's state cannot be read: {cause}; {ANEW}"),

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from replication import places
 from replication.spark import contracts, session, views
-from replication.spark.event_files import PRUNED
+from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import EXIT_UNUSABLE, failed
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
@@ -352,6 +352,7 @@ class Maintenance:
         _write_joined(folder / PRUNED, old)
         for path in old:
             path.unlink()
+        _forget_gone(self.checkpoint_dir / "ingest" / "spark" / "sources" / "0", folder)
         self.progress.say(f"{len(old)} notes of what was read joined into one")
 
     def _ingested(self) -> set[str]:
@@ -388,8 +389,24 @@ def summed_up(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _forget_gone(seen: Path, notes: Path) -> None:
+    """Takes notes that are gone out of the newest compacted log of what Spark's file source has
+    seen (CompactibleFileStreamLog), which else carries each for ever."""
+    compacted = max(seen.glob("[0-9]*.compact"), key=lambda p: int(p.stem), default=None)
+    if compacted is None:
+        return
+    version, *entries = compacted.read_text(encoding="utf-8").splitlines()
+    there = {path.name for path in notes.glob("*.json")}
+    kept = [e for e in entries if json.loads(e)["path"].rsplit("/", 1)[-1] in there]
+    partial = compacted.with_name(f".{compacted.name}.partial")
+    partial.write_text("\n".join([version, *kept]), encoding="utf-8")
+    compacted.with_name(f".{compacted.name}.crc").unlink(missing_ok=True)
+    os.replace(partial, compacted)
+
+
 def _write_joined(joined: Path, notes: Iterable[Path]) -> None:
-    """One line a file of the source: its newest note, and where the next note's number begins."""
+    """One line a file of the source: its newest note, and where the next note's number begins. Of
+    files that are gone only the newest line of all stays, unless no file is there."""
     known: dict[str, str] = {}
     if joined.exists():
         for line in joined.read_text(encoding="utf-8").splitlines():
@@ -397,8 +414,12 @@ def _write_joined(joined: Path, notes: Iterable[Path]) -> None:
     for path in notes:
         note = json.loads(path.read_text(encoding="utf-8"))
         # Its time too: Spark passes over files that are a week older than the newest it has seen.
-        place = {"number": int(path.stem), "changed": path.stat().st_mtime}
+        place = {"number": number_of(path), "changed": path.stat().st_mtime}
         known[note["path"]] = json.dumps(note | place)
+    there = {path for path in known if os.path.exists(path)}
+    newest = max(known, key=lambda path: int(json.loads(known[path])["number"]))
+    if there:
+        known = {path: line for path, line in known.items() if path in there | {newest}}
     partial = joined.with_suffix(".partial")
     partial.write_text("".join(line + "\n" for line in known.values()), encoding="utf-8")
     os.replace(partial, joined)

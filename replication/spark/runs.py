@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from replication.spark import checkpoint_files
 from replication.spark.lease import Lease
 from replication.spark.tables import START, Store, TablesError, Writer
 
@@ -105,6 +106,9 @@ def _check_checkpoint(store: Store, folder: Path, newest: int) -> None:
             f"{spark_location} is older than {store.folder}, which has its micro-batch {newest}: "
             f"restore the newer one, or {anew}"
         )
+    what = checkpoint_files.broken(spark_location)
+    if what is not None:
+        raise TablesError(f"{what}: restore it, or {anew}")
     committed = any((spark_location / "commits").glob("[0-9]*"))
     if folder.name == "fold" and committed and not (spark_location / "state").is_dir():
         raise TablesError(f"the state of {folder} is gone: {anew}")

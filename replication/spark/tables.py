@@ -24,6 +24,7 @@ from replication.spark import contracts
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.lease import Lease
+from replication.spark.row_commit import RowCommit
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
@@ -36,6 +37,8 @@ REFOLDS = "_refolds"
 # The word for a query in rows of `_batches` that say what maintenance has deleted.
 RETENTION = "retention"
 ROWS = "rows/"
+# So many commits of a table until Delta puts what they come to into one file.
+CHECKPOINT_EVERY = 100
 FIRST_COMMIT = f"{0:020d}.json"
 START = -1
 # Delta's names of operations that this tool does not make, but for the retention of events.
@@ -75,6 +78,7 @@ class Store:
     spark: SparkSession
     folder: Path
     _versions: dict[str, int] = field(default_factory=dict)
+    _finished: dict[str, int] = field(default_factory=dict)
 
     def path(self, table: str) -> str:
         """Where a table lies."""
@@ -172,11 +176,13 @@ class Store:
         written = self._written(rows, writer, table, micro_batch_id).mode("overwrite")
         self._save(written, table, writer)
 
-    def _save(self, written: DataFrameWriter, table: str, writer: Writer) -> None:
+    def _save(self, written: DataFrameWriter | RowCommit, table: str, writer: Writer) -> None:
         for attempt in range(COMMIT_TRIES):
             try:
                 with writer.lease.held() if writer.lease is not None else nullcontext():
-                    written.save(self.path(table))
+                    version = written.save(self.path(table))
+                if version is not None and version % CHECKPOINT_EVERY == 0:
+                    self._checkpoint(table)
                 break
             except PySparkException as error:
                 # Its transaction id keeps a commit that did land from being made twice.
@@ -184,6 +190,11 @@ class Store:
                     raise
                 time.sleep(0.2 * 2**attempt)
         self._versions.pop(table, None)
+
+    def _checkpoint(self, table: str) -> None:
+        """Has Delta put what the commits of a table come to into one file, as its own writes do."""
+        nothing = self._jvm.scala.Option.empty()
+        self._delta_log(table).checkpointAndCleanUpDeltaLog(self._snapshot(table), nothing)
 
     def _written(
         self, rows: DataFrame, writer: Writer, purpose: str, micro_batch_id: int
@@ -212,12 +223,18 @@ class Store:
         return int(self._snapshot(table).numOfFiles())
 
     def _snapshot(self, table: str) -> Any:
+        nothing = self._jvm.scala.Option.empty()
+        return self._delta_log(table).update(False, nothing, nothing)
+
+    def _delta_log(self, table: str) -> Any:
+        forms = self._jvm.org.apache.spark.sql.delta.DeltaLog
+        return forms.forTable(self.spark._jsparkSession, self.path(table))
+
+    @property
+    def _jvm(self) -> Any:
         jvm = self.spark.sparkContext._jvm
         assert jvm is not None
-        session = self.spark._jsparkSession
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, self.path(table))
-        nothing = jvm.scala.Option.empty()
-        return log.update(False, nothing, nothing)
+        return jvm
 
     def has_rows(self, table: str) -> bool:
         """Whether a table holds anything, by its log alone where that says how many rows."""
@@ -256,14 +273,20 @@ class Store:
             "first_micro_batch_id": micro_batch_id,
             "finished_at": int(time.time() * 1000),
         }
-        columns = contracts.tables()[BATCHES].columns
-        values = [f"{_literal(row[c.name], c.type)} AS {c.name}" for c in columns]
-        rows = self.spark.range(1).selectExpr(*values).coalesce(1)
-        if micro_batch_id == START:
-            # Delta knows no transaction version below 0; runs.py sees to it that this is done once.
-            rows.write.format("delta").mode("append").save(self.path(BATCHES))
-        else:
-            self.append(BATCHES, rows, writer, micro_batch_id)
+        self._commit_row(row, writer, micro_batch_id)
+
+    def _commit_row(self, row: dict[str, Any], writer: Writer, micro_batch_id: int) -> None:
+        """Appends a row of `_batches`, once however often it is called for a micro-batch."""
+        # Delta knows no transaction version below 0; runs.py sees to it that START is done once.
+        app = f"{writer.app}/{BATCHES}"
+        transaction = None if micro_batch_id == START else (app, micro_batch_id)
+        if transaction is not None:
+            known = self._finished.get(app, START)
+            perhaps = known == START or micro_batch_id <= known
+            if perhaps and self.is_written(BATCHES, writer, micro_batch_id):
+                return
+            self._finished[app] = micro_batch_id
+        self._save(RowCommit(contracts.tables()[BATCHES], row, transaction), BATCHES, writer)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
@@ -397,7 +420,7 @@ def first_commit(table: contracts.Table) -> str:
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
         "partitionColumns": [],
         "configuration": {
-            "delta.checkpointInterval": "100",
+            "delta.checkpointInterval": str(CHECKPOINT_EVERY),
             **SKIPPING.get(table.name, {"delta.dataSkippingNumIndexedCols": "0"}),
         },
         "createdTime": int(time.time() * 1000),
@@ -429,15 +452,6 @@ def _json_type(text: str) -> str:
         {"name": name, "type": json.loads(_json_type(kind)), "nullable": True, "metadata": {}}
         for name, kind in fields
     ]})  # fmt: skip
-
-
-def _literal(value: Any, type_text: str) -> str:
-    """SQL: a value of `_batches`."""
-    if isinstance(value, dict):
-        pairs = ", ".join(f"{_quoted(name)}, {number}L" for name, number in value.items())
-        return f"CAST(map({pairs}) AS {type_text})"
-    text = "NULL" if value is None else _quoted(value) if isinstance(value, str) else str(value)
-    return f"CAST({text} AS {type_text})"
 
 
 def check_counts(store: Store, runs: Mapping[str, str]) -> None:

@@ -9,7 +9,6 @@ JVM and Python are `tests.spark.kill_cycles`, which `make faults` runs as well.
 """
 
 import argparse
-import io
 import os
 import random
 import shutil
@@ -19,67 +18,36 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from benchmarks.process_tree import descendants
-from replication.evidence.event_dumps import write_events
 from replication.protocol.ground import wire
-from replication.spark import analyzer_version, contracts, failures, fold_stream, runs, tables
-from replication.spark.event_files import SourceError
+from replication.spark import analyzer_version, failures, fold_stream, runs, tables
 from replication.spark.ingest import KafkaSource
-from replication.spark.lease import CheckpointLock, LockedError
-from replication.spark.maintain import Kept, Maintenance
-from replication.spark.progress import Progress
-from replication.spark.tables import Store, TablesError
-from tests.spark.event_rows import made_trace, other_content
-from tests.spark.jobs_in_process import rows, run_replay, run_stream, start_session
+from replication.spark.lease import CheckpointLock
+from replication.spark.tables import Store
+from tests.spark.fault_bench import (
+    Bench,
+    Tables,
+    differences,
+    ending,
+    failed_outside,
+    maintained,
+    refused,
+    source,
+    undisturbed,
+)
+from tests.spark.jobs_in_process import rows, run_stream, start_session
 from tests.spark.kafka_broker import make_topic, send, started_broker
-
-Tables = dict[str, list[dict[str, Any]]]
-LEFT_OUT = ("_batches", "_refolds", "expectation_results")
 
 
 class CrashError(RuntimeError):
     """The end of the process, as far as the tables can tell."""
-
-
-@dataclass
-class Bench:
-    """What a fault works on. folder/in is the source; chance is seeded; wanted: the tables of an
-    undisturbed run. trials: how often a fault of many forms is tried. It leaves behind: lines that
-    were rightly refused, what it found wrong, and what is to be undone."""
-
-    spark: SparkSession
-    folder: Path
-    chance: random.Random
-    wanted: Tables = field(default_factory=dict)
-    trials: int = 12
-    refused: list[str] = field(default_factory=list)
-    found: list[str] = field(default_factory=list)
-    afterwards: list[Callable[[], Any]] = field(default_factory=list)
-
-    def stream(self, **flags: Any) -> str:
-        """One run of the stream to its end."""
-        return run_stream(self.spark, self.folder, profile="small-batches", **flags)
-
-    def deliver(self, *numbers: int) -> None:
-        """Puts some of the files into the source folder."""
-        for number, events in enumerate(source()):
-            if not numbers or number in numbers:
-                write_events(self.folder / "in" / f"{number}.jsonl", events)
-
-
-def source() -> list[list[Any]]:
-    """Files of events: two partitions in turns, duplicates, a late conflict, a second trace."""
-    one, two = made_trace(0), made_trace(1)
-    newer = made_trace(1, generation=1, trace_id="again", rounds=3)
-    return [one[:30] + two[:20], [*one[30:], other_content(one[8]), one[3]], two[20:], newer]
 
 
 @contextmanager
@@ -143,12 +111,6 @@ def maintenance_between(bench: Bench) -> None:
         bench.deliver(number)
         bench.stream()
         maintained(bench)
-
-
-def maintained(bench: Bench) -> None:
-    """A round of maintenance that keeps of versions and rows of _batches what is in use."""
-    tables, kept = bench.folder / "tables", bench.folder / "checkpoint"
-    Maintenance(bench.spark, tables, kept, Progress(sys.stderr)).run(Kept(0.0, 0.0), 2)
 
 
 def rewritten_source(bench: Bench) -> None:
@@ -235,31 +197,6 @@ def small_disk(bench: Bench) -> Iterator[Path]:
         (disk / name).mkdir()
         (bench.folder / name).symlink_to(disk / name)
     yield disk
-
-
-def failed_outside(bench: Bench, words: str, source: KafkaSource | None = None) -> str:
-    """What a start said that failed for what it stands on; "" where it came to its end."""
-    try:
-        bench.stream(source=source)
-    except Exception as error:
-        status, said = ending(error)
-        if status != failures.EXIT_TRY_AGAIN or words not in said:
-            raise AssertionError(f"exit {status}: {said}") from error
-        return said
-    return ""
-
-
-def ending(error: Exception) -> tuple[int, str]:
-    """The exit status of a job that fails so, and its last line."""
-
-    def again(argv: list[str]) -> int:
-        raise error
-
-    if isinstance(error, TablesError | LockedError | SourceError):
-        return failures.EXIT_UNUSABLE, str(error)
-    with redirect_stderr(io.StringIO()) as out:
-        status = failures.exit_status(again, ["stream.py"])
-    return status, out.getvalue().strip().splitlines()[-1]
 
 
 def damaged_checkpoint(bench: Bench) -> None:
@@ -435,6 +372,17 @@ def other_shuffle_partitions(bench: Bench) -> None:
         bench.spark.conf.set("spark.sql.shuffle.partitions", str(before))
 
 
+def other_shards(bench: Bench) -> None:
+    """Another number of shards, over the stored events: a run of its own, which says how."""
+    bench.deliver(0, 1)
+    bench.stream()
+    refused(bench, "delete .*fold.* start anew with --new-run NAME", state_shards="5")
+    shutil.rmtree(bench.folder / "checkpoint" / "fold")
+    bench.stream(new_run="resharded", state_shards="5")
+    bench.deliver()
+    bench.stream(state_shards="5")
+
+
 def too_much_held(bench: Bench) -> None:
     """All topic partitions together may hold nothing: what waits behind a gap is let go, and read
     again when the gap has closed."""
@@ -482,17 +430,6 @@ def refusals(bench: Bench) -> None:
     bench.stream()
 
 
-def refused(bench: Bench, words: str, **flags: Any) -> None:
-    """Fails unless the stream refuses to start, in such words."""
-    text = ""
-    try:
-        bench.stream(**flags)
-    except (TablesError, LockedError) as error:
-        text = str(error)
-    if not text or not all(part in text for part in words.split(".*")):
-        raise AssertionError(f"wanted a refusal with {words!r}, got {text!r}")
-
-
 def taken_over(bench: Bench) -> None:
     """Another stream takes the tables over while this one runs: the older one stops."""
     bench.deliver(0, 1)
@@ -520,56 +457,11 @@ FAULTS: dict[str, Callable[[Bench], None]] = {
     fault.__name__: fault
     for fault in (
         crashes, files_in_any_order, maintenance_between, rewritten_source, half_a_line,
-        another_analyzer, other_shuffle_partitions, refusals, taken_over, clocks, deleted_rows,
-        added_column, damaged_checkpoint, full_disk, read_only_tables, killed_workers,
-        broker_killed, too_much_held,
+        another_analyzer, other_shuffle_partitions, other_shards, refusals, taken_over, clocks,
+        deleted_rows, added_column, damaged_checkpoint, full_disk, read_only_tables,
+        killed_workers, broker_killed, too_much_held,
     )
 }  # fmt: skip
-
-
-def state_of(spark: SparkSession, folder: Path, refused: Sequence[str] = ()) -> Tables:
-    """The rows of every table, without who wrote them; events and line refusals once each.
-
-    refused: raw lines that are to stand in quarantine, and are left out here.
-    """
-    found = {}
-    left = list(refused)
-    for table in contracts.tables().values():
-        if table.written != "view" and table.name not in LEFT_OUT:
-            unique = {}
-            for row in rows(spark, folder, table.name):
-                if row.get("raw") in left:
-                    left.remove(row["raw"])
-                else:
-                    unique[repr(row)] = row
-            found[table.name] = [unique[text] for text in sorted(unique)]
-    assert not left, f"not in quarantine: {left}"
-    return found
-
-
-def differences(
-    spark: SparkSession, folder: Path, wanted: Tables, refused: Sequence[str] = ()
-) -> list[str]:
-    """In words, the tables that differ from what is wanted."""
-    found = state_of(spark, folder, refused)
-    return [
-        f"{table}: {len(found[table])} rows, undisturbed {len(kept)}"
-        for table, kept in wanted.items()
-        if found[table] != kept
-    ]
-
-
-def undisturbed(spark: SparkSession, folder: Path) -> Tables:
-    """The tables of a run that nothing disturbs, which must be those of a replay."""
-    bench = Bench(spark, folder, random.Random(0))
-    (folder / "in").mkdir(parents=True)
-    bench.deliver()
-    bench.stream()
-    wanted = state_of(spark, folder / "tables")
-    run_replay(spark, folder, keep_events=True)
-    apart = differences(spark, folder / "replayed", wanted)
-    assert apart == [], apart
-    return wanted
 
 
 def work(
@@ -601,12 +493,14 @@ def main(argv: list[str]) -> int:
         spark = start_session(base / "warehouse")
         wanted = undisturbed(spark, base / "undisturbed")
         for fault in flags.only:
+            started = time.monotonic()
             try:
                 apart = work(spark, base, fault, FAULTS[fault], flags.seed, wanted, flags.trials)
             except Exception as error:
                 apart = [f"{type(error).__name__}: {str(error)[:500]}"]
             bad += bool(apart)
-            print(f"{fault}: {'; '.join(apart) or 'the same tables'}", flush=True)
+            took = f"{time.monotonic() - started:.0f} s"
+            print(f"{fault}: {'; '.join(apart) or 'the same tables'} ({took})", flush=True)
         spark.stop()
     print(f"{len(flags.only)} faults, {bad} left a difference")
     return 1 if bad else 0

@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
@@ -39,6 +39,8 @@ COMMITS = {
 }  # fmt: skip
 TARGETS = [(query, table) for query, tables in COMMITS.items() for table in tables]
 PATIENCE = 600.0
+# The exit status of a JVM that SIGTERM has ended.
+TERMINATED = 128 + signal.SIGTERM
 
 
 class NotThereError(AssertionError):
@@ -47,14 +49,18 @@ class NotThereError(AssertionError):
 
 @dataclass
 class Kills:
-    """One folder with in/, tables/ and checkpoint/, and the process that writes it."""
+    """One folder with in/, tables/ and checkpoint/, and the process that writes it. settings,
+    environment: what it has besides."""
 
     folder: Path
+    settings: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def start(self) -> "subprocess.Popen[bytes]":
         """The job in a process group of its own."""
         submit = Path(sys.executable).with_name("spark-submit")
         quick = ["spark.sql.codegen.wholeStage=false", "spark.driver.memory=1200m", JAVA_OPTIONS]
+        quick += self.settings
         settings = [part for setting in quick for part in ("--conf", setting)]
         command = [
             str(submit), "--properties-file", PROPERTIES, *settings, "jobs/stream.py",
@@ -65,7 +71,7 @@ class Kills:
         log = (self.folder / "log.txt").open("ab")
         return subprocess.Popen(
             command, cwd=project_root(), start_new_session=True, stdout=log, stderr=log,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, **self.environment},
         )  # fmt: skip
 
     def kill_after(self, query: str, table: str) -> str:
@@ -73,6 +79,34 @@ class Kills:
 
         Raises NotThereError where the job ended before, or the tables do not show it.
         """
+        kill_group(self.started_until(query, table))
+        return self.proof(query, table)
+
+    def end_after(self, query: str, table: str) -> str:
+        """Runs the job until query has committed to table and sends SIGTERM to spark-submit, which
+        must end between two micro-batches; returns the proof in words.
+
+        Raises NotThereError where it did not.
+        """
+        before = len(self.log())
+        process = self.started_until(query, table)
+        process.terminate()
+        try:
+            status = process.wait(PATIENCE)
+        finally:
+            kill_group(process)
+        micro_batch = self.newest(query, table)
+        whole = self.newest(query, "_batches") == micro_batch
+        said = self.log()[before:]
+        if status != TERMINATED or "Traceback" in said or not whole:
+            raise NotThereError(
+                f"ended with {status} in {query} micro-batch {micro_batch} of {table}, finished: "
+                f"{whole}\n{said[-2_000:]}"
+            )
+        return f"{query} micro-batch {micro_batch}: ended after it, with {status}"
+
+    def started_until(self, query: str, table: str) -> "subprocess.Popen[bytes]":
+        """The job, running, at the moment when query has committed to table."""
         before = self.newest(query, table)
         process = self.start()
         deadline = time.monotonic() + PATIENCE
@@ -86,9 +120,10 @@ class Kills:
                 if time.monotonic() > deadline:
                     raise NotThereError(f"no commit of {table} in {PATIENCE:.0f} s")
                 time.sleep(0.002)
-        finally:
+        except BaseException:
             kill_group(process)
-        return self.proof(query, table)
+            raise
+        return process
 
     def finish(self) -> None:
         """Runs the job to its end."""
@@ -127,8 +162,12 @@ class Kills:
 
     def log_end(self) -> str:
         """The last lines of what the job said."""
-        lines = (self.folder / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(line[:500] for line in lines[-15:])
+        return "\n".join(line[:500] for line in self.log().splitlines()[-15:])
+
+    def log(self) -> str:
+        """What all starts of the job have said."""
+        path = self.folder / "log.txt"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:
@@ -145,13 +184,17 @@ def prepare(folder: Path, files: int) -> None:
         write_events(folder / "in" / f"{number:03}.jsonl", made_trace(number, rounds=2))
 
 
-def run(folder: Path, targets: Sequence[tuple[str, str]]) -> list[str]:
-    """Kills once a target, in order, then runs to the end. Returns the proofs."""
+def run(folder: Path, targets: Sequence[tuple[str, str]], ended: int = 0) -> list[str]:
+    """Kills once a target, in order, then runs to the end. ended: so many of the targets are met by
+    SIGTERM instead. Returns the proofs."""
     kills = Kills(folder)
     proofs = []
-    for query, table in targets:
-        proofs.append(kills.kill_after(query, table))
-        print(f"killed: {proofs[-1]}", file=sys.stderr, flush=True)
+    for number, (query, table) in enumerate(targets):
+        by_request = number >= len(targets) - ended
+        meet = kills.end_after if by_request else kills.kill_after
+        proofs.append(meet(query, table))
+        print(f"{'asked to end' if by_request else 'killed'}: {proofs[-1]}", file=sys.stderr,
+              flush=True)  # fmt: skip
     kills.finish()
     return proofs
 
@@ -181,12 +224,14 @@ def rows_kept(spark: SparkSession, folder: Path) -> list[Row]:
     return Store(spark, folder / "tables").newest("_batches").collect()
 
 
-def check(spark: SparkSession, folder: Path, targets: Sequence[tuple[str, str]]) -> list[str]:
+def check(
+    spark: SparkSession, folder: Path, targets: Sequence[tuple[str, str]], ended: int = 0
+) -> list[str]:
     """A killed run and an undisturbed one over the same files: their differences, in words."""
     killed, undisturbed = folder / "killed", folder / "undisturbed"
     for each in (killed, undisturbed):
         prepare(each, len(targets) + 2)
-    run(killed, targets)
+    run(killed, targets, ended)
     run_stream(spark, undisturbed, profile="small-batches")
     return differences(spark, killed, undisturbed)
 
@@ -201,13 +246,16 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cycles", type=int, default=10)
+    parser.add_argument("--ended", type=int, default=2, help="SIGTERMs after them")
     flags = parser.parse_args(argv)
     chosen = random.Random(flags.seed).choices(TARGETS, k=flags.cycles)
     with tempfile.TemporaryDirectory() as name:
         spark = start_session(Path(name) / "warehouse")
-        found = check(spark, Path(name), in_order(chosen))
+        targets = in_order(chosen) + [("fold", "replica_states")] * flags.ended
+        found = check(spark, Path(name), targets, flags.ended)
         spark.stop()
-    print("\n".join(found) or f"{flags.cycles} kills: every table equals the undisturbed run")
+    print("\n".join(found) or f"{flags.cycles} kills, {flags.ended} SIGTERMs: every table equals "
+          "the undisturbed run")  # fmt: skip
     return 1 if found else 0
 
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from replication.spark.event_files import (
     event_files,
     lines_of,
     next_slice,
+    number_of,
 )
 from replication.spark.maintain import _write_joined
 
@@ -237,3 +239,66 @@ def test_notes_that_were_joined_keep_their_time(tmp_path: Path) -> None:
     assert Admission(tmp_path / "in", notes, 0).admit() == 1
     [new] = notes.glob("*.json")
     assert new.stat().st_mtime > ahead
+
+
+def test_of_files_that_are_gone_no_note_stays_but_the_newest(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    notes = tmp_path / "notes"
+    admission = Admission(tmp_path / "in", notes, 0)
+    for name in "abc":
+        (tmp_path / "in" / name).write_text(name)
+        admission.admit()
+    for name in "ac":
+        (tmp_path / "in" / name).unlink()
+    written = sorted(notes.glob("*.json"))
+    _write_joined(notes / PRUNED, written)
+    joined = (notes / PRUNED).read_text().splitlines()
+    assert [json.loads(line)["path"][-1] for line in joined] == ["b", "c"]
+    for path in written:
+        path.unlink()
+    (tmp_path / "in" / "a").write_text("a")
+    assert Admission(tmp_path / "in", notes, 0).admit() == 1
+    assert [number_of(path) for path in notes.glob("*.json")] == [3]
+    shutil.rmtree(tmp_path / "in")
+    _write_joined(notes / PRUNED, sorted(notes.glob("*.json")))
+    joined = (notes / PRUNED).read_text().splitlines()
+    assert [json.loads(line)["path"][-1] for line in joined] == ["b", "c", "a"]
+
+
+def test_a_note_that_is_lost_has_its_file_read_anew_and_a_broken_one_is_named(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("a\n")
+    notes = tmp_path / "notes"
+    Admission(tmp_path / "in", notes, 0).admit()
+    [lost] = notes.glob("*.json")
+    lost.unlink()
+    assert Admission(tmp_path / "in", notes, 0).admit() == 1
+    [new] = notes.glob("*.json")
+    # Spark has seen the old name, and would pass over it.
+    assert new.name != lost.name
+    new.write_text(new.read_text()[:20])
+    with pytest.raises(SourceError, match="no whole note of what was read: delete it"):
+        Admission(tmp_path / "in", notes, 0)
+
+
+def test_a_line_whose_end_comes_after_it_was_taken_for_finished_is_read_as_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "a"
+    notes = tmp_path / "notes"
+
+    def slices() -> list[tuple[int, int]]:
+        read = [json.loads(n.read_text()) for n in sorted(notes.glob("*.json"))]
+        return [(n["first_byte"], n["end_byte"]) for n in read]
+
+    path.write_text("one\ntwo ha")
+    admission = Admission(tmp_path / "in", notes, 0)
+    assert (admission.admit(), admission.admit()) == (1, 0)
+    for text in ("one\ntwo halves\nth", "one\ntwo halves\nthree\n"):
+        path.write_text(text)
+        # The same after a restart.
+        assert Admission(tmp_path / "in", notes, 0).admit() == 1
+    assert slices() == [(0, 10), (4, 17), (15, 21)]

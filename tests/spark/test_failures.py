@@ -71,6 +71,11 @@ def test_every_job_ends_so(job: Path) -> None:
             2,
             "start anew with --new-run NAME",
         ),
+        (
+            "x\norg.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/fold/offsets/9",
+            2,
+            "offsets/9; restore it, or delete the folder of that query",
+        ),
     ],
 )
 def test_the_last_line_names_the_cause_and_the_status_its_kind(

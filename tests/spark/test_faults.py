@@ -1,11 +1,12 @@
-"""A short form of `make faults`: crashes at commits, and what is refused."""
+"""A short form of `make faults`: crashes at commits, what is refused, and what is let go."""
 
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.faults import few_crashes, refusals, undisturbed, work
+from tests.spark.fault_bench import undisturbed
+from tests.spark.faults import few_crashes, refusals, too_much_held, work
 
 pytestmark = pytest.mark.spark
 
@@ -16,5 +17,5 @@ def test_crashes_and_refusals_leave_the_tables_of_an_undisturbed_run(
 ) -> None:
     wanted = undisturbed(spark, tmp_path / "undisturbed")
     assert all(wanted[t] for t in ("verdicts", "quarantine", "isr_and_leadership", "loss_ledger"))
-    for fault in (few_crashes, refusals):
+    for fault in (few_crashes, refusals, too_much_held):
         assert work(spark, tmp_path, fault.__name__, fault, 0, wanted) == []

@@ -15,6 +15,12 @@ pytestmark = pytest.mark.spark
 AIMED = [("ingest", "replica_events"), ("fold", "replica_states"), ("fold", "_batches")]
 
 
-def test_killed_after_commits_of_a_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
-    assert set(AIMED) <= set(TARGETS)
-    assert check(spark, tmp_path, AIMED) == []
+@pytest.mark.parametrize(
+    ("targets", "ended"),
+    [pytest.param(AIMED[1:2], 0, id="one"), pytest.param(AIMED, 1, marks=pytest.mark.sweep)],
+)
+def test_killed_after_commits_of_a_micro_batch(
+    spark: SparkSession, tmp_path: Path, targets: list[tuple[str, str]], ended: int
+) -> None:
+    assert set(targets) <= set(TARGETS)
+    assert check(spark, tmp_path, targets, ended) == []

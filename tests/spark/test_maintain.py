@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.spark import views
-from replication.spark.maintain import ADDED_UP, Kept, Maintenance, summed_up
+from replication.spark.maintain import ADDED_UP, Kept, Maintenance, _forget_gone, summed_up
 from replication.spark.progress import Progress
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
@@ -97,6 +97,23 @@ def test_what_is_older_than_the_retention_goes_and_is_counted(
     write_events(folder / "in" / "3.jsonl", [*events[30:], gapped[10]])
     run_replay(spark, folder)
     assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
+
+
+def test_spark_s_log_of_seen_files_forgets_notes_that_are_gone(tmp_path: Path) -> None:
+    notes, seen = tmp_path / "admitted", tmp_path / "0"
+    notes.mkdir()
+    seen.mkdir()
+    entry = '{{"path":"file:///x/admitted/{0:012}.json","timestamp":1,"batchId":{0}}}'
+    for newest in (9, 19):
+        lines = ["v1", *(entry.format(n) for n in range(newest + 1))]
+        (seen / f"{newest}.compact").write_text("\n".join(lines))
+    for number in (18, 20):
+        (notes / f"{number:012}.json").write_text("{}")
+    (seen / ".19.compact.crc").write_text("of what was there")
+    _forget_gone(seen, notes)
+    assert (seen / "19.compact").read_text() == "v1\n" + entry.format(18)
+    assert sorted(path.name for path in seen.iterdir()) == ["19.compact", "9.compact"]
+    _forget_gone(tmp_path / "admitted", notes)
 
 
 def test_summed_up_rows_stand_for_all_of_them() -> None:

@@ -145,6 +145,23 @@ def test_a_stalled_partition_asks_for_a_refold_when_its_gap_closes() -> None:
     assert sums["held"] == len(events)
 
 
+def test_where_all_hold_too_much_together_a_partition_with_news_lets_go_what_it_holds() -> None:
+    """Nothing may be held any more: what waits counts as held, and is read again when it can be."""
+    events, other = made_trace(0), made_trace(1)
+    shard = ShardFold()
+    shard.take(frame_of(events[5:15] + other[5:9], 0))
+    list(shard.outcome())
+    shard = ShardFold.decode(shard.encode(), 0)
+    shard.take(frame_of(events[20:22], 1))
+    figures = next(o for o in shard.outcome() if o.table == FIGURES).rows[0]
+    assert (figures["held"], figures["held_in_state"]) == (2, -10)
+    shard = ShardFold.decode(shard.encode())
+    shard.take(frame_of(events[:5], 2))
+    assert [o.topic_partition_id for o in shard.outcome() if o.table == REFOLD] == [NAME]
+    counts = shard.partition("cluster/t/id/1").counts()
+    assert counts["held_in_state"] == counts["held"] == 4
+
+
 def test_a_refold_is_taken_over_and_its_events_are_ignored_when_they_come_by() -> None:
     events = made_trace(0)
     shard = ShardFold()

@@ -1,0 +1,62 @@
+"""Whether Spark's own small files of a checkpoint location are whole, asked before a query starts.
+
+Spark reads them without a word of which one is broken (StreamMetadata, OffsetSeqLog, CommitLog,
+FileStreamSourceLog). What it keeps of state is its state store's to say.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+# A line of the offsets of a source that has given nothing yet.
+NOTHING = "-"
+
+
+def broken(location: Path) -> str | None:
+    """The first file that Spark would read at a start and that is not whole, in words, or None."""
+    metadata = location / "metadata"
+    if metadata.is_file() and not _is_json(metadata.read_text("utf-8", "replace")):
+        return f"{metadata} is cut or empty"
+    told = {path: _lines_of(path) for path in _read_at_a_start(location)}
+    # Of each source a line, in the two newest alike.
+    sources = max((len(lines) for path, lines in told.items() if _in(path, "offsets")), default=0)
+    for path, (version, *lines) in told.items():
+        whole = all(line == NOTHING or _is_json(line) for line in lines)
+        lacking = (_in(path, "offsets") and len(lines) + 1 < sources) or (
+            not lines and not _in(path.parent, "sources")
+        )
+        if not version.startswith("v") or not whole or lacking:
+            return f"{path} is cut or empty"
+    return None
+
+
+def _in(path: Path, folder: str) -> bool:
+    return path.parent.name == folder
+
+
+def _lines_of(path: Path) -> list[str]:
+    return path.read_text("utf-8", "replace").splitlines() or [""]
+
+
+def _read_at_a_start(location: Path) -> Iterator[Path]:
+    """The two newest offsets, the newest commit, what the state stores are, and each source's log
+    since it was compacted."""
+    yield from _numbered(location / "offsets")[-2:]
+    yield from _numbered(location / "commits")[-1:]
+    yield from sorted(location.glob("state/*/_metadata/metadata"))
+    for log in sorted((location / "sources").glob("*")):
+        files = _numbered(log)
+        compacted = [place for place, path in enumerate(files) if path.suffix == ".compact"]
+        yield from files[max(compacted, default=0) :]
+
+
+def _numbered(folder: Path) -> list[Path]:
+    files = [path for path in folder.glob("[0-9]*") if path.stem.isdigit()]
+    return sorted(files, key=lambda path: int(path.stem))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict | list | int)
+    except ValueError:
+        return False

@@ -1,0 +1,99 @@
+"""Appends one row to a Delta table without a Spark job: a Parquet file, and a commit that names it.
+
+Each micro-batch ends with a row of `_batches`: planning, running and committing a job for that one
+row would be a good part of what a small micro-batch costs. Commits are Delta's own (PROTOCOL.md:
+add, txn, commitInfo), and never take the place of one that is there.
+"""
+
+import errno
+import json
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from replication.spark import contracts
+
+# What a file system says that has no hard links.
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)
+TYPES = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+}
+
+
+@dataclass(frozen=True)
+class RowCommit:
+    """A row for a table of string, bigint and map<string,bigint>. transaction: (appId, version)."""
+
+    table: contracts.Table
+    row: Mapping[str, Any]
+    transaction: tuple[str, int] | None = None
+
+    def save(self, path: str) -> int:
+        """Commits it as the next version of the table there; returns that version."""
+        actions = [self._added(Path(path))]
+        if self.transaction is not None:
+            app, version = self.transaction
+            actions.insert(0, {"txn": {"appId": app, "version": version, "lastUpdated": _now()}})
+        log = Path(path) / "_delta_log"
+        number = _newest(log) + 1
+        while not _put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
+            number += 1
+        return number
+
+    def _added(self, folder: Path) -> dict[str, Any]:
+        """Writes the row's file; returns the action that makes it one of the table's."""
+        schema = pa.schema([(c.name, TYPES[c.type]) for c in self.table.columns])
+        values = {name: _listed(value) for name, value in self.row.items()}
+        name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+        pq.write_table(pa.Table.from_pylist([values], schema), folder / name)
+        size = (folder / name).stat().st_size
+        return {"add": {"path": name, "partitionValues": {}, "size": size,
+                        "modificationTime": _now(), "dataChange": True,
+                        "stats": json.dumps({"numRecords": 1})}}  # fmt: skip
+
+
+def _listed(value: Any) -> Any:
+    return list(value.items()) if isinstance(value, dict) else value
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def _newest(log: Path) -> int:
+    """The newest version of a table, as its log's file names tell."""
+    return max(int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*"))
+
+
+def _commit_info(read_version: int) -> dict[str, Any]:
+    return {"commitInfo": {
+        "timestamp": _now(), "operation": "WRITE", "readVersion": read_version,
+        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
+        "isolationLevel": "Serializable", "isBlindAppend": True,
+    }}  # fmt: skip
+
+
+def _put(commit: Path, actions: list[dict[str, Any]]) -> bool:
+    """Writes a commit whole; False where that version is there already."""
+    partial = commit.with_name(f".{commit.name}.{uuid.uuid4().hex}.tmp")
+    partial.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    try:
+        os.link(partial, commit)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LINKS or commit.exists():
+            raise
+        os.rename(partial, commit)
+    finally:
+        partial.unlink(missing_ok=True)
+    return True

@@ -1,0 +1,48 @@
+"""A file of Spark's checkpoint that is cut or empty is named before a query starts."""
+
+from pathlib import Path
+
+import pytest
+
+from replication.spark.checkpoint_files import broken
+
+FILES = {
+    "metadata": '{"id":"5"}',
+    "offsets/8": "junk that nobody reads any more",
+    "offsets/9": 'v1\n{"batchWatermarkMs":0}\n{"logOffset":9}\n-',
+    "offsets/10": 'v1\n{"batchWatermarkMs":0}\n{"reservoirVersion":4}\n-',
+    "commits/9": "junk",
+    "commits/10": 'v1\n{"nextBatchWatermarkMs":0}',
+    "state/0/_metadata/metadata": 'v1\n{"stateStoreInfo":[]}',
+    "sources/0/0": 'v1\n{"path":"a","timestamp":1,"batchId":0}',
+    "sources/0/9.compact": "v1",
+    "sources/0/10": 'v1\n{"path":"a","timestamp":1,"batchId":10}',
+}
+
+
+def written(location: Path) -> Path:
+    for name, text in FILES.items():
+        (location / name).parent.mkdir(parents=True, exist_ok=True)
+        (location / name).write_text(text)
+    return location
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metadata",
+        "offsets/9",
+        "offsets/10",
+        "commits/10",
+        "state/0/_metadata/metadata",
+        "sources/0/9.compact",
+        "sources/0/10",
+    ],
+)
+def test_what_spark_would_read_and_is_not_whole_is_named(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path) / name
+    assert broken(tmp_path) is None
+    whole = path.read_bytes()
+    for data in (b"", whole[: len(whole) // 2] if len(whole) > 4 else b"\0"):
+        path.write_bytes(data)
+        assert broken(tmp_path) == f"{path} is cut or empty"
