@@ -61,7 +61,8 @@ def storage_losses(actions: list[dict[str, Any]], partition: int) -> list[Storag
 class Loss:
     """A record that is missing from the log of `term`'s leader as it takes up leadership at `at`.
 
-    `promised`: it was committed, or acknowledged at acks=all.
+    `promised`: it was committed, or acknowledged at acks=all. `again`: the leader had led in that
+    term already, and was started anew.
     """
 
     held: Held
@@ -69,13 +70,14 @@ class Loss:
     at: float
     term: Term
     promised: bool
+    again: bool = False
 
 
 def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Settings) -> Why:
     found = Why()
     lossy = _lossy(loss, replicas, storage)
     leader, term = loss.term.leader, loss.term
-    again = loss.at > term.at
+    again = loss.again
     before = term.isr_at(loss.at) if again or term.before is None else term.before.isr
     unclean = term.unclean and not again
     of_storage = LAST_STANDING if len(before) < settings.min_insync_replicas > 1 else STORAGE
@@ -89,7 +91,8 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
         found.causes.add(ACKS_ONE)
         if lossy:
             found.causes.add(of_storage)
-    if not found.causes and _held_before(loss, replicas) and not settings.version.at_least(0, 11):
+    by_failover = found.causes <= {ACKS_ONE, of_storage} and leader not in lossy and not unclean
+    if by_failover and _held_before(loss, replicas) and not settings.version.at_least(0, 11):
         found.causes.add(TRUNCATION)
     if not found.causes:
         found.causes |= {PREMATURE, EARLY_JOIN}
@@ -107,10 +110,21 @@ def _lossy(loss: Loss, replicas: Replicas, storage: list[StorageLoss]) -> set[in
         and (
             loss.held.payload_id in one.removed
             if one.removed is not None
-            else loss.held in replicas.at(one.broker, one.at - EMPTYING)
+            else _had(replicas, one, loss.held)
         )
         and loss.held not in replicas.at(one.broker, loss.at)
     }
+
+
+def _had(replicas: Replicas, emptied: StorageLoss, held: Held) -> bool:
+    """Whether an emptied disk held the record, or what compaction had left in its place."""
+    log = replicas.at(emptied.broker, emptied.at - EMPTYING)
+    first = replicas.first_seen(emptied.broker, held)
+    return held in log or (
+        first is not None
+        and first < emptied.at
+        and any(one.key == held.key and one.offset > held.offset for one in log)
+    )
 
 
 def _held_before(loss: Loss, replicas: Replicas) -> bool:

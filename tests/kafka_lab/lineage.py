@@ -116,6 +116,11 @@ def reigns(term: Term, starts: list[LeaderStart]) -> list[float]:
     return [term.at, *again]
 
 
+def first_start(term: Term, starts: list[LeaderStart]) -> float:
+    """When the leader first acted on the controller's word; as that was given, if it never did."""
+    return reigns(term, starts)[:2][-1]
+
+
 def took_up(term: Term, starts: list[LeaderStart]) -> bool:
     """Whether the leader that the controller named ever led: a frozen or dead one does not."""
     return any(

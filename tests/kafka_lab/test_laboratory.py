@@ -15,7 +15,9 @@ from tests.kafka_lab.history import (
     high_watermark_of,
     leader_start_of,
     lives,
+    terms,
 )
+from tests.kafka_lab.lineage import Replicas
 from tests.kafka_lab.logs_on_disk import batches, checkpoint_entries, cut_suffix, records
 from tests.kafka_lab.notes import HighWatermarkSample, LogSample, Notes
 from tests.kafka_lab.versions import Version
@@ -321,6 +323,16 @@ def test_a_disk_that_was_cut_is_the_cause() -> None:
     assert (loss.causes, loss.contracts) == (["last_replica_standing"], ["broken"])
 
 
+def test_a_leader_without_epochs_may_have_cut_what_it_had_answered_for_at_acks_one() -> None:
+    """Broker 2 had the record, and cut it to its high watermark when broker 3 was to lead."""
+    samples = [*LONGER, log_sample(5.0, 2, FIRST, SECOND), log_sample(8.0, 2, FIRST)]
+    acks = [acked("c", 2, "05.000", "1", 1)]
+    new = view(samples=samples, acks=acks, settings=causes.Settings(Version("1.1.1")))
+    old = replace(new, settings=causes.Settings(Version("0.10.2.2")))
+    told = [set(truth.judge(one).losses[0].causes) for one in (new, old)]
+    assert told[1] - told[0] == {"truncate_to_high_watermark"}
+
+
 def test_a_record_that_came_back_was_missing() -> None:
     """Gone under leader 2, back under leader 1: survived at the end, lost in between."""
     one = view(
@@ -345,6 +357,18 @@ def test_compaction_takes_what_a_later_record_of_its_key_replaces() -> None:
     )
     assert verdicts(truth.judge(one)) == ("HOLDS", "HOLDS")
     assert verdicts(truth.judge(replace(one, compacted=False))) == ("VIOLATED", "VIOLATED")
+
+
+def test_an_emptied_disk_took_what_compaction_had_left_in_a_records_place() -> None:
+    newer = batch(3, 0, "d", key="c")
+    replicas = Replicas(
+        [log_sample(2.0, 1, FIRST, SECOND), log_sample(4.0, 1, FIRST, newer), log_sample(9.0, 1)]
+    )
+    (held,) = records(SECOND)
+    loss = causes.Loss(held, 3.0, 10.0, terms(IN_SYNC, 20)[0], promised=True)
+    emptied = [causes.StorageLoss(8.0, 1, None)]
+    why = causes.why(loss, replicas, emptied, causes.Settings(Version("4.3.0")))
+    assert why.causes == {"storage_loss"}
 
 
 def test_lives_of_a_topic_are_told_apart() -> None:

@@ -30,7 +30,7 @@ from tests.kafka_lab.history import (
     terms,
     told_high_watermarks,
 )
-from tests.kafka_lab.lineage import Replicas, payload_ids, reigns, took_up
+from tests.kafka_lab.lineage import Replicas, first_start, payload_ids, reigns, took_up
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
@@ -468,7 +468,9 @@ def _lost(
     at = missing.term.at if missing.at is None else missing.at
     whys = [
         causes.why(
-            causes.Loss(held, since, at, missing.term, promised),
+            causes.Loss(
+                held, since, at, missing.term, promised, at > first_start(missing.term, view.starts)
+            ),
             replicas,
             view.storage,
             view.settings,
@@ -476,7 +478,7 @@ def _lost(
         for promised in promises
     ]
     recovered = held.payload_id in payload_ids(final) or (
-        view.compacted and _was_back(view, replicas, missing, held)
+        view.compacted and _was_back(view, replicas, misses, held)
     )
     elsewhere = any(
         one.payload_id == held.payload_id and one.offset == held.offset
@@ -499,12 +501,13 @@ def _lost(
     )
 
 
-def _was_back(view: View, replicas: Replicas, missing: Missing, held: Held) -> bool:
+def _was_back(view: View, replicas: Replicas, misses: list[Missing], held: Held) -> bool:
     """Whether a later leader had it again, before compaction took it for good."""
-    return missing.at is not None and any(
+    last = max((one.at for one in misses if one.at is not None), default=None)
+    return last is not None and any(
         held in replicas.line(term)
         for term in terms(view.elections, view.life.ends)
-        if term.at > missing.at
+        if term.at > last
     )
 
 

@@ -15,6 +15,7 @@ from replication.evidence.joining.event_order import LAST, Entry
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise
 from replication.evidence.joining.places import Place
+from replication.evidence.joining.unseen_records import contents_of_unseen
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import clipped
 
@@ -49,6 +50,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
             place = (a.offset, None, UNSEEN_CONTENT)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
+    rows = _told_apart(rows)
     for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
         ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
@@ -180,24 +182,41 @@ def _in_log(copy: Copy | None, place: Place) -> bool:
     )
 
 
+# Clients that write side by side are told in another order than they wrote, by less than this, ms.
+_IN_TURN = 1_000
 _Row = tuple[int, str, int | None, int | None, int | None, ev.Source]
 
 
 _Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source]
 
 
+def _told_apart(rows: list[_Row]) -> list[_Row]:
+    """With a content of its own for each of the records at one offset that no copy shows."""
+    unseen = {(r[0], r[4] or 0, (r[0], r[4], r[1])) for r in rows if r[3] == UNSEEN_CONTENT}
+    contents = contents_of_unseen(unseen)
+    return [
+        (*r[:3], contents[r[0], r[4], r[1]], *r[4:]) if r[3] == UNSEEN_CONTENT else r for r in rows
+    ]
+
+
 def _runs(rows: list[_Row]) -> list[_Run]:
-    """Rows of single offsets as runs of neighbours with equal identity; the first row's source."""
+    """Rows of single offsets as runs of neighbours with equal identity; the first row's source.
+
+    A record that was told of before the one below it has nothing to do with that one.
+    """
     ordered = sorted(
         set(rows),
         key=lambda r: (r[0], r[1], r[2] or -1, r[3] or -1, r[4] or 0, r[5].path, r[5].line or 0),
     )
     result: list[_Run] = []
     open_runs: dict[tuple[str, int | None, int | None], int] = {}
+    told: dict[tuple[str, int | None, int | None], int] = {}
     for offset, acks, leader_epoch, content, at, source in ordered:
         key = (acks, leader_epoch, content)
         index = open_runs.get(key)
-        if index is not None and result[index][1] >= offset:
+        is_earlier = at is not None and at + _IN_TURN < told.get(key, at)
+        told[key] = told.get(key, 0) if at is None else at
+        if index is not None and result[index][1] >= offset and not is_earlier:
             first, end, *rest = result[index]
             result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
             continue

@@ -27,7 +27,8 @@ class Replica:
     last led found a clean stop; None: it has not been seen to start since. stale: the broker lived
     on after the copy that shows its log, so the log has moved on unseen. may_have_lost_from: the
     lowest log end that it came back with from a stop that was not seen to be clean, after it had
-    led. partial: only some stretches of the log were seen, and nobody knows where it ends.
+    led; came_back_with: from any such stop. partial: only some stretches of the log were seen,
+    and nobody knows where it ends.
     seen_since, seen_at: when the log was read beside the running broker for the first and the last
     time as it is here, by its machine's clock. claimed, fetched and answered are conformance's: a
     leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
@@ -59,6 +60,7 @@ class Replica:
     checkpointed: tuple[int | None, int] | None = None
     promised_below: tuple[tuple[int, int] | None, int] | None = None
     may_have_lost_from: int | None = None
+    came_back_with: int | None = None
     partial: bool = False
     claimed: int | None = None
     fetched: bool = False

@@ -28,9 +28,12 @@ def _permitted(state: State, election: LeaderTerm) -> bool | None:
     return election.unclean_permitted
 
 
-def contract_of(state: State, cause: Cause, tier: str) -> str:
-    """Whether Kafka had promised to keep the records: broken, not_promised or unknown."""
-    if tier == "acknowledged_by_leader":
+def contract_of(state: State, cause: Cause, tier: str, offset: int) -> str:
+    """Whether Kafka had promised to keep the records: broken, not_promised or unknown.
+
+    What a leader answered for at acks=1 may be committed as well.
+    """
+    if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause):
         return "not_promised"
     permitted: bool | None = False
     if cause.election is not None:
@@ -43,6 +46,33 @@ def contract_of(state: State, cause: Cause, tier: str) -> str:
             return "unknown"
         if len(cause.lossy) >= needed:
             return "not_promised"
+        if tier == "acknowledged_by_leader":
+            return "unknown"
+        if len(cause.lossy | _came_back_shorter(state, offset)) >= needed:
+            return "unknown"
     if permitted is None or cause.name == "unknown":
         return "unknown"
     return "broken"
+
+
+def _may_be_committed(state: State, cause: Cause) -> bool:
+    """Whether what went with a leader's disk may have been: it may have been alone in the ISR,
+    where it commits by itself; from 3.7 on only as many as acks=all needs do (KAFKA-15583)."""
+    flags, needed = state.behaviour(), state.min_insync_replicas_in(cause.term)
+    if cause.name not in BY_DISK or state.is_wholly_traced():
+        return False
+    if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
+        return True
+    return cause.isr is None or needed is None or len(cause.isr) >= needed
+
+
+def _came_back_shorter(state: State, offset: int) -> frozenset[int]:
+    """Who may have lost the record as well: back from a stop that nothing shows to be clean, with
+    less, and with nothing to tell what it had."""
+    return frozenset(
+        number
+        for number, replica in state.replicas.items()
+        if replica.came_back_with is not None
+        and replica.came_back_with <= offset
+        and not state.is_traced(number)
+    )

@@ -8,18 +8,30 @@ some member of the ISR leads, which helps only if one of them still has the reco
 
 from dataclasses import dataclass, replace
 
-from replication.protocol.ground.model import Span, clipped, same_record
+from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
-from replication.protocol.judgement.reference import log_is_known
-from replication.protocol.judgement.term_starts import term_start
-from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
+from replication.protocol.judgement.lost_record import (
+    Lost,
+    has_since,
+    is_after,
+    is_of,
+    lacks,
+    taken_from,
+    written_at,
+)
+from replication.protocol.judgement.same_record import may_have_written
+from replication.protocol.judgement.term_starts import term_start, term_starts
+from replication.protocol.judgement.unseen_terms import (
+    UNSURE_KINDS,
+    never_began,
+    truncates_to_high_watermark,
+    unnamed_leader_epoch,
+)
 
 UNCLEAN = ("unclean", "last_known_leader")
 BY_DISK = ("storage_loss", "last_replica_standing")
-# To its high watermark a follower cuts by rule, or for want of an answer (KAFKA-7415).
-BY_EPOCH = ("leader_epoch", "diverging_epoch")
 BY_CUT = {
     "high_watermark": "truncate_to_high_watermark",
     "leader_epoch": "truncate_to_high_watermark",
@@ -29,33 +41,12 @@ BY_CUT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """The record at one offset that is gone. written_in: its leader epoch, None if nobody saw it.
-
-    not_after: the order of the term by whose end it had been promised, None if not known.
-    """
-
-    record: Span
-    tier: str
-    not_after: tuple[int, int] | None
-
-    @property
-    def offset(self) -> int:
-        """Where it stood."""
-        return self.record.first_offset
-
-    @property
-    def written_in(self) -> int | None:
-        """Its leader epoch."""
-        return self.record.leader_epoch
-
-
-@dataclass(frozen=True, slots=True)
 class Cause:
     """The cause and the contributing ones in the ledger's words.
 
     election: of a leader without the record, where that was unclean. lossy: who lost the record
-    from its disk. term: the first of a leader without it.
+    from its disk, isr: the members in force before that election. term: the first of a leader
+    without it.
     """
 
     name: str
@@ -63,6 +54,7 @@ class Cause:
     election: LeaderTerm | None = None
     lossy: frozenset[int] = frozenset()
     term: LeaderTerm | None = None
+    isr: tuple[int, ...] | None = None
 
 
 def borders(state: State) -> set[int]:
@@ -81,9 +73,38 @@ def borders(state: State) -> set[int]:
 def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> Cause:
     """Why the record at record.first_offset is gone."""
     orders = [a.promise.latest_term for a in absences if a.promise.latest_term is not None]
-    lost = Lost(record, tier, min(orders, default=None))
+    told = [a.promise.observed_at for a in absences if a.promise.how in ("acks_all", "acks_1")]
+    times = [at for at in told if at is not None]
+    record = _by_its_writer(state, record, absences)
+    lost = Lost(record, tier, min(orders, default=None), min(times, default=None))
+    found = _cause_by(state, lost, absences)
+    then = _led_then(state, lost)
+    if lost.not_after is None or then is None or then >= lost.not_after:
+        return found
+    # A high watermark that was learned later tells of it, too; of a run only the first one's time.
+    earlier = _cause_by(state, replace(lost, not_after=then), absences)
+    exact = any(
+        a.promise.observed_at == lost.told_at and a.promise.span.first_offset == lost.offset
+        for a in absences
+    )
+    return earlier if exact or earlier.name == found.name else Cause("unknown")
+
+
+def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
     term = losing_term(state, lost, absences)
     return replace(_cause(state, lost, term), term=term)
+
+
+def _by_its_writer(state: State, record: Span, absences: list[Absence]) -> Span:
+    """The record with the leader epoch of the only term that can have written it, if it is one."""
+    if record.leader_epoch is not None or not absences:
+        return record
+    starts = term_starts(state)
+    promise = replace(absences[0].promise, span=record)
+    writers = may_have_written(state, starts, record.first_offset, promise)
+    if len(writers) != 1 or unnamed_leader_epoch(state, starts, -1) is not None:
+        return record
+    return record._replace(leader_epoch=writers[0])
 
 
 def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
@@ -94,7 +115,7 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     unclean = term is not None and term.election_kind in UNCLEAN
     lossy = _lossy(state, lost, term)
     election = term if unclean else None
-    took = _taken_from(state, lost, leader, term)
+    took = taken_from(state, lost, leader, term)
     if term is not None and unclean and term.isr_before and leader not in term.isr_before:
         return _by_election(state, lost, term, took, lossy)
     extra = ("unclean_election",) if unclean else ()
@@ -137,7 +158,7 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm
     Where the record is back under the last leader: the first term that is known to lack it.
     """
     found: LeaderTerm | None = None
-    after = _written_at(lost)
+    after = written_at(lost)
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
@@ -165,177 +186,16 @@ def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
     return next((t for t in reversed(chain) if t.election_kind in UNCLEAN), term)
 
 
-def _written_at(lost: Lost) -> tuple[int, int] | None:
-    """The order of the term in which it was written, as far as that is known."""
-    if lost.written_in is None:
-        return lost.not_after
-    return (lost.written_in, 0)
-
-
-def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
-    """Whether the leader of a term took over without the record; None where nothing tells.
-
-    Its log ended at or below the offset, or it held another record there: a longer log is no
-    better log (KIP-279).
-    """
-    start = term_start(state, term)
-    if start is None:
-        again = _next_start(state, term)
-        return None if again is None else lacks(state, again, lost)
-    if start <= lost.offset:
-        if term.occurrence and term.leader_epoch == lost.written_in:
-            # The record may have been written after the restart.
-            return _taken_from(state, lost, term.leader, term) is not None or None
-        return True
-    if lost.written_in is not None and _slept_through(state, term, lost.written_in):
-        return True
-    if _wrote_and_kept(state, term, lost):
-        return False
-    held = _held_by(state, term, lost.offset)
-    if held is None:
-        return None
-    same = same_record(held, lost.record)
-    return None if same is None else not same
-
-
-def _next_start(state: State, term: LeaderTerm) -> LeaderTerm | None:
-    """Where the leader of a term whose start was not seen is next seen to lead: its log was the
-    same then, if nobody led and it lost nothing in between."""
-    later = [t for t in state.history.terms if t.order > term.order]
-    again = later[0] if later else None
-    if again is None or again.leader != term.leader or again.start_offset is None:
-        return None
-    cuts: list[Truncation | StorageLoss] = [*state.history.truncations]
-    for cut in [*cuts, *state.history.storage_losses]:
-        leader_epoch = _epoch_of(cut)
-        if cut.replica == term.leader and (leader_epoch or 0) >= term.leader_epoch:
-            return None
-    return again
-
-
-def _slept_through(state: State, term: LeaderTerm, leader_epoch: int) -> bool:
-    """Whether the leader led before the epoch and leads on after it, without having followed."""
-    if not term.leads_on or term.leader_epoch <= leader_epoch:
-        return False
-    before = [t for t in state.history.terms if t.leader == term.leader and t.order < term.order]
-    return bool(before) and before[-1].leader_epoch < leader_epoch
-
-
-def _wrote_and_kept(state: State, term: LeaderTerm, lost: Lost) -> bool:
-    """Whether the leader wrote the record itself and lost nothing there before the term."""
-    wrote = any(
-        t.leader == term.leader and t.leader_epoch == lost.written_in for t in state.history.terms
-    )
-    cuts = _cuts(state, term.leader, lost.offset) if wrote else []
-    return wrote and not any(not _is_after(c, term) and _is_of(c, lost) for c in cuts)
-
-
-def _held_by(state: State, term: LeaderTerm, offset: int) -> Span | None:
-    """What stood at the offset in the leader's log when the term began.
-
-    What it lost first after that, else what stands there still.
-    """
-    replica = state.replicas.get(term.leader)
-    if replica is None:
-        return None
-    later = [c for c in _cuts(state, term.leader, offset) if _is_after(c, term)]
-    if later:
-        first = min(later, key=lambda c: c.at)
-        spans = first.dropped if isinstance(first, Truncation) else first.spans
-    elif log_is_known(state, replica):
-        spans = replica.log.spans
-    else:
-        return None
-    held = next(iter(clipped(spans, offset, offset + 1)), None)
-    if held is not None and (held.leader_epoch or 0) > term.leader_epoch:
-        return None
-    return held
-
-
-def _cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLoss]:
-    """The steps by which the replica's log lost what stood at the offset, in its own order."""
-    found: list[Truncation | StorageLoss] = [
-        t
-        for t in state.history.truncations
-        if t.replica == replica
-        and t.to_offset <= offset
-        and (t.from_offset is None or offset < t.from_offset)
-    ]
-    found += [
-        s
-        for s in state.history.storage_losses
-        if s.replica == replica and s.left_end_offset <= offset < s.had_end_offset
-    ]
-    return sorted(found, key=lambda c: c.at)
-
-
-def _epoch_of(cut: Truncation | StorageLoss) -> int | None:
-    """The leader epoch that the replica knew when its log got shorter."""
-    return cut.term_epoch if isinstance(cut, Truncation) else cut.leader_epoch
-
-
-def _is_after(cut: Truncation | StorageLoss, term: LeaderTerm) -> bool:
-    """Whether the leader of a term lost records only after it had begun to lead."""
-    if term.start_event_id:
-        return cut.at > term.started_at
-    leader_epoch = _epoch_of(cut)
-    return leader_epoch is not None and leader_epoch > term.leader_epoch
-
-
-def _is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
-    """Whether a cut can have taken this very record."""
-    leader_epoch = _epoch_of(cut)
-    if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:
-        return False
-    spans = cut.dropped if isinstance(cut, Truncation) else cut.spans
-    held = next(iter(clipped(spans, lost.offset, lost.offset + 1)), None)
-    return held is None or same_record(held, lost.record) is not False
-
-
-def _taken_from(
-    state: State, lost: Lost, replica: int, term: LeaderTerm | None
-) -> Truncation | StorageLoss | None:
-    """The last step, before it led, by which a replica lost the record that it had.
-
-    A cut on the word of a leader that lacks the record itself is what the rules want; that leader
-    is to blame.
-    """
-    cuts = [c for c in _cuts(state, replica, lost.offset) if term is None or not _is_after(c, term)]
-    if not cuts or not _is_of(cuts[-1], lost):
-        return None
-    last = cuts[-1]
-    if isinstance(last, StorageLoss):
-        return last
-    followed = next((t for t in state.history.terms if t.leader_epoch == last.term_epoch), None)
-    lacking = None if followed is None else lacks(state, followed, lost)
-    written = _written_at(lost)
-    if followed is None or written is None:
-        lacking = None
-    elif followed.leader_epoch <= written[0]:
-        # By whose end it had been promised, that leader has had it.
-        earlier = lost.written_in is None and followed.leader_epoch < written[0]
-        lacking = earlier and _never_reached(state, followed, lost.offset)
-    if lacking or (lacking is None and last.reason in BY_EPOCH):
-        return None
-    return last
-
-
-def _never_reached(state: State, term: LeaderTerm, offset: int) -> bool:
-    """Whether the leader's log ended at or below the offset at both ends of its term."""
-    start, end = term_start(state, term), term.end_log_end_offset
-    return start is not None and end is not None and max(start, end) <= offset
-
-
 def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
     """Who lost the record from its disk before the term."""
     found = set()
     for loss in state.history.storage_losses:
-        if not loss.left_end_offset <= lost.offset < loss.had_end_offset or not _is_of(loss, lost):
+        if not loss.left_end_offset <= lost.offset < loss.had_end_offset or not is_of(loss, lost):
             continue
         if term is not None and loss.leader_epoch is not None:
             if loss.leader_epoch > term.leader_epoch:
                 continue
-            if loss.replica == term.leader and _is_after(loss, term):
+            if loss.replica == term.leader and is_after(loss, term):
                 continue
         found.add(loss.replica)
     return frozenset(found)
@@ -344,11 +204,13 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
 def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:
     """Whether the leader's disk came back shorter, from an end that nobody saw: it may have fetched
     the record before."""
-    return any(
+    replica = state.replicas.get(leader)
+    back = None if replica is None or state.is_traced(leader) else replica.came_back_with
+    return (back is not None and back <= lost.offset) or any(
         loss.replica == leader
         and loss.had_end_offset <= lost.offset
-        and (term is None or not _is_after(loss, term))
-        and _is_of(loss, lost)
+        and (term is None or not is_after(loss, term))
+        and is_of(loss, lost)
         for loss in state.history.storage_losses
     )
 
@@ -359,11 +221,37 @@ def _restarted_short(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
     if term is None:
         return False
     terms = [t for t in state.history.terms if t.order <= term.order]
-    # Who wrote a record without an epoch only a single leader tells.
-    between = [t for t in terms if lost.written_in is None or (lost.written_in, 0) <= t.order]
-    alone = bool(between) and {t.leader for t in between} == {term.leader}
+    # Who wrote a record without an epoch a single leader tells, or the clocks.
+    since = (lost.written_in, 0) if lost.written_in is not None else _led_then(state, lost)
+    between = [t for t in terms if since is None or since <= t.order]
+    alone = len(between) > 1 and {t.leader for t in between} == {term.leader}
     start = term_start(state, term)
-    return alone and start is not None and start <= lost.offset and len(between) > 1
+    short = start is not None and start <= lost.offset
+    return short and (alone or _had_led_with_it(state, lost, term))
+
+
+def _had_led_with_it(state: State, lost: Lost, term: LeaderTerm) -> bool:
+    """Whether the leader's last term before, right before, was the last by whose end a record that
+    nobody saw had been committed: a leader from the ISR had it then."""
+    began = [t for t in state.history.terms if t.order < term.order and not never_began(state, t)]
+    return (
+        bool(began)
+        and lost.written_in is None
+        and lost.tier != "acknowledged_by_leader"
+        and lost.not_after is not None
+        and lost.not_after[0] == began[-1].leader_epoch
+        and began[-1].leader == term.leader
+        and began[-1].election_kind not in UNSURE_KINDS
+    )
+
+
+def _led_then(state: State, lost: Lost) -> tuple[int, int] | None:
+    """The order of the last term that had begun when the producer was told."""
+    if lost.told_at is None:
+        return None
+    begun = [t for t in state.history.terms if t.observed_at is not None]
+    orders = [t.order for t in begun if (t.observed_at or 0) <= lost.told_at]
+    return max(orders, default=None)
 
 
 def _by_storage(
@@ -380,8 +268,8 @@ def _by_storage(
     needed = state.min_insync_replicas_in(term)
     isr = _isr_in_force(term, took)
     if needed is not None and needed >= 2 and isr and len(isr) < needed:
-        return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy)
-    return Cause("storage_loss", extra, election, lossy)
+        return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy, isr=isr)
+    return Cause("storage_loss", extra, election, lossy, isr=isr)
 
 
 def _led_short(
@@ -391,7 +279,7 @@ def _led_short(
     if term is None or took is None:
         return term
     led = [t for t in state.history.terms if t.leader == took.replica]
-    return next((t for t in led if t.start_event_id and not _is_after(took, t)), term)
+    return next((t for t in led if t.start_event_id and not is_after(took, t)), term)
 
 
 def _isr_in_force(term: LeaderTerm | None, took: StorageLoss | None) -> tuple[int, ...] | None:
@@ -427,7 +315,12 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     """
     terms = state.history.terms
     led = [t for t in terms if not never_began(state, t)]
-    could = [t for t in led if lacks(state, t, lost) is not False]
+    # Who leads on has what it had in the term before.
+    could = [
+        t
+        for t in led
+        if not (t.leads_on or lacks(state, t, lost) is False or has_since(state, t, lost))
+    ]
     changes = [t for t in could if t is not terms[0]]
     if len(changes) == 1 and changes[0].start_offset is not None:
         return changes[0]

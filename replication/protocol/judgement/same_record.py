@@ -10,7 +10,12 @@ from replication.protocol.judgement.reference import (
     log_is_known,
 )
 from replication.protocol.judgement.term_starts import TermStarts, term_start
-from replication.protocol.judgement.unseen_terms import BESIDE_THE_ISR, UNSURE_KINDS, never_began
+from replication.protocol.judgement.unseen_terms import (
+    BESIDE_THE_ISR,
+    UNSURE_KINDS,
+    lost_storage_in_isr,
+    never_began,
+)
 
 
 def compare(
@@ -211,13 +216,14 @@ def may_have_written(
     A leader that stopped, not cleanly, may have held more than is left of it.
     """
     found: list[int] = []
-    for term, start in zip(starts.terms, starts.starts, strict=True):
+    for place, (term, start) in enumerate(zip(starts.terms, starts.starts, strict=True)):
         lines = term.ended in ("led_on", "followed") or log_is_covered(state, term.leader)
         end = term.end_log_end_offset if term.end_is_certain and lines else None
         if (start is None or start <= offset) and not (
             never_began(state, term)
             or (end is not None and end <= offset)
             or (promise is not None and _wrote_another(state, promise, term, offset))
+            or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
         ):
             found.append(term.leader_epoch)
     return sorted(found)
@@ -228,6 +234,40 @@ def _wrote_another(state: State, promise: Promise, term: LeaderTerm, offset: int
     return promise.span.content is not None and any(
         span.leader_epoch == term.leader_epoch and span.content not in (None, promise.span.content)
         for span in all_known(state, offset, offset + 1)
+    )
+
+
+def _was_not_passed_on(
+    state: State, starts: TermStarts, promise: Promise, place: int, offset: int
+) -> bool:
+    """Whether what that term's leader wrote there cannot have been committed: another one, elected
+    from the ISR, began below, and no release without a known defect lets it lack such a record."""
+    led = starts.terms[place]
+    missed = led.leads_on and place > 0 and starts.terms[place - 1].leader != led.leader
+    if promise.how in ("acks_1", "consumed") or missed or not _keeps_committed(state):
+        return False
+    for after in range(place + 1, len(starts.terms)):
+        term, start = starts.terms[after], starts.starts[after]
+        if never_began(state, term):
+            continue
+        return (
+            start is not None
+            and start <= offset
+            and term.leader != led.leader
+            and term.election_kind not in UNSURE_KINDS
+            and not lost_storage_in_isr(state, term, offset + 1)
+        )
+    return False
+
+
+def _keeps_committed(state: State) -> bool:
+    """Whether clean elections of the release lose nothing but by a leader that missed an epoch."""
+    flags = state.behaviour()
+    return (
+        flags is not None
+        and flags.has("isr_expansion_waits_for_epoch_start")
+        and flags.has("diverging_fetch_is_no_progress")
+        == flags.has("leader_answers_diverging_epoch")
     )
 
 

@@ -32,6 +32,13 @@ def test_neighbours_of_one_kind_are_one_run_from_the_first_ones_time_on() -> Non
     assert [entry.at for entry in found] == [5, 8, 9]
 
 
+def test_a_record_that_was_told_of_long_before_the_one_below_begins_a_run_of_its_own() -> None:
+    found = runs(replace(told(5), ts=9_000), told(6), told(7))
+    assert [entry.fact for entry in found] == [
+        ev.RecordsAcknowledged(5, 6, "all"), ev.RecordsAcknowledged(6, 8, "all"),
+    ]  # fmt: skip
+
+
 def test_what_nobody_promised_is_no_promise() -> None:
     assert runs(told(5, acks="0"), told(6, status="failed"), told(7, status="unknown")) == []
 

@@ -3,7 +3,7 @@
 import pytest
 
 from replication.protocol.folding.fold import new_state
-from replication.protocol.ground.topic_partition import LeaderTerm, State
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.loss_cause import Cause
 
@@ -29,7 +29,7 @@ def test_an_unclean_election_is_judged_by_the_setting_of_its_time(
 ) -> None:
     cause = Cause("unclean_election", election=LeaderTerm(1, 2, unclean_permitted=permitted))
     state = under()
-    assert contract_of(state, cause, "acknowledged_by_isr") == contract
+    assert contract_of(state, cause, "acknowledged_by_isr", 3) == contract
     assert allowed_by(state, cause, "acknowledged_by_isr") == settings
 
 
@@ -40,10 +40,35 @@ def test_disks_may_lose_what_fewer_than_min_insync_replicas_lost(
     needed: int | None, contract: str
 ) -> None:
     cause = Cause("storage_loss", lossy=frozenset({1}))
-    assert contract_of(under(min_insync_replicas=needed), cause, "committed") == contract
+    assert contract_of(under(min_insync_replicas=needed), cause, "committed", 3) == contract
 
 
 def test_acks_one_promises_one_copy() -> None:
     cause = Cause("acks_one_failover")
-    assert contract_of(under(), cause, "acknowledged_by_leader") == "not_promised"
+    assert contract_of(under(), cause, "acknowledged_by_leader", 3) == "not_promised"
     assert allowed_by(under(), cause, "acknowledged_by_leader") == [("acks", "1")]
+
+
+def test_whether_a_second_disk_lost_it_may_not_be_known() -> None:
+    """Broker 2 came back with less from a stop of which nothing tells that it was clean."""
+    cause = Cause("storage_loss", lossy=frozenset({1}))
+    state = under(min_insync_replicas=2)
+    state.replicas[2] = Replica(2, came_back_with=3)
+    assert contract_of(state, cause, "committed", 3) == "unknown"
+    assert contract_of(state, cause, "committed", 2) == "broken"
+
+
+@pytest.mark.parametrize(
+    ("release", "isr", "contract"),
+    [
+        ("1.1.1", (1,), "unknown"),
+        ("4.1.1", (1,), "not_promised"),
+        ("4.1.1", (1, 2), "unknown"),
+    ],
+)
+def test_what_went_with_the_disk_of_who_answered_for_it_alone_may_have_been_committed(
+    release: str, isr: tuple[int, ...], contract: str
+) -> None:
+    cause = Cause("storage_loss", lossy=frozenset({1}), isr=isr)
+    state = under(min_insync_replicas=2, kafka_version=release)
+    assert contract_of(state, cause, "acknowledged_by_leader", 3) == contract

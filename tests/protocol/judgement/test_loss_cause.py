@@ -1,8 +1,12 @@
 """The step that took a record: by term, by cut and by disk, each alone."""
 
+from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from replication.protocol.judgement.loss_cause import Lost, borders, cause_of, losing_term
+from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.loss_cause import borders, cause_of, losing_term
+from replication.protocol.judgement.lost_record import Lost
 from tests.protocol.judgement.told import copy, elected, given, told
 
 RECORD = Span(3, 4, 0, 0)
@@ -35,6 +39,18 @@ def test_only_the_leader_had_promised_it() -> None:
     assert cause_of(state, RECORD, "acknowledged_by_leader", []).name == "acks_one_failover"
 
 
+def test_a_leader_that_came_back_short_from_a_crash_may_have_had_it() -> None:
+    """Broker 2 follows, crashes, and comes back with nothing before it leads."""
+    crashed = story("clean", 3)
+    crashed[4:4] = [
+        ev.BecameFollower(2, 0, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 0, None, False),
+    ]
+    crashed.insert(4, ev.ReplicaStarted(2, 0, 0, None, True))
+    assert cause_of(told(crashed), RECORD, "acknowledged_by_leader", []).name == "unknown"
+
+
 def test_an_unclean_election_outside_the_isr_took_it() -> None:
     cause = cause_of(told(story("unclean", 3, (1, 3))), RECORD, "acknowledged_by_isr", [])
     assert (cause.name, cause.contributing) == ("unclean_election", ())
@@ -47,3 +63,128 @@ def test_what_the_last_leader_wrote_itself_no_election_took() -> None:
     lost = Lost(Span(10, 11, 1, 0), "committed", None)
 
     assert losing_term(told(story("unclean", 5)), lost, []) is None
+
+
+def without_epochs(*facts: tuple[int, ev.Fact]) -> State:
+    """Of a release without leader epochs in records; each fact with when it was, in ms."""
+    state = new_state("", "t", "", 0)
+    described = ev.PartitionDescribed((1, 2), 1, False, "delete", "0.10.2.2", None, "zookeeper")
+    for n, (at, fact) in enumerate([(0, described), *facts]):
+        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, "forensic"))
+    return state
+
+
+def absent(told_at: int) -> list[Absence]:
+    """An acknowledgement at acks=1 of a record that no copy shows."""
+    promise = Promise(Span(5, 6, None, 9), None, "acks_1", "a", None, told_at)
+    return [Absence(5, 6, promise, None, back=False, final=True)]
+
+
+GONE = Span(5, 6, None, 9)
+
+
+def test_a_cut_from_before_the_record_was_told_of_did_not_take_it() -> None:
+    """Broker 1 cuts to 2 as a follower, leads, answers for offset 5, dies, and leads again at 5."""
+    state = without_epochs(
+        (10, elected(2, 0, "initial")),
+        (10_000, ev.BecameFollower(1, 0, 2)),
+        (10_001, ev.Truncated(1, 2, None, "high_watermark")),
+        (20_000, elected(1, 1)),
+        (20_000, ev.BecameLeader(1, 1)),
+        (31_000, ev.ReplicaStopped(1, "process_crash")),
+        (32_000, ev.ReplicaStarted(1, 0, 5, None, False)),
+        (33_000, elected(1, 2, "same_leader", (1,))),
+        (33_000, ev.BecameLeader(1, 2)),
+    )
+    cause = cause_of(state, GONE, "acknowledged_by_leader", absent(30_000))
+    assert cause.name == "storage_loss"
+    assert cause.lossy == {1}
+    before = cause_of(state, GONE, "acknowledged_by_leader", absent(9_000))
+    assert before.name == "truncate_to_high_watermark"
+
+
+def test_who_leads_on_with_a_longer_log_that_only_it_wrote_has_lost_nothing_yet() -> None:
+    """Broker 1 crashes twice in its epoch; the second time it comes back without offset 5."""
+    state = without_epochs(
+        (10, elected(1, 0, "initial")),
+        (20, ev.BecameLeader(1, 0)),
+        (31_000, ev.ReplicaStopped(1, "process_crash")),
+        (32_000, ev.ReplicaStarted(1, 0, 6, None, False)),
+        (33_000, ev.BecameLeader(1, 0)),
+        (41_000, ev.ReplicaStopped(1, "process_crash")),
+        (42_000, ev.ReplicaStarted(1, 0, 5, None, False)),
+        (43_000, ev.BecameLeader(1, 0)),
+    )
+    cause = cause_of(state, GONE, "acknowledged_by_leader", absent(30_000))
+    assert (cause.name, cause.lossy) == ("storage_loss", {1})
+    assert cause.term is not None
+    assert cause.term.occurrence == 2
+
+
+def test_who_led_with_it_and_leads_next_without_lost_it_from_its_disk() -> None:
+    """Of offset 12 only a high watermark tells, which broker 1 had reached in epoch 1."""
+    facts = [
+        *given(1, 2, 3),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(1, 1, "clean"),
+        ev.BecameLeader(1, 1, 10, 10),
+        elected(1, 3, "clean", (1,)),
+        ev.BecameLeader(1, 3, 0, 0),
+    ]
+    record = Span(12, 13, None, None)
+    promise = Promise(record, (1, 1 << 30), "checkpoint", "a", 2)
+    gone = [Absence(12, 13, promise, None, back=False, final=True)]
+    assert cause_of(told(facts), record, "committed", gone).name == "storage_loss"
+    place = next(n for n, fact in enumerate(facts) if fact == elected(1, 1, "clean"))
+    facts[place] = elected(1, 1, "unclean")
+    assert cause_of(told(facts), record, "committed", gone).name == "unknown"
+
+
+def test_a_leader_that_starts_again_in_an_epoch_that_has_passed_led_under_its_last_isr() -> None:
+    """Broker 1 stood alone in epoch 0 when it lost its disk; its line comes after epoch 1's."""
+    facts = [
+        ev.PartitionDescribed((1, 2), 2, False, "delete", "1.1.1", None, "zookeeper"),
+        ev.CoverageDeclared("broker_log", 1, True),
+        ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeadershipRecorded(1, 0, (1,), 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.LeadershipRecorded(1, 1, (1,), 2, "same_leader"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameLeader(1, 1, 0, 0),
+    ]
+    state = told(facts)
+    again = next(t for t in state.history.terms if t.order == (0, 1))
+    assert again.isr_before == (1,)
+    promise = Promise(Span(5, 6, 0, 9), None, "acks_all", "a", None, 5)
+    gone = [Absence(5, 6, promise, again, back=False, final=True)]
+    cause = cause_of(state, promise.span, "acknowledged_by_isr", gone)
+    assert cause.name == "last_replica_standing"
+
+
+def test_who_alone_can_have_written_a_record_still_has_it_when_it_leads_again() -> None:
+    """Broker 1 wrote offset 5 anew in epoch 1, and leads with it in epoch 3; no copy shows it."""
+    facts = [
+        *given(1, 2, 3),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        ev.BecameFollower(2, 1, 1, 8, 5),
+        elected(1, 1, "preferred"),
+        ev.BecameLeader(1, 1, 5, 5),
+        ev.BecameFollower(1, 2, 2, 7, 5),
+        elected(2, 2, "preferred"),
+        ev.BecameLeader(2, 2, 8, 5),
+        elected(1, 3, "clean", (1,)),
+        ev.BecameLeader(1, 3, 7, 5),
+        elected(2, 4, "unclean", (2,)),
+        ev.BecameLeader(2, 4, 9, 5),
+        copy(2, (0, 8, 0, 0), (8, 9, 2, 0), (9, 12, 4, 0)),
+    ]
+    promise = Promise(Span(5, 6, None, 9), None, "acks_all", "a", None, 5)
+    gone = [Absence(5, 6, promise, None, back=False, final=True)]
+    cause = cause_of(told(facts), promise.span, "acknowledged_by_isr", gone)
+    assert cause.name == "unclean_election"
+    assert cause.term is not None
+    assert cause.term.leader_epoch == 4

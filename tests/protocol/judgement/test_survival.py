@@ -203,7 +203,7 @@ def by_offset(*facts: ev.Fact) -> list[ev.Fact]:
         *facts,
         elected(2, 1),
         ev.BecameLeader(2, 1, 3, 3),
-        ev.RecordsAcknowledged(4, 5, "all"),
+        ev.RecordsAcknowledged(4, 5, "1"),
         *(copy(r, (0, 3, 0, 0), (3, 6, 1, 0)) for r in (1, 2, 3)),
     ]
 
@@ -245,3 +245,26 @@ def test_a_leader_that_led_twice_in_an_epoch_may_have_written_an_offset_twice() 
     ]
 
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+
+
+def handed_on(kind: str = "clean", release: str = "3.9.1", acks: str = "all") -> list[ev.Fact]:
+    """Broker 2 crashes; broker 1 leads on from 16. Compaction has left nothing from 16 to 30."""
+    return [
+        *given(1, 2, 3, version=release),
+        ev.PartitionDescribed(cleanup_policy="compact"),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        ev.ReplicaStopped(2, "process_crash"),
+        elected(1, 1, kind),
+        ev.BecameLeader(1, 1, 16, 16),
+        ev.RecordsAcknowledged(20, 22, acks),
+        *(copy(r, (10, 16, 0, 0), (30, 40, 1, 0)) for r in (1, 2, 3)),
+    ]
+
+
+def test_what_the_next_leader_from_the_isr_began_without_was_not_committed_before() -> None:
+    """So offsets that were told at acks=all are the next leader's; by what the release keeps."""
+    assert verdict(handed_on(), ACKNOWLEDGED) == "HOLDS"
+    assert verdict(handed_on(kind="unclean"), ACKNOWLEDGED) == "UNKNOWN"
+    assert verdict(handed_on(release="1.1.1"), ACKNOWLEDGED) == "UNKNOWN"
+    assert verdict(handed_on(acks="1"), ACKNOWLEDGED) == "UNKNOWN"

@@ -29,10 +29,8 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     replica.kafka_version = fact.kafka_version or replica.kafka_version
     lives_on(state, replica)
     replica.clean_start = fact.clean
-    if not fact.clean and _has_led(state, fact.replica):
-        end = fact.log_end_offset or 0
-        lowest = replica.may_have_lost_from
-        replica.may_have_lost_from = end if lowest is None else min(lowest, end)
+    if not fact.clean:
+        _note_unclean_start(state, replica, fact.log_end_offset)
     if replica.role is None:
         # The line of a log that is made when its broker leads already tells nothing of an end.
         note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.clean))
@@ -47,6 +45,16 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         replica.log.advance_log_start(fact.log_start_offset)
     if replica.tail_known:
         cut_epochs(state, replica, unclean=fact.clean is False)
+
+
+def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | None) -> None:
+    """What a replica came back with from a stop that was not seen to be clean."""
+    end, lowest = log_end_offset or 0, replica.may_have_lost_from
+    if _has_led(state, replica.replica):
+        replica.may_have_lost_from = end if lowest is None else min(lowest, end)
+    if log_end_offset is not None and replica.known_log_end_offset is not None:
+        before = replica.came_back_with
+        replica.came_back_with = end if before is None else min(before, end)
 
 
 def _has_led(state: State, replica: int) -> bool:

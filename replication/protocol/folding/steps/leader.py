@@ -97,9 +97,11 @@ def _note_start(
 
 
 def _isr_in(state: State, leader_epoch: int) -> tuple[int, ...] | None:
-    """The last ISR of an epoch, or of its election, where the controller has gone on since."""
+    """The last ISR of an epoch, also where the controller has gone on since."""
     if state.registration.leader_epoch > leader_epoch:
         told = [t.isr for t in state.history.terms if t.leader_epoch == leader_epoch and t.isr]
+        later = [t for t in state.history.terms if t.leader_epoch > leader_epoch and t.recorded]
+        told += [t.isr_before for t in later[:1] if t.isr_before]
         return told[-1] if told else state.registration.last_members
     return state.registration.last_members
 

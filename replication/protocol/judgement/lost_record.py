@@ -1,0 +1,219 @@
+"""One record that is gone: which leaders lacked it, and by which steps a log can have lost it."""
+
+from dataclasses import dataclass
+
+from replication.protocol.ground.model import Span, clipped, same_record
+from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
+from replication.protocol.judgement.reference import log_is_known
+from replication.protocol.judgement.term_starts import term_start
+
+# Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
+_SLACK = 1_000
+# To its high watermark a follower cuts by rule, or for want of an answer (KAFKA-7415).
+BY_EPOCH = ("leader_epoch", "diverging_epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The record at one offset that is gone. written_in: its leader epoch, None if nobody saw it.
+
+    not_after: the order of the term by whose end it had been promised, None if not known. told_at:
+    when its producer was told, by its clock.
+    """
+
+    record: Span
+    tier: str
+    not_after: tuple[int, int] | None
+    told_at: int | None = None
+
+    @property
+    def offset(self) -> int:
+        """Where it stood."""
+        return self.record.first_offset
+
+    @property
+    def written_in(self) -> int | None:
+        """Its leader epoch."""
+        return self.record.leader_epoch
+
+
+def written_at(lost: Lost) -> tuple[int, int] | None:
+    """The order of the term in which it was written, as far as that is known."""
+    if lost.written_in is None:
+        return lost.not_after
+    return (lost.written_in, 0)
+
+
+def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
+    """Whether the leader of a term took over without the record; None where nothing tells.
+
+    Its log ended at or below the offset, or it held another record there: a longer log is no
+    better log (KIP-279).
+    """
+    start = term_start(state, term)
+    if start is None:
+        again = _next_start(state, term)
+        return None if again is None else lacks(state, again, lost)
+    if start <= lost.offset:
+        if term.occurrence and term.leader_epoch == lost.written_in:
+            # The record may have been written after the restart.
+            return taken_from(state, lost, term.leader, term) is not None or None
+        return True
+    if lost.written_in is not None and _slept_through(state, term, lost.written_in):
+        return True
+    if _wrote_and_kept(state, term, lost) or (
+        lost.written_in is None and _alone_so_far(state, term)
+    ):
+        return False
+    held = _held_by(state, term, lost.offset)
+    if held is None:
+        return None
+    same = same_record(held, lost.record)
+    return None if same is None else not same
+
+
+def _next_start(state: State, term: LeaderTerm) -> LeaderTerm | None:
+    """Where the leader of a term whose start was not seen is next seen to lead: its log was the
+    same then, if nobody led and it lost nothing in between."""
+    later = [t for t in state.history.terms if t.order > term.order]
+    again = later[0] if later else None
+    if again is None or again.leader != term.leader or again.start_offset is None:
+        return None
+    cuts: list[Truncation | StorageLoss] = [*state.history.truncations]
+    for cut in [*cuts, *state.history.storage_losses]:
+        leader_epoch = _epoch_of(cut)
+        if cut.replica == term.leader and (leader_epoch or 0) >= term.leader_epoch:
+            return None
+    return again
+
+
+def _slept_through(state: State, term: LeaderTerm, leader_epoch: int) -> bool:
+    """Whether the leader led before the epoch and leads on after it, without having followed."""
+    if not term.leads_on or term.leader_epoch <= leader_epoch:
+        return False
+    before = [t for t in state.history.terms if t.leader == term.leader and t.order < term.order]
+    return bool(before) and before[-1].leader_epoch < leader_epoch
+
+
+def _wrote_and_kept(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the leader wrote the record itself and lost nothing there before the term."""
+    wrote = any(
+        t.leader == term.leader and t.leader_epoch == lost.written_in for t in state.history.terms
+    )
+    steps = cuts(state, term.leader, lost.offset) if wrote else []
+    return wrote and not any(not is_after(c, term) and is_of(c, lost) for c in steps)
+
+
+def _alone_so_far(state: State, term: LeaderTerm) -> bool:
+    """Whether nobody else had led by then: what its longer log holds, it wrote itself."""
+    return {t.leader for t in state.history.terms if t.order <= term.order} == {term.leader}
+
+
+def _held_by(state: State, term: LeaderTerm, offset: int) -> Span | None:
+    """What stood at the offset in the leader's log when the term began.
+
+    What it lost first after that, else what stands there still.
+    """
+    replica = state.replicas.get(term.leader)
+    if replica is None:
+        return None
+    later = [c for c in cuts(state, term.leader, offset) if is_after(c, term)]
+    if later:
+        first = min(later, key=lambda c: c.at)
+        spans = first.dropped if isinstance(first, Truncation) else first.spans
+    elif log_is_known(state, replica):
+        spans = replica.log.spans
+    else:
+        return None
+    held = next(iter(clipped(spans, offset, offset + 1)), None)
+    if held is not None and (held.leader_epoch or 0) > term.leader_epoch:
+        return None
+    return held
+
+
+def has_since(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the leader of a term holds the very record now, and was not cut there since."""
+    replica = state.replicas.get(term.leader)
+    if replica is None or not log_is_known(state, replica):
+        return False
+    held = next(iter(clipped(replica.log.spans, lost.offset, lost.offset + 1)), None)
+    if held is None or same_record(held, lost.record) is not True:
+        return False
+    return not any(is_after(c, term) for c in cuts(state, term.leader, lost.offset))
+
+
+def cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLoss]:
+    """The steps by which the replica's log lost what stood at the offset, in its own order."""
+    found: list[Truncation | StorageLoss] = [
+        t
+        for t in state.history.truncations
+        if t.replica == replica
+        and t.to_offset <= offset
+        and (t.from_offset is None or offset < t.from_offset)
+    ]
+    found += [
+        s
+        for s in state.history.storage_losses
+        if s.replica == replica and s.left_end_offset <= offset < s.had_end_offset
+    ]
+    return sorted(found, key=lambda c: c.at)
+
+
+def _epoch_of(cut: Truncation | StorageLoss) -> int | None:
+    """The leader epoch that the replica knew when its log got shorter."""
+    return cut.term_epoch if isinstance(cut, Truncation) else cut.leader_epoch
+
+
+def is_after(cut: Truncation | StorageLoss, term: LeaderTerm) -> bool:
+    """Whether the leader of a term lost records only after it had begun to lead."""
+    if term.start_event_id:
+        return cut.at > term.started_at
+    leader_epoch = _epoch_of(cut)
+    return leader_epoch is not None and leader_epoch > term.leader_epoch
+
+
+def is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
+    """Whether a cut can have taken this very record. Of which no epoch tells, the clocks do."""
+    leader_epoch = _epoch_of(cut)
+    made = cut.observed_at if isinstance(cut, Truncation) and lost.written_in is None else None
+    if made is not None and lost.told_at is not None and made + _SLACK < lost.told_at:
+        return False
+    if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:
+        return False
+    spans = cut.dropped if isinstance(cut, Truncation) else cut.spans
+    held = next(iter(clipped(spans, lost.offset, lost.offset + 1)), None)
+    return held is None or same_record(held, lost.record) is not False
+
+
+def taken_from(
+    state: State, lost: Lost, replica: int, term: LeaderTerm | None
+) -> Truncation | StorageLoss | None:
+    """The last step, before it led, by which a replica lost the record that it had.
+
+    A cut on the word of a leader that lacks the record itself is what the rules want; that leader
+    is to blame.
+    """
+    steps = [c for c in cuts(state, replica, lost.offset) if term is None or not is_after(c, term)]
+    if not steps or not is_of(steps[-1], lost):
+        return None
+    last = steps[-1]
+    if isinstance(last, StorageLoss):
+        return last
+    followed = next((t for t in state.history.terms if t.leader_epoch == last.term_epoch), None)
+    lacking = None if followed is None else lacks(state, followed, lost)
+    written = written_at(lost)
+    if followed is None or written is None:
+        lacking = None
+    elif followed.leader_epoch <= written[0]:
+        # By whose end it had been promised, that leader has had it.
+        earlier = lost.written_in is None and followed.leader_epoch < written[0]
+        lacking = earlier and _never_reached(state, followed, lost.offset)
+    if lacking or (lacking is None and last.reason in BY_EPOCH):
+        return None
+    return last
+
+
+def _never_reached(state: State, term: LeaderTerm, offset: int) -> bool:
+    """Whether the leader's log ended at or below the offset at both ends of its term."""
+    start, end = term_start(state, term), term.end_log_end_offset
+    return start is not None and end is not None and max(start, end) <= offset

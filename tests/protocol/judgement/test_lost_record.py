@@ -1,0 +1,55 @@
+"""Which leaders lacked one record, and by which steps it left a log."""
+
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+from replication.protocol.judgement.lost_record import (
+    Lost,
+    cuts,
+    has_since,
+    is_after,
+    lacks,
+    taken_from,
+)
+from tests.protocol.judgement.told import copy, elected, given, told
+
+LOST = Lost(Span(5, 6, 0, 0), "acknowledged_by_isr", None)
+
+
+def cut_before_it_led() -> list[ev.Fact]:
+    """Broker 2 follows in epoch 1, cuts to 4, and leads epoch 2 from there."""
+    return [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1),
+        ev.BecameFollower(2, 1, 3, 8, 4),
+        ev.Truncated(2, 4, 8, "high_watermark"),
+        elected(2, 2),
+        ev.BecameLeader(2, 2, 4, 4),
+        copy(2, (0, 4, 0, 0), (4, 9, 2, 0)),
+    ]
+
+
+def test_the_last_step_by_which_a_leader_lost_the_record() -> None:
+    state = told(cut_before_it_led())
+    first, then = state.history.terms[0], state.history.terms[-1]
+    (step,) = cuts(state, 2, 5)
+    assert taken_from(state, LOST, 2, then) is step
+    assert not is_after(step, then)
+    assert cuts(state, 2, 3) == []
+    assert (lacks(state, first, LOST), lacks(state, then, LOST)) == (True, True)
+
+
+def test_a_leader_with_the_very_record_does_not_lack_it() -> None:
+    facts = cut_before_it_led()
+    facts[-2:] = [ev.BecameLeader(2, 2, 8, 4), copy(2, (0, 8, 0, 0), (8, 9, 2, 0))]
+    facts = [f for f in facts if not isinstance(f, ev.Truncated)]
+    state = told(facts)
+    assert lacks(state, state.history.terms[-1], LOST) is False
+
+
+def test_a_leader_that_holds_it_still_has_not_lost_it() -> None:
+    state = told(cut_before_it_led())
+    then = state.history.terms[-1]
+    assert not has_since(state, then, LOST)
+    assert has_since(state, then, Lost(Span(5, 6, 2, 0), "acknowledged_by_isr", None))
