@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -63,10 +63,13 @@ lint: $(VENV) ## formatter, linter, types, import contracts
 	$(BIN)/mypy replication $(wildcard jobs/*.py)
 	$(BIN)/lint-imports --no-cache --no-logo
 
+audit: $(VENV) ## dependencies: complete, as pinned, licences; ADVISORIES=dir holds them against advisories (OSV)
+	$(BIN)/python -m tests.dependencies $(if $(ADVISORIES),--advisories $(ADVISORIES))
+
 test-fast: lint ## lint, and the quick tests that start no Java
 	$(BIN)/python -m pytest -n 2 -q -m "not spark and not kafka and not browser and not slow"
 
-test: browser setup lint ## everything: set-up, lint, all tests with Spark and a real Kafka broker
+test: browser setup lint audit ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest -n 2 -q --durations 25 -m "not spark and not kafka and not browser"
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 25 -m "(spark or kafka or browser) and not sweep"
 
@@ -104,6 +107,9 @@ as-people-have-it: $(VENV) ## captured incidents packed, merged, in other zones:
 
 mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
 	$(BIN)/python -m tests.mutated_evidence
+
+damaged-artefacts: $(VENV) ## each file of captured incidents cut, torn, turned, doubled, of another time: does an answer turn. SHARE=n, PART=k: every n-th file from the k-th on
+	$(BIN)/python -m tests.damaged_artefacts --share $(or $(SHARE),1) --part $(or $(PART),0)
 
 faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real kills at last. SEED=n, CYCLES=n
 	$(BIN)/python -m tests.spark.faults --seed $(or $(SEED),0)

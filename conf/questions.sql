@@ -1,88 +1,105 @@
 -- Questions people ask, each with the SQL that answers it, over the tables and the documented views.
 --   spark-submit --properties-file conf/spark-defaults.conf jobs/create_views.py --tables DIR
 --   spark-sql --properties-file conf/spark-defaults.conf --conf spark.sql.catalogImplementation=in-memory -i DIR/views.sql
+-- Spark and DuckDB answer them alike; DuckDB after conf/duckdb.sql.
+-- Columns called `at` are told with their table: the word alone is a keyword of DuckDB.
 -- A question begins with `-- ?`; its statement ends with a semicolon.
 
 -- ? What is broken, and where?
-SELECT topic, partition, invariant, reason FROM verdicts WHERE verdict = 'VIOLATED' ORDER BY topic, partition, invariant;
+SELECT cluster_id, incident, topic, partition, invariant, reason
+FROM verdicts WHERE verdict = 'VIOLATED' ORDER BY topic_partition_id, invariant;
 
 -- ? Which records are lost, what were they worth, and why are they gone?
-SELECT topic, partition, first_offset, end_offset - 1 AS last_offset, records, tier, contract, status, cause
-FROM lost_records ORDER BY topic, partition, first_offset;
+SELECT cluster_id, incident, topic, partition, first_offset, end_offset - 1 AS last_offset, records, tier, contract, status, cause
+FROM lost_records ORDER BY topic_partition_id, first_offset;
+
+-- ? When were they lost, and when had producers been told that they were written?
+SELECT cluster_id, incident, topic, partition, first_offset, end_offset, lost_timestamp,
+  first_acknowledged_timestamp, last_acknowledged_timestamp
+FROM lost_records ORDER BY topic_partition_id, first_offset;
 
 -- ? How many records are lost, by what was promised?
-SELECT tier, contract, status, sum(records) AS records FROM lost_records GROUP BY ALL ORDER BY tier, contract, status;
+SELECT cluster_id, incident, tier, contract, status, sum(records) AS records
+FROM lost_records GROUP BY ALL ORDER BY cluster_id, incident, tier, contract, status;
 
 -- ? Which of them can still be recovered, from which broker, and what would destroy them?
-SELECT topic, partition, first_offset, end_offset, surviving_replicas, salvage_of, destroyed_when
-FROM lost_records WHERE size(surviving_replicas) > 0 OR size(salvage_of) > 0 ORDER BY topic, partition, first_offset;
+SELECT cluster_id, incident, topic, partition, first_offset, end_offset, surviving_replicas, salvage_of, destroyed_when
+FROM lost_records WHERE size(surviving_replicas) > 0 OR size(salvage_of) > 0 ORDER BY topic_partition_id, first_offset;
 
 -- ? What is the proof of a finding, step by step, and where does it stand in the logs?
-SELECT f.finding_id, f.summary, t.sequence, t.what, t.because, t.source_path, t.source_line
+SELECT f.cluster_id, f.incident, f.finding_id, f.summary, t.sequence, t.what, t.because, t.source_path, t.source_line
 FROM findings AS f JOIN incident_timeline AS t
   ON t.topic_partition_id = f.topic_partition_id AND array_contains(t.finding_ids, f.finding_id)
-ORDER BY f.finding_id, t.sequence;
+ORDER BY f.topic_partition_id, f.finding_id, t.sequence;
 
 -- ? What happened to a partition, in causal order?
-SELECT topic, partition, sequence, at, what, finding_ids FROM incident_timeline ORDER BY topic_partition_id, sequence;
+SELECT cluster_id, incident, topic, partition, sequence, t.at, what, finding_ids
+FROM incident_timeline AS t ORDER BY topic_partition_id, sequence;
 
 -- ? Who led when, and how was each leader elected?
-SELECT topic, partition, leader_epoch, leader, election_kind, timestamp_millis(observed_at) AS at
+SELECT cluster_id, incident, topic, partition, leader_epoch, leader, election_kind, observed_timestamp AS at
 FROM current_leadership WHERE kind = 'leadership_recorded' AND election_kind IS NOT NULL
 ORDER BY topic_partition_id, sequence;
 
 -- ? Were there unclean elections, and what did they cost?
-SELECT topic, partition, at, leader, leader_epoch, election_kind, records_lost_in_partition, finding_ids
-FROM unclean_elections ORDER BY topic, partition, sequence;
+SELECT cluster_id, incident, topic, partition, u.at, leader, leader_epoch, election_kind, records_lost_in_partition, finding_ids
+FROM unclean_elections AS u ORDER BY topic_partition_id, sequence;
 
 -- ? What did each replica hold just before each unclean election?
-SELECT u.topic, u.partition, u.sequence, r.replica, r.log_start_offset, r.log_end_offset, r.high_watermark, r.role, r.running
+SELECT u.cluster_id, u.incident, u.topic, u.partition, u.sequence, r.replica, r.log_start_offset, r.log_end_offset, r.high_watermark, r.role, r.running
 FROM unclean_elections AS u JOIN replica_at AS r
   ON r.topic_partition_id = u.topic_partition_id AND r.from_sequence < u.sequence
   AND (r.until_sequence >= u.sequence OR r.until_sequence IS NULL)
-ORDER BY u.topic, u.partition, u.sequence, r.replica;
+ORDER BY u.topic_partition_id, u.sequence, r.replica;
 
 -- ? Which partitions were under-replicated, for how long, and did they refuse writes?
-SELECT topic, partition, at, seconds, missing_replicas, below_min_isr, still
-FROM under_replicated ORDER BY seconds DESC, topic_partition_id, from_sequence;
+SELECT cluster_id, incident, topic, partition, u.at, seconds, missing_replicas, below_min_isr, still
+FROM under_replicated AS u ORDER BY seconds DESC, topic_partition_id, from_sequence;
 
 -- ? What would the next failure cost?
-SELECT topic, partition, risk, first_offset, end_offset, replicas, destroyed_when, since FROM next_failure ORDER BY risk, topic, partition, first_offset;
+SELECT cluster_id, incident, topic, partition, risk, first_offset, end_offset, replicas, destroyed_when, since
+FROM next_failure ORDER BY risk, topic_partition_id, first_offset;
 
 -- ? Which records were in danger, from when to when, and is it over?
-SELECT topic, partition, leader_epoch, first_offset, end_offset, records, tier, failures, cause, since, until, over, ends_when
+SELECT cluster_id, incident, topic, partition, leader_epoch, first_offset, end_offset, records, tier, failures, cause,
+  since_timestamp, until_timestamp, over, ends_when
 FROM at_risk ORDER BY over, topic_partition_id, since, first_offset;
 
 -- ? Which replicas differ, and at which offsets?
-SELECT topic, partition, replicas, first_offset, end_offset, status FROM divergences ORDER BY topic, partition, first_offset;
+SELECT cluster_id, incident, topic, partition, replicas, first_offset, end_offset, status
+FROM divergences ORDER BY topic_partition_id, first_offset;
 
 -- ? What does each replica hold now, leader epoch by leader epoch?
-SELECT topic, partition, replica, leader_epoch, first_offset, end_offset
+SELECT cluster_id, incident, topic, partition, replica, leader_epoch, first_offset, end_offset
 FROM replica_log_spans ORDER BY topic_partition_id, replica, first_offset;
 
 -- ? Which logs were cut, and why?
-SELECT topic, partition, replica, cut.observed_at, cut.from_offset, cut.to_offset, cut.reason
-FROM replica_states LATERAL VIEW explode(truncations) AS cut ORDER BY topic_partition_id, cut.observed_at, replica;
+SELECT cluster_id, incident, topic, partition, replica, cut.observed_at, cut.from_offset, cut.to_offset, cut.reason
+FROM (
+  SELECT topic_partition_id, cluster_id, incident, topic, partition, replica, explode(truncations) AS cut FROM replica_states
+) ORDER BY topic_partition_id, cut.observed_at, replica;
 
 -- ? What is not known, and which artefact would settle it?
-SELECT artefact, count(*) AS verdicts, count(DISTINCT topic_partition_id) AS partitions
-FROM verdicts LATERAL VIEW explode(settled_by) AS artefact
-WHERE verdict = 'UNKNOWN' GROUP BY artefact ORDER BY verdicts DESC, artefact;
+SELECT cluster_id, incident, artefact, count(*) AS verdicts, count(DISTINCT topic_partition_id) AS partitions
+FROM (
+  SELECT topic_partition_id, cluster_id, incident, explode(settled_by) AS artefact FROM verdicts WHERE verdict = 'UNKNOWN'
+) GROUP BY ALL ORDER BY verdicts DESC, cluster_id, incident, artefact;
 
 -- ? What was refused on the way in, and why?
-SELECT reason_code, origin, sum(rows) AS rows, any_value(reason) AS an_example FROM quarantine GROUP BY ALL ORDER BY rows DESC, origin;
+SELECT cluster_id, incident, reason_code, origin, sum(rows) AS rows, min(reason) AS an_example
+FROM quarantine GROUP BY ALL ORDER BY rows DESC, cluster_id, incident, reason_code, origin;
 
 -- ? How did the micro-batches go?
-SELECT run, query, micro_batch_id, rows_in, applied, duplicates, quarantined, held, findings, milliseconds
+SELECT incident, run, query, micro_batch_id, finished_timestamp, rows_in, applied, duplicates, quarantined, held, findings, milliseconds
 FROM _batches WHERE micro_batch_id >= 0 ORDER BY run_number, micro_batch_id, query;
 
 -- ? Which expectations failed in the newest run of the checks?
-SELECT severity, suite, expectation, failing, observed_value, at_most, slice(failing_rows, 1, 3) AS first_rows
+SELECT cluster_ids, incidents, severity, suite, expectation, failing, observed_value, at_most, slice(failing_rows, 1, 3) AS first_rows
 FROM expectation_results
-WHERE outcome = 'failed' AND run = (SELECT max_by(run, at) FROM expectation_results)
+WHERE outcome = 'failed' AND run = (SELECT max_by(r.run, r.at) FROM expectation_results AS r)
 ORDER BY severity, suite, expectation;
 
 -- ? How did an expectation do from run to run?
-SELECT suite, expectation, timestamp_millis(at) AS checked_at, outcome, observed_value,
-  observed_value - lag(observed_value) OVER (PARTITION BY suite, expectation ORDER BY at) AS change
-FROM expectation_results ORDER BY suite, expectation, at;
+SELECT cluster_ids, incidents, suite, expectation, at_timestamp AS checked_at, outcome, observed_value,
+  observed_value - lag(observed_value) OVER (PARTITION BY suite, expectation ORDER BY r.at) AS change
+FROM expectation_results AS r ORDER BY suite, expectation, r.at;

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 
 from replication.paths import project_root
-from replication.quality import checks, suites
+from replication.quality import checks, offline_docs, suites
 from replication.quality.command import parser
-from replication.quality.great_expectations_suite import Judge, JudgeError
+from replication.quality.great_expectations_suite import Judge, JudgeError, ProjectError
 from replication.quality.suites import Suite, SuiteError
 from replication.spark import expectation_results, session, views
 from replication.spark.ending import Stop
@@ -42,7 +43,7 @@ def main(argv: list[str]) -> int:
             return check(spark, flags, chosen)
         stop.listen(spark)
         return follow(spark, flags, chosen, stop)
-    except (TablesError, SuiteError) as error:
+    except (TablesError, SuiteError, ProjectError) as error:
         return _refused(error, EXIT_UNUSABLE)
     except (PySparkException, JudgeError) as error:
         return _refused(first_cause(error), EXIT_DEFECT)
@@ -89,17 +90,29 @@ def _is_due(looked: tuple[str, int] | None, newest: Row, every: int) -> bool:
 def _look(found: Opened, flags: argparse.Namespace, chosen: list[Suite], name: str | None) -> int:
     """Judges what was opened, writes and says what came out; the exit status."""
     run = name or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    judge = Judge(run, flags.data_docs)
+    folder = flags.tables.absolute()
+    judge = Judge(run, flags.data_docs, flags.project, (folder, tuple(views.stored())))
     spark = found.store.spark
     results = checks.run(spark, chosen, found.register(KEPT_BELOW), judge)
+    results += [checks.result_of(own) for own in judge.own()]
     checked = (found.run, found.micro_batch_id)
-    rows = checks.result_rows(results, run, checked, time.time_ns() // 1_000_000)
+    at = time.time_ns() // 1_000_000
+    about = whose(found)
+    rows = checks.result_rows(results, run, checked, at, about)
     expectation_results.append(found.store, rows)
     print(checks.text(results))
     docs = judge.write_docs()
     if docs is not None:
+        offline_docs.make_offline(docs.parent, offline_docs.whose_words(*about))
         print(f"Data Docs: {docs}")
     return checks.exit_status(results)
+
+
+def whose(found: Opened) -> tuple[list[str], list[str]]:
+    """The clusters and the named incidents that the tables hold."""
+    names = F.collect_set("cluster_id"), F.collect_set("incident")
+    row = found.frame("verdicts").agg(*names).collect()[0]
+    return sorted(row[0]), sorted(row[1])
 
 
 def _refused(reason: object, status: int) -> int:

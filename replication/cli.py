@@ -126,7 +126,8 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
     if imported.collection.event_dumps:
         # A dump may tell of the same partitions in any order: all has to be at hand at once.
         dumped, misfits = _dumped(imported, arguments.topic)
-        groups: Iterable[list[Event]] = [[*imported.events(), *dumped]]
+        events = _of_one_incident([*imported.events(), *dumped], arguments.incident)
+        groups: Iterable[list[Event]] = [events]
     else:
         misfits = []
         groups = (
@@ -172,6 +173,7 @@ def _imported(arguments: argparse.Namespace) -> Import:
             kafka_version=arguments.kafka,
             topic=arguments.topic,
             generation=getattr(arguments, "generation", 0),
+            incident=arguments.incident or "",
             spread=progress.spread(spread),
             told=told,
             payload_id_in=arguments.payload_id_in,
@@ -225,6 +227,30 @@ def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unre
             elif not topic or item.topic == topic:
                 events.append(item)
     return events, misfits
+
+
+def _of_one_incident(events: list[Event], incident: str | None) -> list[Event]:
+    """The events of an incident, and those that name none; not told which: all are of one."""
+    named = sorted({e.incident for e in events} - {""})
+    if incident is None:
+        if len(named) > 1 or (named and any(not e.incident for e in events)):
+            others = "" if len(named) > 1 else ", and events that name none"
+            raise Unusable(
+                f"the event dumps are of several incidents ({', '.join(named)}{others}): which one "
+                "is meant, say by --incident NAME"
+            )
+        return events
+    kept = [e for e in events if e.incident in ("", incident)]
+    if events and not kept:
+        raise Unusable(f"no incident {incident} in the event dumps; they name {', '.join(named)}")
+    if len(kept) < len(events):
+        others = ", ".join(n for n in named if n != incident)
+        print(
+            f"note: {counted(len(events) - len(kept), 'event')} of other incidents ({others}) "
+            "passed by",
+            file=sys.stderr,
+        )
+    return kept
 
 
 def _folded(

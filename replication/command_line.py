@@ -6,7 +6,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from replication.protocol.ground.wire import INCIDENT, INCIDENT_RULE
+
 NAME = "replication-analyzer"
+INCIDENT_HELP = (
+    "what to call this incident: several of one cluster then stand beside each other. Events that "
+    f"name another one are not taken ({INCIDENT_RULE})"
+)
 
 
 def parser() -> tuple[argparse.ArgumentParser, Any]:
@@ -90,6 +96,7 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         help="where the payload ids of clients' logs stand in the records: key, value or "
         "header:NAME; found out where the records show it",
     )
+    command.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     command.add_argument(
         "--processes",
         type=int,
@@ -102,6 +109,13 @@ def _place_of_ids(text: str) -> str:
     if text in ("key", "value") or (text.startswith("header:") and len(text) > len("header:")):
         return text
     raise argparse.ArgumentTypeError(f"{text!r} is not key, value or header:NAME")
+
+
+def incident_name(text: str) -> str:
+    """For argparse: what people call an incident."""
+    if INCIDENT.fullmatch(text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r}: {INCIDENT_RULE}")
 
 
 def answer_arguments(command: argparse.ArgumentParser) -> None:

@@ -70,6 +70,28 @@ def test_event_dumps_are_not_imported_again_in_silence(
     assert main(["diagnose", str(dump)]) == 1
 
 
+def test_incidents_of_one_cluster_are_told_apart_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "events"
+    folder.mkdir()
+    for name in ("april", "may"):
+        out = str(folder / f"{name}.parquet")
+        assert main(["import", str(LOST), "--out", out, "--incident", name]) == 0
+    assert main(["diagnose", str(folder)]) == 2
+    assert "of several incidents (april, may)" in capsys.readouterr().err
+    assert main(["diagnose", str(folder), "--incident", "june"]) == 2
+    assert "no incident june in the event dumps" in capsys.readouterr().err
+    assert main(["diagnose", str(LOST), "--format", "json"]) == 1
+    wanted = json.loads(capsys.readouterr().out)["losses"]
+    assert main(["diagnose", str(folder), "--incident", "may", "--format", "json"]) == 1
+    said = capsys.readouterr()
+    assert "of other incidents (april) passed by" in said.err
+    assert json.loads(said.out)["losses"] == wanted
+    with pytest.raises(SystemExit):
+        main(["import", str(LOST), "--out", str(folder / "x.jsonl"), "--incident", "a/b"])
+
+
 @pytest.mark.parametrize(
     ("incident", "status"),
     [

@@ -29,8 +29,11 @@ _ARROW_TYPES = {
     "epoch_entries": pa.list_(_EPOCH_ENTRY),
 }
 _HEADER_TEXT = frozenset(
-    ("event_id", "trace_id", "cluster_id", "topic", "topic_id", "kind", "grade", "source_path")
-)
+    (
+        "event_id", "trace_id", "cluster_id", "incident", "topic", "topic_id", "kind", "grade",
+        "source_path",
+    )
+)  # fmt: skip
 
 
 def arrow_schema() -> pa.Schema:

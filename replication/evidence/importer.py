@@ -15,6 +15,7 @@ from replication.evidence.joining.cluster_facts import ClusterFacts
 from replication.evidence.joining.cluster_join import join_cluster
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
+from replication.evidence.log_directories.left_out import left_out
 from replication.evidence.tools.metadata_quorum import QuorumReplica
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
@@ -30,6 +31,7 @@ class Import:
     partitions: list[PartitionEvidence]
     trace_id: str
     generation: int = 0
+    incident: str = ""
     seen: dict[int, list[Unreadable]] = field(default_factory=dict)
     late_notes: dict[int, list[str]] = field(default_factory=dict)
 
@@ -73,6 +75,9 @@ class Import:
             return f"no topic {topic} in this evidence"
         if self.collection.event_dumps:
             return "event dumps hold events already: diagnose, stream.py and replay.py read them"
+        named = [d.directory for d in self.collection.directories if d.directory.named]
+        if named:
+            return f"no partition's log is in this evidence; {'; '.join(left_out(named[0]))}"
         return (
             "no topic partition found in this evidence: it is Kafka's, but names none (only "
             "__cluster_metadata, or logs without a line about one). Hand over server.log and "
@@ -88,7 +93,7 @@ class Import:
         """The events of one of the partitions; nothing of it stays in memory afterwards."""
         partition = finished(self.partitions[index])
         self.seen[index] = partition.contents.unreadable
-        yield from identified(partition, self.trace_id, self.generation)
+        yield from identified(partition, self.trace_id, self.generation, self.incident)
         self.late_notes[index] = [partition.shown(note) for note in partition.notes]
 
 
@@ -98,6 +103,7 @@ def import_evidence(
     kafka_version: str | None = None,
     topic: str | None = None,
     generation: int = 0,
+    incident: str = "",
     spread: Spread = map,
     facts_folder: Path | None = None,
     payload_id_in: str | None = None,
@@ -106,9 +112,9 @@ def import_evidence(
     """Reads the evidence at or below paths and joins it.
 
     Raises collection.NoEvidence when there is none. kafka_version: judge by this release, whatever
-    the evidence names (a note says so). topic: only this one. spread, facts_folder, told: as
-    `collect` takes them. payload_id_in: where in the records the payload ids of clients' logs stand
-    ("key", "value", "header:NAME"), if told.
+    the evidence names (a note says so). topic: only this one. incident: what to call it. spread,
+    facts_folder, told: as `collect` takes them. payload_id_in: where in the records the payload ids
+    of clients' logs stand ("key", "value", "header:NAME"), if told.
     """
     collection = collect(paths, spread, facts_folder, told)
     clusters: list[ClusterFacts] = []
@@ -137,7 +143,7 @@ def import_evidence(
         collection.unreadable += joined.unreadable
     for partition in partitions:
         partition.payload_id_in = payload_id_in
-    return Import(collection, clusters, partitions, _trace_id(collection), generation)
+    return Import(collection, clusters, partitions, _trace_id(collection), generation, incident)
 
 
 def _files_by_cluster(collection: Collection, ids: list[str]) -> dict[str, set[str]]:

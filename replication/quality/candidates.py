@@ -25,6 +25,15 @@ ROW = {
     "finding_id": "string",
     "detail": "string",
     "observed": "double",
+    "cluster_id": "string",
+    "incident": "string",
+}
+# SQL over a topic_partition_id, which ends /partition or /partition@incident.
+PARTS = {
+    "cluster_id": "nullif(regexp_extract(topic_partition_id, '^(.*)/[^/]*/[^/]*/[^/]*$', 1), '')",
+    "incident": "nullif(regexp_extract(topic_partition_id, '/[0-9]+@([^/]+)$', 1), '')",
+    "topic": "element_at(split(topic_partition_id, '/'), -3)",
+    "partition": "CAST(regexp_extract(topic_partition_id, '/([0-9]+)(@[^/]+)?$', 1) AS BIGINT)",
 }
 # Beside ROW: the expectation, the reason of the allowed deviation that covers the row, whether it
 # is a row at all (not the bare result of a limit or a share), and that result.
@@ -171,9 +180,7 @@ def _row(found: DataFrame) -> list[Column]:
     have = set(found.columns)
     derived: dict[str, Column] = {}
     if "topic_partition_id" in have:
-        parts = F.split("topic_partition_id", "/")
-        derived["topic"] = F.element_at(parts, -3)
-        derived["partition"] = F.element_at(parts, -1).cast("bigint")
+        derived |= {name: F.expr(sql) for name, sql in PARTS.items()}
     if "replica" in have:
         derived["replicas"] = F.array("replica")
     result = []

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from replication.quality.candidates import ROW, frame_of
-from replication.quality.great_expectations_suite import Judge
+from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.suites import Expectation, Suite
 
 # Failing rows that are written down per expectation; all of them are counted.
@@ -82,13 +82,28 @@ def _result(suite: Suite, expectation: Expectation, failing: int, found: list[Ro
     )  # fmt: skip
 
 
+def result_of(own: Own) -> Result:
+    """What an expectation of a project's owners came to, in the shape of ours."""
+    failing = 0 if own.passed else max(own.failing, 1)
+    expectation = Expectation(own.name, "own", own.severity, own.meaning, "query")
+    return Result(own.suite, expectation, failing, 0, own.observed, ())
+
+
 def result_rows(
-    results: Iterable[Result], run_name: str, checked: tuple[str | None, int | None], at: int
+    results: Iterable[Result],
+    run_name: str,
+    checked: tuple[str | None, int | None],
+    at: int,
+    whose: tuple[list[str], list[str]],
 ) -> list[dict[str, Any]]:
-    """Rows of `expectation_results`. checked: run and micro-batch of the fold; at: milliseconds."""
+    """Rows of `expectation_results`. checked: run and micro-batch of the fold; at: milliseconds;
+    whose: the clusters and incidents that the tables hold.
+    """
     return [
         {
             "run": run_name,
+            "cluster_ids": whose[0],
+            "incidents": whose[1],
             "suite": r.suite,
             "expectation": r.expectation.name,
             "family": r.expectation.family,
@@ -145,6 +160,8 @@ def row_words(row: Mapping[str, Any]) -> str:
     words = []
     if row["topic"] is not None:
         words.append(f"{row['topic']}-{row['partition']}")
+        if row["incident"] is not None:
+            words.append(f"of incident {row['incident']}")
     if row["first_offset"] is not None and row["end_offset"] is not None:
         words.append(_offsets(row["first_offset"], row["end_offset"]))
     if row["replicas"]:

@@ -34,7 +34,13 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--data-docs", type=Path, metavar="DIR",
-        help="write Great Expectations' Data Docs there (its pages load styles from the network)",
+        help="write Great Expectations' Data Docs there; they need no network",
+    )  # fmt: skip
+    made.add_argument(
+        "--project", type=Path, metavar="DIR",
+        help="judge within a project of Great Expectations in this folder, made where it is not: "
+        "it keeps every result, offers the tables as data source replication_tables, and what its "
+        "owners add (suites, checkpoints with actions) stays and is run beside ours",
     )  # fmt: skip
     return made
 

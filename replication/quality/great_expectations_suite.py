@@ -1,11 +1,13 @@
 """Great Expectations: suites built in code, judged on candidate rows. No other file knows it.
 
-The library is imported inside functions: with this pyspark and without grpc, importing it where
-`python -m` starts can end the process with status 0 and no word.
+Ours are judged in passing, or within a project: a file context on disk that its owners open and
+extend, with the tables as a data source, our suites and checkpoints beside theirs, and every result
+kept. The library is imported inside functions: with this pyspark and without grpc, importing it
+where `python -m` starts can end the process with status 0 and no word.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,18 +18,45 @@ from replication.quality.candidates import ROW
 from replication.quality.suites import Expectation, Suite
 
 SITE = "data_docs"
+# Names in a project: our rows that may fail, the tables themselves, what our suites begin with.
+CANDIDATES, TABLES, OURS = "replication_candidates", "replication_tables", "replication_"
+WHOLE = "whole"
+SEVERITIES = ("critical", "warning", "info")
 
 
 class JudgeError(RuntimeError):
     """Great Expectations failed on an expectation: a defect of this tool, not of the data."""
 
 
+class ProjectError(ValueError):
+    """A project that cannot be used as asked; the text says which and why."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What an expectation of the project's owners came to. failing: -1 where it was not counted."""
+
+    suite: str
+    name: str
+    severity: str
+    passed: bool
+    failing: int
+    observed: float
+    meaning: str
+
+
 @dataclass
 class Judge:
-    """Great Expectations for one run of the checks. docs: the folder for Data Docs, None: none."""
+    """Great Expectations for one run of the checks. docs: the folder for Data Docs, None: none.
+
+    project: the folder of a file context, None: nothing of it stays. tables: folder and names of
+    the Delta tables that a project offers.
+    """
 
     run: str
     docs: Path | None = None
+    project: Path | None = None
+    tables: tuple[Path, tuple[str, ...]] = (Path(), ())
     _context: Any = field(default=None, repr=False)
     _source: Any = field(default=None, repr=False)
 
@@ -35,47 +64,88 @@ class Judge:
         os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
         import great_expectations as gx
 
-        self._context = gx.get_context(mode="ephemeral")
+        if self.project is None:
+            self._context = gx.get_context(mode="ephemeral")
+        else:
+            self.project.mkdir(parents=True, exist_ok=True)
+            self._context = gx.get_context(mode="file", project_root_dir=self.project.absolute())
         self._context.variables.progress_bars = {"globally": False}
         # Persisted batches would never be let go of: what is worth keeping is kept by the caller.
-        self._source = self._context.data_sources.add_spark("tables", persist=False)
+        # Frames that a project has known before cannot be handed to it anew: it asks for a context.
+        if self._known(CANDIDATES) is not None:
+            self._context.data_sources.delete(CANDIDATES)
+        self._source = self._context.data_sources.add_spark(CANDIDATES, persist=False)
+        if self.project is not None:
+            self._offer_tables()
         if self.docs is not None:
-            store = {
-                "class_name": "TupleFilesystemStoreBackend",
-                "base_directory": str(self.docs.absolute()),
-            }
-            self._context.add_data_docs_site(
-                site_name=SITE,
-                site_config={
-                    "class_name": "SiteBuilder",
-                    "store_backend": store,
-                    "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-                },
+            self._add_site(self.docs)
+
+    def _known(self, name: str) -> Any:
+        """A data source of the context, None where there is none of that name."""
+        return self._context.data_sources.all().get(name)
+
+    def _offer_tables(self) -> None:
+        """The Delta tables as a data source of the project, an asset each. Raises ProjectError."""
+        folder, names = self.tables
+        source = self._known(TABLES)
+        if source is None:
+            source = self._context.data_sources.add_spark_filesystem(
+                TABLES, base_directory=folder, persist=False
             )
+        if Path(source.base_directory).resolve() != folder.resolve():
+            raise ProjectError(
+                f"the project {self.project} is of the tables in {source.base_directory}, not of "
+                f"{folder}: give another --project"
+            )
+        known = {asset.name for asset in source.assets}
+        for name in names:
+            if name not in known:
+                asset = source.add_directory_delta_asset(name, data_directory=name)
+                asset.add_batch_definition_whole_directory(WHOLE)
+
+    def _add_site(self, docs: Path) -> None:
+        store = {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str(docs.absolute()),
+        }
+        config = {
+            "class_name": "SiteBuilder",
+            "store_backend": store,
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        }
+        if SITE in self._context.get_site_names():
+            self._context.update_data_docs_site(site_name=SITE, site_config=config)
+        else:
+            self._context.add_data_docs_site(site_name=SITE, site_config=config)
 
     def judge(self, suite: Suite, candidates: DataFrame) -> Mapping[str, int]:
         """Expectation -> how many rows fail it. candidates: as candidates.frame_of makes them.
 
-        Raises JudgeError.
+        Raises JudgeError, ProjectError.
         """
         if self._context is None:
             self._start()
         built = self._suite(suite)
-        batch = self._source.add_dataframe_asset(suite.table).add_batch_definition_whole_dataframe(
-            suite.table
-        )
-        if self.docs is None:
+        batch = self._batch(suite.table)
+        if self.docs is None and self.project is None:
             found = batch.get_batch({"dataframe": candidates}).validate(
                 built, result_format="SUMMARY"
             )
         else:
-            found = self._documented(suite, built, batch, candidates)
+            found = self._kept(built, batch, candidates)
         return {name: _failing(suite, name, result) for name, result in _by_name(found).items()}
+
+    def _batch(self, table: str) -> Any:
+        known = [a for a in self._source.assets if a.name == table]
+        asset = known[0] if known else self._source.add_dataframe_asset(table)
+        if not asset.batch_definitions:
+            asset.add_batch_definition_whole_dataframe(table)
+        return asset.get_batch_definition(table)
 
     def _suite(self, suite: Suite) -> Any:
         import great_expectations as gx
 
-        built = gx.ExpectationSuite(name=suite.table, meta={"about": suite.about})
+        built = gx.ExpectationSuite(name=self._name(suite.table), meta={"about": suite.about})
         for expectation in suite.expectations:
             built.add_expectation(
                 gx.expectations.UnexpectedRowsExpectation(
@@ -87,26 +157,47 @@ class Judge:
             )
         return built
 
-    def _documented(self, suite: Suite, built: Any, batch: Any, candidates: DataFrame) -> Any:
+    def _name(self, table: str) -> str:
+        return table if self.project is None else OURS + table.strip("_")
+
+    def _kept(self, built: Any, batch: Any, candidates: DataFrame) -> Any:
         """Judges with everything stored that Data Docs are made of."""
         import great_expectations as gx
 
-        stored = self._context.suites.add(built)
-        definition = self._context.validation_definitions.add(
-            gx.ValidationDefinition(name=suite.table, data=batch, suite=stored)
+        name = built.name
+        stored = self._context.suites.add_or_update(built)
+        definition = self._context.validation_definitions.add_or_update(
+            gx.ValidationDefinition(name=name, data=batch, suite=stored)
         )
-        documented = self._context.checkpoints.add(
+        gx_checkpoint = self._context.checkpoints.add_or_update(
             gx.Checkpoint(
-                name=suite.table,
+                name=name,
                 validation_definitions=[definition],
                 result_format={"result_format": "SUMMARY"},
             )
         )
-        outcome = documented.run(
+        outcome = gx_checkpoint.run(
             batch_parameters={"dataframe": candidates},
             run_id=gx.RunIdentifier(run_name=self.run),
         )
         return next(iter(outcome.run_results.values()))
+
+    def own(self) -> Iterator[Own]:
+        """Runs the checkpoints that the project's owners have put beside ours."""
+        import great_expectations as gx
+
+        if self.project is None or self._context is None:
+            return
+        theirs = [c for c in self._context.checkpoints.all() if not c.name.startswith(OURS)]
+        for gx_checkpoint in sorted(theirs, key=lambda c: c.name):
+            try:
+                outcome = gx_checkpoint.run(run_id=gx.RunIdentifier(run_name=self.run))
+            except Exception as error:
+                reason = f"checkpoint {gx_checkpoint.name} cannot be run: {str(error).strip()}"
+                yield Own(gx_checkpoint.name, "runs", "warning", False, -1, 0.0, reason)
+                continue
+            for result in outcome.run_results.values():
+                yield from (_own(result.suite_name, r) for r in result.results)
 
     def write_docs(self) -> Path | None:
         """Writes the Data Docs of everything that was judged; returns their first page."""
@@ -132,13 +223,36 @@ def _by_name(found: Any) -> dict[str, Any]:
     return {r.expectation_config.meta["name"]: r for r in found.results}
 
 
-def _failing(suite: Suite, name: str, result: Any) -> int:
+def _raised(result: Any) -> str | None:
+    """What an expectation failed with, None where it was judged."""
     raised = result.exception_info or {}
     failures = [raised] if "raised_exception" in raised else list(raised.values())
     for failure in failures:
         if failure.get("raised_exception"):
-            raise JudgeError(f"{suite.table}.{name}: {failure.get('exception_message')}")
+            return str(failure.get("exception_message"))
+    return None
+
+
+def _failing(suite: Suite, name: str, result: Any) -> int:
+    raised = _raised(result)
+    if raised is not None:
+        raise JudgeError(f"{suite.table}.{name}: {raised}")
     failing = int(result.result["observed_value"])
     if (failing == 0) != bool(result.success):
         raise JudgeError(f"{suite.table}.{name}: {failing} failing rows, yet {result.success}")
     return failing
+
+
+def _own(suite: str, result: Any) -> Own:
+    config = result.expectation_config
+    column = config.kwargs.get("column")
+    name = str((config.meta or {}).get("name") or config.type) + (f"({column})" if column else "")
+    raised = _raised(result)
+    observed = result.result.get("observed_value")
+    number = isinstance(observed, int | float) and not isinstance(observed, bool)
+    severity = getattr(config.severity, "value", config.severity)
+    return Own(
+        suite, name, severity if severity in SEVERITIES else "critical", bool(result.success),
+        int(result.result.get("unexpected_count", -1)), float(observed) if number else 0.0,
+        f"cannot be judged: {raised}" if raised else str(config.description or config.kwargs),
+    )  # fmt: skip

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from replication.protocol.ground.model import moment
+from replication.spark.topic_partition_ids import parts_of
 
 Row = dict[str, Any]
 FIRING, RESOLVED = "firing", "resolved"
@@ -171,10 +172,11 @@ def _alert(
     answer: Answer, kind: str, name: str, severity: str, summary: str, told: list[str], sql: str,
     starts_at: str | None = None, more: Mapping[str, str] | None = None,
 ) -> Alert:  # fmt: skip
-    cluster, topic, _, partition = name.rsplit("/", 3)
+    cluster, topic, _, partition, incident = parts_of(name)
     labels = {
         "alertname": kind, "cluster": cluster, "cluster_name": answer.names.get(cluster, cluster),
-        "topic": topic, "partition": partition, "topic_partition_id": name, **(more or {}),
+        "topic": topic, "partition": str(partition), "topic_partition_id": name,
+        **({"incident": incident} if incident else {}), **(more or {}),
     }  # fmt: skip
     rest = [f"and {len(told) - MOST_TOLD} more"] if len(told) > MOST_TOLD else []
     return Alert(labels, severity, {
@@ -186,8 +188,9 @@ def _alert(
 
 
 def _short(name: str) -> str:
-    cluster, topic, _, partition = name.rsplit("/", 3)
-    return f"{topic}-{partition} of {cluster}" if cluster else f"{topic}-{partition}"
+    cluster, topic, _, partition, incident = parts_of(name)
+    place = f"{topic}-{partition} of {cluster}" if cluster else f"{topic}-{partition}"
+    return f"{place}, incident {incident}" if incident else place
 
 
 def _milliseconds(text: str | None) -> int | None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from replication.spark import contracts
 from replication.spark.shard_fold import FIGURES
 from replication.spark.tables import REPLACED_BY_NAME, Store, Writer, named
+from replication.spark.topic_partition_ids import PARTS
 
 # The order of commits where one thread writes; what others point to comes first.
 ORDER = (
@@ -90,14 +91,11 @@ def _sums(row: Row | None) -> dict[str, Any]:
 
 def rows_of(frame: DataFrame, table: str, writer: Writer, micro_batch_id: int) -> DataFrame:
     """The rows for one table, typed as its schema says."""
-    columns = contracts.tables()[table].columns
+    columns = contracts.tables()[table].told
     whole = f"array<struct<{','.join(f'{c.name}:{c.type}' for c in columns)}>>"
     given = {
         "topic_partition_id": "topic_partition_id",
-        "cluster_id": f"nullif({CLUSTER_ID}, '')",
-        "topic": "element_at(split(topic_partition_id, '/'), -3)",
-        "topic_id": "nullif(element_at(split(topic_partition_id, '/'), -2), '')",
-        "partition": "CAST(element_at(split(topic_partition_id, '/'), -1) AS BIGINT)",
+        **PARTS,
         "run": f"'{writer.run}'",
         "query": f"'{writer.query}'",
         "micro_batch_id": f"{micro_batch_id}L",
@@ -111,12 +109,6 @@ def rows_of(frame: DataFrame, table: str, writer: Writer, micro_batch_id: int) -
     )
 
 
-CLUSTER_ID = (
-    "array_join(slice(split(topic_partition_id, '/'), 1, "
-    "size(split(topic_partition_id, '/')) - 3), '/')"
-)
-
-
 def write(
     store: Store,
     outcome: Outcome,
@@ -127,7 +119,8 @@ def write(
 ) -> None:
     """Writes every table that has rows.
 
-    afresh: the first micro-batch of a run, whose rows replace those of an earlier run wholly.
+    afresh: the first micro-batch of a run, whose rows replace those of an earlier run: all of them,
+    or those of its incident.
     """
     tasks: list[Callable[[], None]] = []
     for table in ORDER:
@@ -156,12 +149,15 @@ def _task(
         if table in APPENDED:
             own = APPENDED[table]
             if afresh:
-                store.replace_where(table, rows, own, writer, micro_batch_id)
+                condition = f"{own} AND {writer.replaced}"
+                store.replace_where(table, rows, condition, writer, micro_batch_id)
                 return
             _put_in_place(store, table, rows, replaced, writer, micro_batch_id)
             new = rows.filter(~F.col("topic_partition_id").isin(replaced)) if replaced else rows
             if len(touched) > len(replaced):
                 store.append(table, new, writer, micro_batch_id)
+        elif afresh and writer.incident is not None:
+            store.replace_where(table, rows, writer.replaced, writer, micro_batch_id)
         elif afresh:
             store.overwrite(table, rows, writer, micro_batch_id)
         else:

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import cache
 
 from replication.paths import project_root
+from replication.spark.topic_partition_ids import PARTS
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. type: Spark SQL's type text. required_for, optional_for: kinds of events."""
+    """One column. type: Spark SQL's type text. required_for, optional_for: kinds of events. of: the
+    column beside it that it is made of, where it is made by the write itself."""
 
     name: str
     type: str
@@ -18,6 +20,7 @@ class Column:
     required_for: tuple[str, ...] = ()
     optional_for: tuple[str, ...] = ()
     bookkeeping: bool = False
+    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -32,18 +35,36 @@ class Table:
 
     @property
     def ddl(self) -> str:
-        """The columns as Spark SQL's schema text, every one nullable: for reading JSON."""
-        return ", ".join(f"`{c.name}` {c.type}" for c in self.columns)
+        """The columns that are told, as Spark SQL's schema text, every one nullable."""
+        return ", ".join(f"`{c.name}` {c.type}" for c in self.told)
 
     @property
     def struct(self) -> str:
-        """The columns without run and micro_batch_id, as the type text of one struct."""
+        """The answer's columns as the type text of one struct."""
         return "struct<" + ",".join(f"{c.name}:{c.type}" for c in self.answer_columns) + ">"
 
     @property
     def answer_columns(self) -> tuple[Column, ...]:
-        """The columns without run and micro_batch_id."""
-        return tuple(c for c in self.columns if c.name not in ("run", "micro_batch_id"))
+        """The columns without run, micro_batch_id and those that are made of others."""
+        return tuple(c for c in self.told if c.name not in ("run", "micro_batch_id"))
+
+    @property
+    def told(self) -> tuple[Column, ...]:
+        """The columns that are not made of others."""
+        return tuple(c for c in self.columns if not c.of)
+
+    @property
+    def made(self) -> dict[str, str]:
+        """Column -> SQL over the columns that it is made of."""
+        types = {c.name: c.type for c in self.columns}
+        return {c.name: _made(c, types[c.of]) for c in self.columns if c.of}
+
+
+def _made(column: Column, of_type: str) -> str:
+    """SQL: milliseconds since the Unix epoch or ISO 8601 as a timestamp, or a part of an id."""
+    if column.type != "timestamp":
+        return PARTS[column.name]
+    return f"timestamp_millis({column.of})" if of_type == "bigint" else f"timestamp({column.of})"
 
 
 @cache

@@ -35,8 +35,13 @@ INT32 = [
 ]
 
 
-def of_slices(spark: SparkSession, slices: Sequence[Slice]) -> DataFrame | None:
-    """The rows of slices of files, None where there are none (refused files have no rows)."""
+def of_slices(
+    spark: SparkSession, slices: Sequence[Slice], incident: str | None = None
+) -> DataFrame | None:
+    """The rows of slices of files, None where there are none (refused files have no rows).
+
+    incident: the only one whose events are taken, None: any.
+    """
     whole: list[Slice] = []
     parts: list[Slice] = []
     parquet: list[str] = []
@@ -59,7 +64,15 @@ def of_slices(spark: SparkSession, slices: Sequence[Slice]) -> DataFrame | None:
     frames = [_parsed(frame) for frame in frames]
     if parquet:
         frames.append(_parquet(spark, parquet))
-    return reduce(DataFrame.unionByName, frames) if frames else None
+    return of_incident(reduce(DataFrame.unionByName, frames), incident) if frames else None
+
+
+def of_incident(delivered: DataFrame, incident: str | None) -> DataFrame:
+    """Delivered rows, of which those that name another incident do not fit; None: all may."""
+    if incident is None:
+        return delivered
+    same = F.coalesce(F.col("event.incident"), F.lit("")).isin("", incident)
+    return delivered.withColumn("fits", F.col("fits") & same)
 
 
 def of_kafka(records: DataFrame) -> DataFrame:
@@ -188,6 +201,7 @@ def steps_to_fits() -> tuple[tuple[str, ...], tuple[str, ...], str]:
         f"coalesce(event.observed_at <= {LAST_MOMENT}, true)",
         "coalesce(event.grade, 'forensic') IN ('traced', 'forensic')",
         "(facts & required) = required AND (facts & ~allowed) = 0L",
+        f"coalesce({INCIDENT}, true)",
         "NOT contains(event.topic, '/') AND NOT contains(coalesce(event.topic_id, ''), '/')",
         f"raw IS NULL OR ((present = keys OR present = keys - {NULLS}) AND {ENDS})",
         # Half a surrogate pair is no text, and Spark's parser makes a question mark of it; pandas
@@ -201,6 +215,7 @@ def steps_to_fits() -> tuple[tuple[str, ...], tuple[str, ...], str]:
 
 
 TEXT = "CAST(raw AS STRING)"
+INCIDENT = "length(event.incident) <= 100 AND NOT event.incident RLIKE '[^A-Za-z0-9._-]'"
 ESCAPED = [f"contains(text, '\\\\u{start}')" for start in ("d", "D", "0000")]
 # Spark's parser takes the first JSON value of a line, and of that the columns that it knows, and is
 # silent about the rest. So keys are counted: those of the text, less those that are null, against
@@ -262,11 +277,10 @@ def _elements_fit(name: str, type_text: str) -> str:
 def events(delivered: DataFrame) -> DataFrame:
     """The rows that fit, as columns of the event contract, absent words filled in."""
     filled = {"trace_generation": "0L", "cluster_id": "''", "topic_id": "''", "grade": "'forensic'"}
+    given = {name: f"coalesce(event.{name}, {word})" for name, word in filled.items()}
+    given["incident"] = "nullif(event.incident, '')"
     columns = [
-        f"coalesce(event.{c.name}, {filled[c.name]}) AS {c.name}"
-        if c.name in filled
-        else f"event.{c.name}"
-        for c in contracts.event_columns()
+        f"{given.get(c.name, f'event.{c.name}')} AS {c.name}" for c in contracts.event_columns()
     ]
     return delivered.filter("fits").selectExpr(*columns)
 
@@ -280,7 +294,9 @@ def counters() -> list[Column]:
     ]
 
 
-def refused(delivered: DataFrame, slices: Sequence[Slice]) -> DataFrame:
+def refused(
+    delivered: DataFrame, slices: Sequence[Slice], incident: str | None = None
+) -> DataFrame:
     """The rows that do not fit: the reason in words, the raw text, the line.
 
     event_row is set, and reason is null, where protocol.wire takes the row after all: then it is
@@ -294,7 +310,7 @@ def refused(delivered: DataFrame, slices: Sequence[Slice]) -> DataFrame:
             ranges.setdefault(part.path, []).append((part.first_byte, part.end_byte))
 
     def explain(rows: pd.DataFrame) -> pd.DataFrame:
-        return pd.DataFrame(_explained(rows, ranges), columns=_REFUSED_NAMES)
+        return pd.DataFrame(_explained(rows, ranges, incident), columns=_REFUSED_NAMES)
 
     return bad.groupBy("origin").applyInPandas(explain, REFUSED_DDL)
 
@@ -303,7 +319,7 @@ _REFUSED_NAMES = [part.strip().split(" ")[0] for part in REFUSED_DDL.split(",")]
 
 
 def _explained(
-    rows: pd.DataFrame, ranges: dict[str, list[tuple[int, int]]]
+    rows: pd.DataFrame, ranges: dict[str, list[tuple[int, int]]], incident: str | None
 ) -> list[tuple[Any, ...]]:
     """One entry a refused row of one origin, with its line where it is a line of a file."""
     uri = str(rows["origin"].iloc[0])
@@ -318,7 +334,7 @@ def _explained(
         text = data.decode("utf-8", errors="replace")
         numbers = lines.get(data)
         line = numbers.pop(0) if numbers else None
-        event_row, reason = _last_word(data, text)
+        event_row, reason = _last_word(data, text, incident)
         place = None if pd.isna(offset) else int(offset)
         result.append((event_row, reason, text[:RAW_LIMIT], path, line, place))
     return result
@@ -338,7 +354,7 @@ def _line_numbers(
     return found
 
 
-def _last_word(data: bytes, text: str) -> tuple[str | None, str | None]:
+def _last_word(data: bytes, text: str, incident: str | None) -> tuple[str | None, str | None]:
     """(event as JSON, None) where wire takes the line, else (None, why not)."""
     if not data.strip():
         return None, "an empty line"
@@ -354,4 +370,6 @@ def _last_word(data: bytes, text: str) -> tuple[str | None, str | None]:
     except (wire.Misfit, ValueError, RecursionError) as error:
         reason = str(error)
         return None, reason if isinstance(error, wire.Misfit) else f"no JSON: {reason}"
+    if incident is not None and event.incident not in ("", incident):
+        return None, f"of incident {event.incident!r}: this run is of {incident!r}"
     return wire.to_json(event), None

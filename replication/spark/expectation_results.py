@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
-from replication.spark.tables import RESULTS, Store, TablesError
+from replication.spark.tables import RESULTS, Store, TablesError, completed
 
 
 def append(store: Store, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -16,11 +16,11 @@ def append(store: Store, rows: Iterable[Mapping[str, Any]]) -> None:
     """
     store.create()
     table = contracts.tables()[RESULTS]
-    values = [tuple(row[c.name] for c in table.columns) for row in rows]
+    values = [tuple(row[c.name] for c in table.told) for row in rows]
     runs = sorted({row[0] for row in values})
     if not store.newest(RESULTS).filter(F.col("run").isin(runs)).isEmpty():
         raise TablesError(
             f"{store.path(RESULTS)} holds run {runs[0]!r} already: give another --run"
         )
     frame = store.spark.createDataFrame(values, table.ddl).coalesce(1)
-    frame.write.format("delta").mode("append").save(store.path(RESULTS))
+    completed(RESULTS, frame).write.format("delta").mode("append").save(store.path(RESULTS))

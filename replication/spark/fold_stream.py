@@ -37,7 +37,8 @@ from replication.spark.shard_fold import (
     out_frame,
 )
 from replication.spark.tables import REFOLDS, Store, Writer
-from replication.spark.transport import TOPIC_PARTITION_ID, narrow
+from replication.spark.topic_partition_ids import TOPIC_PARTITION_ID
+from replication.spark.transport import narrow
 
 QUERY = "fold"
 STATE_DDL = "shard binary"

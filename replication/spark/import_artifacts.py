@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replication import places
+from replication.command_line import INCIDENT_HELP, incident_name
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
@@ -76,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         help="higher wins when the same partitions are imported again",
     )
+    made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     return made
 
 
@@ -145,6 +147,7 @@ class ImportJob:
             kafka_version=flags.kafka,
             topic=flags.topic,
             generation=flags.generation,
+            incident=flags.incident or "",
             spread=self.spread,
             facts_folder=work,
         )
@@ -195,6 +198,7 @@ class ImportJob:
             ending=ending,
             trace_id=imported.trace_id,
             generation=imported.generation,
+            incident=imported.incident,
         )
         return self._shared_out(each).mapPartitionsWithIndex(writer).collect()
 
@@ -225,6 +229,7 @@ def write_part(
     ending: str,
     trace_id: str,
     generation: int,
+    incident: str,
 ) -> Iterator[Written]:
     """What one task does: the last step of joining, and the events to a file."""
     unreadable: list[Unreadable] = []
@@ -236,7 +241,7 @@ def write_part(
             unreadable.extend(
                 replace(u, path=whole.shown(u.path)) for u in whole.contents.unreadable
             )
-            yield from identified(whole, trace_id, generation)
+            yield from identified(whole, trace_id, generation, incident)
             notes.extend(whole.shown(note) for note in whole.notes)
 
     # A task that is run twice writes a file of its own before it takes the name.

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from replication import places
+from replication.command_line import incident_name
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of
@@ -33,6 +34,7 @@ EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 # Events that are fetched for the stories; the page shows fewer. One partition is always fetched.
 MOST_EVENTS = 400_000
 MOST_PARTITIONS = 2_000
+UNNAMED = "."
 IDENTITY = ("cluster_id", "topic", "topic_id", "partition")
 NOT_DESCRIBED: dict[str, Any] = {"versions": [], "kind": None}
 ORDER = {module.__name__.rpartition(".")[2]: i for i, module in enumerate(INVARIANTS)}
@@ -53,6 +55,10 @@ def parser() -> argparse.ArgumentParser:
         "--out", required=True, type=Path, metavar="FILE.html", help="the page to write"
     )
     made.add_argument("--topic", metavar="NAME", help="only this topic")
+    made.add_argument(
+        "--incident", metavar="NAME", type=incident_name,
+        help="which one, where the tables hold several; `.` for the one that has no name",
+    )  # fmt: skip
     return made
 
 
@@ -65,8 +71,9 @@ def main(argv: list[str]) -> int:
         return _refused(error, EXIT_UNUSABLE)
     try:
         found = views.opened(spark, flags.tables.absolute())
-        answer = answer_of(found, flags.topic)
-        told = events_of(found, answer)
+        incident = incident_of(found, flags.incident)
+        answer = answer_of(found, flags.topic, incident)
+        told = events_of(found, answer, incident)
         write_page(flags.out, with_details(answer, told), told, read_lines)
         print(line_of(f"report.py: {flags.out}"), file=sys.stderr)
         return EXIT_OK
@@ -85,34 +92,56 @@ def _refused(reason: object, status: int) -> int:
     return status
 
 
-def answer_of(found: Opened, topic: str | None = None) -> dict[str, Any]:
+def incident_of(found: Opened, asked: str | None) -> str | None:
+    """The incident that the page is about; None: the one that has no name.
+
+    Raises TablesError where the tables do not hold the one asked for, or hold several.
+    """
+    rows = found.frame("verdicts").select("incident").distinct().collect()
+    held = {row["incident"] for row in rows}
+    wanted = None if asked == UNNAMED else asked
+    names = ", ".join(sorted(name or UNNAMED for name in held))
+    if asked is None and len(held) > 1:
+        raise TablesError(
+            f"{found.store.folder} holds several incidents ({names}): choose one by --incident NAME"
+        )
+    if asked is not None and wanted not in held:
+        raise TablesError(f"no incident {asked} in {found.store.folder}, which holds {names}")
+    return wanted if asked is not None else held.pop()
+
+
+def answer_of(
+    found: Opened, topic: str | None = None, incident: str | None = None
+) -> dict[str, Any]:
     """The outward contract's answer as the tables hold it, but for elections.
 
     Raises TablesError where the tables have no partition of that topic.
     """
-    verdicts = _rows(found, "verdicts", topic)
+    verdicts = _rows(found, "verdicts", topic, incident)
     if not verdicts:
         raise TablesError(f"no topic {topic} in {found.store.folder}")
     verdicts.sort(key=lambda v: (*ranking.identity_of(v), ORDER.get(v["invariant"], len(ORDER))))
-    risks = _rows(found, "at_risk", topic)
-    partitions = _partitions(verdicts, _rows(found, "replica_states", topic))
+    risks = _rows(found, "at_risk", topic, incident)
+    partitions = _partitions(verdicts, _rows(found, "replica_states", topic, incident))
     return {
         "format_version": FORMAT_VERSION,
-        "clusters": _clusters(found, partitions),
-        "input": _counts(found),
+        "clusters": _clusters(found, partitions, incident),
+        "input": _counts(found, incident),
         "partitions": partitions,
         "verdicts": verdicts,
-        "losses": _rows(found, "loss_ledger", topic),
-        "divergences": _rows(found, "divergences", topic),
-        "findings": _rows(found, "findings", topic),
+        "losses": _rows(found, "loss_ledger", topic, incident),
+        "divergences": _rows(found, "divergences", topic, incident),
+        "findings": _rows(found, "findings", topic, incident),
         "at_risk": [r for r in risks if not r["over"]],
         "past_risks": [r for r in risks if r["over"]],
     }
 
 
-def _rows(found: Opened, table: str, topic: str | None) -> list[dict[str, Any]]:
+def _rows(
+    found: Opened, table: str, topic: str | None, incident: str | None
+) -> list[dict[str, Any]]:
     """A table's answer columns, by identity; rows of one partition stay in their order."""
-    frame = found.frame(table)
+    frame = found.frame(table).filter(F.col("incident").eqNullSafe(F.lit(incident)))
     if topic is not None:
         frame = frame.filter(F.col("topic") == topic)
     names = [c.name for c in contracts.tables()[table].answer_columns]
@@ -147,13 +176,17 @@ def _partitions(
     return list(partitions.values())
 
 
-def _clusters(found: Opened, partitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _clusters(
+    found: Opened, partitions: list[dict[str, Any]], incident: str | None
+) -> list[dict[str, Any]]:
     """Versions and controllers as events describe them, brokers as replicas name them."""
     brokers: dict[str | None, set[int]] = {}
     for partition in partitions:
         own = brokers.setdefault(partition["cluster_id"] or None, set())
         own.update(r["replica"] for r in partition["replicas"])
-    told = found.frame("replica_events").filter(F.col("kind") == "partition_described")
+    told = found.frame("replica_events").filter(
+        (F.col("kind") == "partition_described") & F.col("incident").eqNullSafe(F.lit(incident))
+    )
     rows = (
         told.groupBy("cluster_id")
         .agg(F.collect_set("kafka_version").alias("versions"), F.max("controller").alias("kind"))
@@ -171,8 +204,10 @@ def _clusters(found: Opened, partitions: list[dict[str, Any]]) -> list[dict[str,
     ]
 
 
-def _counts(found: Opened) -> dict[str, Any]:
-    sums = found.store.sums(found.run, fold_stream.QUERY)
+def _counts(found: Opened, incident: str | None) -> dict[str, Any]:
+    own = found.frame("verdicts").filter(F.col("incident").eqNullSafe(F.lit(incident)))
+    run = own.agg(F.max("run")).collect()[0][0]
+    sums = found.store.sums(run, fold_stream.QUERY)
     refused = found.frame("quarantine").select("origin", "origin_line", "event_id", "reason")
     places = refused.orderBy("origin", "origin_line", "event_id").limit(1_000).collect()
     return {
@@ -193,9 +228,13 @@ def _counts(found: Opened) -> dict[str, Any]:
     }
 
 
-def events_of(found: Opened, answer: dict[str, Any]) -> Mapping[Identity, list[Event]]:
+def events_of(
+    found: Opened, answer: dict[str, Any], incident: str | None = None
+) -> Mapping[Identity, list[Event]]:
     """The events of the most damaged partitions, as many as the page could need."""
-    events = found.frame("replica_events").filter(F.col("run").isin(_runs(found)))
+    events = found.frame("replica_events").filter(
+        F.col("run").isin(_runs(found, incident)) & F.col("incident").eqNullSafe(F.lit(incident))
+    )
     by = [F.coalesce(F.col(n), F.lit("")).alias(n) for n in ("cluster_id", "topic", "topic_id")]
     groups = events.groupBy(*by, "partition")
     counted = groups.agg(F.count("*").alias("count"), F.min("sequence").alias("first")).collect()
@@ -221,9 +260,11 @@ def with_details(answer: dict[str, Any], told: Mapping[Identity, list[Event]]) -
     return {**answer, "loss_details": [d for one in folded for d in one.answer.loss_details]}
 
 
-def _runs(found: Opened) -> list[str]:
-    """The newest run of each query."""
-    rows = found.frame(BATCHES).groupBy("query").agg(F.max_by("run", "run_number")).collect()
+def _runs(found: Opened, incident: str | None) -> list[str]:
+    """The newest run of each query that may be of an incident."""
+    own = F.col("incident").isNull() | F.col("incident").eqNullSafe(F.lit(incident))
+    runs = found.frame(BATCHES).filter(own)
+    rows = runs.groupBy("query").agg(F.max_by("run", "run_number")).collect()
     return [row[1] for row in rows]
 
 

@@ -58,12 +58,13 @@ class Ingest:
         writer = self.run.writer(query_id(session))
         slices: list[Slice] = []
         if "value" in frame.columns:
-            delivered: DataFrame | None = event_frames.of_kafka(frame)
+            of_topic = event_frames.of_kafka(frame)
+            delivered: DataFrame | None = event_frames.of_incident(of_topic, writer.incident)
             figures = self._write_events(delivered, writer, micro_batch_id)
         else:
             slices = [Slice(**row.asDict()) for row in frame.collect()]
             try:
-                delivered = event_frames.of_slices(session, slices)
+                delivered = event_frames.of_slices(session, slices, writer.incident)
                 figures = self._write_events(delivered, writer, micro_batch_id)
             except Exception:
                 # Some file is not what it was when it was admitted: the others are read again.
@@ -71,9 +72,9 @@ class Ingest:
                 if checked == slices:
                     raise
                 slices = checked
-                delivered = event_frames.of_slices(session, slices)
+                delivered = event_frames.of_slices(session, slices, writer.incident)
                 figures = self._write_events(delivered, writer, micro_batch_id)
-        refusals = quarantine.of(delivered, slices, int(figures["quarantined"]))
+        refusals = quarantine.of(delivered, slices, int(figures["quarantined"]), writer.incident)
         try:
             if refusals.rescued:
                 rescued = marked(refusals.events(), writer, micro_batch_id)
@@ -129,8 +130,10 @@ def kafka_frame(spark: SparkSession, source: KafkaSource, settings: Settings) ->
 
 
 def marked(rows: DataFrame, writer: Writer, micro_batch_id: int) -> DataFrame:
-    """Rows with the run and the micro-batch that write them."""
+    """Rows with the run and the micro-batch that write them, and its incident where it has one."""
     marks = {"run": F.lit(writer.run), "micro_batch_id": F.lit(micro_batch_id).cast("bigint")}
+    if writer.incident is not None and "incident" in rows.columns:
+        marks["incident"] = F.lit(writer.incident)
     return rows.withColumns(marks)
 
 

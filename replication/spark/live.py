@@ -176,7 +176,7 @@ class Live:
 def _refusals(
     session: SparkSession, refused: list[tuple[Any, ...]], run: str, micro_batch_id: int
 ) -> DataFrame:
-    columns = contracts.tables()["quarantine"].columns
+    columns = contracts.tables()["quarantine"].told
     given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
     by_name = {c.name: c.type for c in columns}
     ddl = ", ".join(f"{name} {by_name[name]}" for name in given)

@@ -36,9 +36,10 @@ from replication.spark.tables import (
     Store,
     TablesError,
     Writer,
+    completed,
     named,
 )
-from replication.spark.transport import TOPIC_PARTITION_ID
+from replication.spark.topic_partition_ids import TOPIC_PARTITION_ID
 
 EXIT_OK = 0
 HOUR = 3_600.0
@@ -243,8 +244,13 @@ class Maintenance:
             f"{first['micro_batch_id']} AND {last['micro_batch_id']}"
         )
         rows = store.spark.createDataFrame([total], contracts.tables()[BATCHES].ddl)
-        columns = [c.name for c in contracts.tables()[BATCHES].columns]
-        written = rows.select(*columns).coalesce(1).write.format("delta").mode("overwrite")
+        columns = [c.name for c in contracts.tables()[BATCHES].told]
+        written = (
+            completed(BATCHES, rows.select(*columns))
+            .coalesce(1)
+            .write.format("delta")
+            .mode("overwrite")
+        )
         try:
             written.option("replaceWhere", condition).save(store.path(BATCHES))
         except PySparkException as error:

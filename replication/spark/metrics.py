@@ -6,6 +6,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 from replication.spark.alerts import CRITICAL, Alert, Answer, Row
+from replication.spark.topic_partition_ids import parts_of
 
 PREFIX = "replication"
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined")
@@ -91,6 +92,6 @@ def _rows(
     answer: Answer, table: Mapping[str, list[Row]]
 ) -> Iterable[tuple[Row, tuple[str, str, str]]]:
     for name, rows in table.items():
-        cluster, topic, _, _ = name.rsplit("/", 3)
+        cluster, topic = parts_of(name)[:2]
         for row in rows:
             yield row, (cluster, answer.names.get(cluster, cluster), topic)

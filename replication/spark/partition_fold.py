@@ -9,6 +9,7 @@ import json
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from replication.protocol.folding import codec, fold
@@ -18,6 +19,8 @@ from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.defects import answer_or_defect, cannot_be_folded
+from replication.spark import contracts
+from replication.spark.topic_partition_ids import parts_of
 
 STATE_MAGIC = b"RPF4"
 # The format before, which is read all the same: its digests and numbers of rows stand in the order
@@ -28,7 +31,6 @@ OLDER_TABLES = (
     "isr_and_leadership", "quarantine",
 )  # fmt: skip
 HEAD = struct.Struct(">4sI")
-NOTHING = hashlib.blake2b(b"[]", digest_size=8).hexdigest()
 ANSWER_TABLES = (
     "replica_states", "verdicts", "loss_ledger", "divergences", "findings", "at_risk",
 )  # fmt: skip
@@ -50,12 +52,6 @@ class Out:
     topic_partition_id: str
     rows: list[dict[str, Any]]
     replaces: bool = False
-
-
-def identity_of(topic_partition_id: str) -> tuple[str, str, str, int]:
-    """(cluster_id, topic, topic_id, partition) of a topic_partition_id."""
-    cluster_id, topic, topic_id, partition = topic_partition_id.rsplit("/", 3)
-    return cluster_id, topic, topic_id, int(partition)
 
 
 @dataclass(slots=True)
@@ -107,7 +103,7 @@ class PartitionFold:
     def present_state(self) -> State:
         """The state, a new one where nothing has been folded yet."""
         if self.state is None:
-            self.state = fold.new_state(*identity_of(self.topic_partition_id))
+            self.state = fold.new_state(*parts_of(self.topic_partition_id).identity)
         return self.state
 
     def offer(self, event: Event, limit: int = HELD_LIMIT) -> None:
@@ -194,10 +190,10 @@ class PartitionFold:
         }
         for table in ANSWER_TABLES:
             rows = found[table]
-            digest = _digest(rows)
-            before = self.digests.get(table, NOTHING)
+            digest = _digest(table, rows)
+            before = self.digests.get(table, "")
             if digest != before:
-                replaces = before != NOTHING
+                replaces = before != ""
                 self.out.append(Out(table, self.topic_partition_id, rows, replaces))
                 self.digests[table] = digest
                 self.standing[table] = len(rows)
@@ -267,9 +263,17 @@ def _of_older(header: list[Any]) -> list[Any]:
     return [*header[:13], digests, standing, *header[15:], False]
 
 
-def _digest(rows: list[dict[str, Any]]) -> str:
-    text = json.dumps(rows, separators=(",", ":"))
+def _digest(table: str, rows: list[dict[str, Any]]) -> str:
+    """Of rows as a table holds them: one that has got new columns holds them otherwise."""
+    if not rows:
+        return ""
+    text = _columns(table) + json.dumps(rows, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _columns(table: str) -> str:
+    return ",".join(c.name for c in contracts.tables()[table].columns)
 
 
 def _leadership_row(event: Event) -> dict[str, Any]:

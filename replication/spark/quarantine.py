@@ -43,13 +43,18 @@ class Refusals:
             self.lines.unpersist()
 
 
-def of(delivered: DataFrame | None, slices: Sequence[Slice], refused: int) -> Refusals:
-    """The refusals among delivered rows, of which the first check refused that many, and slices."""
+def of(
+    delivered: DataFrame | None, slices: Sequence[Slice], refused: int, incident: str | None
+) -> Refusals:
+    """The refusals among delivered rows, of which the first check refused that many, and slices.
+
+    incident: the only one whose events are taken, None: any.
+    """
     files = [s for s in slices if s.format == REFUSED]
     in_files = sum(s.rows for s in files)
     if delivered is None or not refused:
         return Refusals(None, files, 0, in_files, len(files))
-    lines = event_frames.refused(delivered, slices).persist()
+    lines = event_frames.refused(delivered, slices, incident).persist()
     rescued = lines.filter("event_row IS NOT NULL").count()
     in_lines = refused - rescued
     return Refusals(lines, files, rescued, in_lines + in_files, in_lines + len(files))
@@ -61,7 +66,7 @@ def write(
     """Appends the refusals of a micro-batch to the table; nothing where there are none."""
     if not refusals.rows and not refusals.files:
         return
-    columns = contracts.tables()[TABLE].columns
+    columns = contracts.tables()[TABLE].told
     given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")
     ddl = ", ".join(f"{c.name} {c.type}" for c in columns if c.name in given)
     whole = [(s.reason_code, s.reason, None, s.rows, s.path, None, None) for s in refusals.files]

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from replication import places
+from replication.command_line import INCIDENT_HELP, incident_name
 from replication.spark import (
     answer_tables,
     event_frames,
@@ -64,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
         "--new-run", metavar="NAME",
         help="replace the answers that an earlier run has written, under this name",
     )  # fmt: skip
+    made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     settings.add_flags(made, FLAGS)
     return made
 
@@ -81,7 +83,7 @@ def main(argv: list[str]) -> int:
         progress.say(f"replay.py: {error}")
         return EXIT_UNUSABLE
     try:
-        job = ReplayJob(spark, tables, chosen, progress)
+        job = ReplayJob(spark, tables, chosen, progress, flags.incident)
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
         return exit_status(verdicts, flags.strict)
     except TablesError as error:
@@ -123,6 +125,7 @@ class ReplayJob:
     tables: Path
     settings: Settings
     progress: Progress
+    incident: str | None = None
 
     def run(
         self, slices: list[Slice], new_run: str | None, keep_events: bool
@@ -134,14 +137,14 @@ class ReplayJob:
         started = time.monotonic()
         store = Store(self.spark, self.tables)
         store.create()
-        run = runs.bounded(store, fold_stream.QUERY, new_run)
+        run = runs.bounded(store, fold_stream.QUERY, new_run, self.incident)
         writer = run.writer(uuid.uuid4().hex)
-        delivered = event_frames.of_slices(self.spark, slices)
+        delivered = event_frames.of_slices(self.spark, slices, self.incident)
         answers = Answers()
         seen: dict[str, Any] = {"rows_in": 0, "quarantined": 0}
         if delivered is not None:
             events, seen = self._delivered(store, delivered, writer, keep_events, answers)
-        refusals = quarantine.of(delivered, slices, int(seen["quarantined"]))
+        refusals = quarantine.of(delivered, slices, int(seen["quarantined"]), self.incident)
         try:
             if refusals.rescued:
                 rescued = marked(refusals.events(), writer, 0)

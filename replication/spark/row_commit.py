@@ -26,12 +26,16 @@ TYPES = {
     "string": pa.string(),
     "bigint": pa.int64(),
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+    "timestamp": pa.timestamp("us", tz="UTC"),
 }
 
 
 @dataclass(frozen=True)
 class RowCommit:
-    """A row for a table of string, bigint and map<string,bigint>. transaction: (appId, version)."""
+    """A row for a table of string, bigint and map<string,bigint>. transaction: (appId, version).
+
+    A timestamp is made of the column of milliseconds that it is told of.
+    """
 
     table: contracts.Table
     row: Mapping[str, Any]
@@ -53,6 +57,10 @@ class RowCommit:
         """Writes the row's file; returns the action that makes it one of the table's."""
         schema = pa.schema([(c.name, TYPES[c.type]) for c in self.table.columns])
         values = {name: _listed(value) for name, value in self.row.items()}
+        for column in self.table.columns:
+            if column.of:
+                milliseconds = self.row[column.of]
+                values[column.name] = None if milliseconds is None else milliseconds * 1000
         name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         pq.write_table(pa.Table.from_pylist([values], schema), folder / name)
         size = (folder / name).stat().st_size

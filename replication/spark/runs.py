@@ -23,7 +23,8 @@ from replication.spark.tables import START, Store, TablesError, Writer
 @dataclass(frozen=True)
 class Run:
     """One run of a query. spark_location: Spark's checkpoint location; number: its place among
-    the runs of this query over these tables; is_new: it starts now."""
+    the runs of this query over these tables; is_new: it starts now; incident: the one it is of,
+    None: whichever its events name."""
 
     query: str
     name: str
@@ -32,6 +33,7 @@ class Run:
     folder: Path
     is_new: bool
     lease: Lease | None = None
+    incident: str | None = None
 
     @property
     def spark_location(self) -> str:
@@ -41,7 +43,9 @@ class Run:
     def writer(self, query_id: str) -> Writer:
         """The writer of this run, given the id that Spark gave the query."""
         app = f"{self.query}/{query_id}"
-        return Writer(self.name, self.number, self.query, self.token, app, self.lease)
+        return Writer(
+            self.name, self.number, self.query, self.token, app, self.lease, self.incident
+        )
 
     def leased(self, store: Store) -> "Run":
         """The same run, which may write from now on: whoever wrote before may not any more."""
@@ -55,7 +59,8 @@ def enter(
     checkpoint_dir: Path,
     query: str,
     new_run: str | None,
-    fixed: Mapping[str, int] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    incident: str | None = None,
 ) -> Run:
     """The run that query goes on with, or the one that starts now, noted in the tables.
 
@@ -65,22 +70,26 @@ def enter(
     folder = checkpoint_dir / query
     newest = store.newest_batches().get(query)
     noted = _noted(folder)
-    fixed = dict(fixed or {})
+    fixed = {**(fixed or {}), "incident": incident}
     if noted is None:
         return _started(store, folder, query, newest, new_run, fixed)
     for name, value in fixed.items():
         known = noted.get("fixed", {}).get(name)
         if known != value:
             raise TablesError(
-                f"{name} is {known} for the life of {folder}, not {value}: "
-                f"leave it, or delete {folder} and start anew with --new-run NAME"
+                f"{name} is {known or 'not given'} for the life of {folder}, not "
+                f"{value or 'without'}: leave it, or delete {folder} and start anew with "
+                "--new-run NAME"
             )
     if newest is not None and newest["token"] != noted["token"]:
         raise TablesError(
             f"{folder} belongs to run {noted['run']!r}, but {store.folder} was last written by run "
             f"{newest['run']!r} of another checkpoint directory: use that one, or other tables"
         )
-    run = Run(query, noted["run"], noted["run_number"], noted["token"], folder, newest is None)
+    run = Run(
+        query, noted["run"], noted["run_number"], noted["token"], folder, newest is None, None,
+        incident,
+    )  # fmt: skip
     if newest is None:
         run = run.leased(store)
         store.finish(run.writer("start"), START, {})
@@ -114,30 +123,38 @@ def _check_checkpoint(store: Store, folder: Path, newest: int) -> None:
         raise TablesError(f"the state of {folder} is gone: {anew}")
 
 
-def bounded(store: Store, query: str, new_run: str | None) -> Run:
+def bounded(store: Store, query: str, new_run: str | None, incident: str | None = None) -> Run:
     """The run of a bounded job, which has no checkpoint: each one is a run of its own.
 
-    Raises TablesError where the tables hold the answers of another run and no new one is named.
+    One of an incident that the tables do not hold yet is called by the incident's name. Raises
+    TablesError where the tables hold the answers of another run and no new one is named.
     """
     newest = store.newest_batches().get(query)
     if newest is not None and new_run is None:
-        raise TablesError(
-            f"{store.folder} holds the answers of run {newest['run']!r}: replace them with "
-            "--new-run NAME, or give other tables"
-        )
-    run = _named(store, Path(), query, newest, new_run).leased(store)
+        if incident is None or store.holds(incident):
+            whose = "" if incident is None else f" of incident {incident}"
+            raise TablesError(
+                f"{store.folder} holds the answers{whose} of run {newest['run']!r}: replace them "
+                "with --new-run NAME, give other tables, or name another --incident"
+            )
+        new_run = incident
+    run = _named(store, Path(), query, newest, new_run, incident).leased(store)
     store.finish(run.writer("start"), START, {})
     return run
 
 
-def _named(store: Store, folder: Path, query: str, newest: Any, new_run: str | None) -> Run:
+def _named(
+    store: Store, folder: Path, query: str, newest: Any, new_run: str | None, incident: str | None
+) -> Run:
     name = new_run or "first"
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name):
         raise TablesError(f"--new-run {name!r}: letters, digits and ._- only, at most 100")
     if newest is not None and newest["run"] == name:
         raise TablesError(f"--new-run {name!r} is the name of the present run: choose another one")
+    if newest is not None and incident is not None and store.knows_run(query, name):
+        raise TablesError(f"--new-run {name!r} is the name of an earlier run: choose another one")
     number = 0 if newest is None else newest["run_number"] + 1
-    return Run(query, name, number, uuid.uuid4().hex, folder, True)
+    return Run(query, name, number, uuid.uuid4().hex, folder, True, None, incident)
 
 
 def _started(
@@ -146,7 +163,7 @@ def _started(
     query: str,
     newest: Any,
     new_run: str | None,
-    fixed: dict[str, int],
+    fixed: dict[str, Any],
 ) -> Run:
     if newest is not None and new_run is None:
         raise TablesError(
@@ -154,7 +171,7 @@ def _started(
             f"checkpoint is not in {folder}: give that run's --checkpoint-dir, or start anew with "
             "--new-run NAME (the answer tables are then replaced, not added to)"
         )
-    run = _named(store, folder, query, newest, new_run)
+    run = _named(store, folder, query, newest, new_run, fixed["incident"])
     folder.mkdir(parents=True, exist_ok=True)
     note = {"run": run.name, "run_number": run.number, "token": run.token, "fixed": fixed}
     partial = folder / "run.json.partial"

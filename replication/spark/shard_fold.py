@@ -22,8 +22,8 @@ from replication.spark.partition_fold import (
     ROWS_OF,
     Out,
     PartitionFold,
-    identity_of,
 )
+from replication.spark.topic_partition_ids import parts_of
 from replication.spark.transport import ABSENT, Rows
 
 OUT_DDL = "out_table string, topic_partition_id string, replaces boolean, rows string, state binary"
@@ -103,14 +103,14 @@ class ShardFold:
         if plain and part.sequencer.is_next(int(sequence[0])):
             self._fold_run(part, rows, places)
             return
-        identity = identity_of(name)
+        identity = parts_of(name).identity
         for place in places.tolist():
             part.offer(rows.event(place, identity), self.limit)
         part.drain(self.limit)
 
     def _fold_run(self, part: PartitionFold, rows: Rows, places: "np.ndarray[Any, Any]") -> None:
         """Folds events that are simply the next ones of their trace."""
-        identity = identity_of(part.topic_partition_id)
+        identity = parts_of(part.topic_partition_id).identity
         state = part.present_state()
         refused = 0
         columns = [column[places].tolist() for column in rows.step_columns]

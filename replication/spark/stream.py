@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replication import places
+from replication.command_line import INCIDENT_HELP, incident_name
 from replication.evidence.shipping.envelopes import FieldNames
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
@@ -74,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
         "--new-run", metavar="NAME",
         help="start anew over tables that another run has written, under this name",
     )  # fmt: skip
+    made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     made.add_argument(
         "--alert", action="append", default=[], metavar="prometheus=PORT|webhook=URL",
         help="tell people on change: metrics at a port, alerts in the format of Alertmanager's "
@@ -126,8 +128,9 @@ def main(argv: list[str]) -> int:
             names = {cluster_id: name for name, cluster_id in ids.items()}
             alerting = Alerting(channels, checkpoint_dir, progress, names)
         job = StreamJob(
-            spark, flags.tables.absolute(), checkpoint_dir, chosen, progress, stop, alerting
-        )
+            spark, flags.tables.absolute(), checkpoint_dir, chosen, progress, stop, alerting,
+            flags.incident,
+        )  # fmt: skip
         job.run(source, flags.new_run)
         return EXIT_OK
     except (SourceError, TablesError, LockedError) as error:
@@ -227,6 +230,7 @@ class StreamJob:
     progress: Progress
     stop: Stop
     alerting: Alerting | None = None
+    incident: str | None = None
 
     def run(self, source: KafkaSource | Path | ShippedSource, new_run: str | None) -> None:
         """Until all that is there has been folded, or until asked to stop.
@@ -248,7 +252,9 @@ class StreamJob:
             self.alerting.begin(store)
         live = shipped = None
         if isinstance(source, ShippedSource):
-            live_run = runs.enter(store, self.checkpoint_dir, "live", new_run)
+            live_run = runs.enter(
+                store, self.checkpoint_dir, "live", new_run, incident=self.incident
+            )
             live = Live(
                 self.spark, store, live_run, self.settings, self.progress, source, self.alerting
             )
@@ -288,9 +294,13 @@ class StreamJob:
             check_counts(store, {"live": live.run.name})
 
     def _enter(self, store: Store, new_run: str | None) -> tuple[runs.Run, runs.Run]:
-        reading = runs.enter(store, self.checkpoint_dir, ingest.QUERY, new_run)
+        reading = runs.enter(
+            store, self.checkpoint_dir, ingest.QUERY, new_run, incident=self.incident
+        )
         fixed = {"state_shards": self.settings.state_shards, "state_layout": codec.layout()}
-        folding = runs.enter(store, self.checkpoint_dir, fold_stream.QUERY, new_run, fixed)
+        folding = runs.enter(
+            store, self.checkpoint_dir, fold_stream.QUERY, new_run, fixed, self.incident
+        )
         if new_run is not None and new_run not in (reading.name, folding.name):
             raise TablesError(
                 f"--new-run {new_run!r}: {self.checkpoint_dir} goes on with run {folding.name!r}. "

@@ -23,15 +23,13 @@ from pyspark.sql import functions as F
 from replication.spark import contracts
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
+from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
 from replication.spark.lease import Lease
 from replication.spark.row_commit import RowCommit
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
 RESULTS = "expectation_results"
-# Lowest and highest values that Delta keeps of each file: an event that comes late is looked up by
-# its place in the trace. Of other tables the number of rows is enough.
-SKIPPING = {"replica_events": {"delta.dataSkippingStatsColumns": "sequence,micro_batch_id"}}
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
 # The word for a query in rows of `_batches` that say what maintenance has deleted.
@@ -61,7 +59,7 @@ class MiscountedError(RuntimeError):
 @dataclass(frozen=True)
 class Writer:
     """Who writes: a run of a query. app: what its transaction ids begin with. lease: what lets it,
-    None where nobody else can write."""
+    None where nobody else can write. incident: the one that the run is of, None: any."""
 
     run: str
     run_number: int
@@ -69,6 +67,12 @@ class Writer:
     token: str
     app: str
     lease: Lease | None = None
+    incident: str | None = None
+
+    @property
+    def replaced(self) -> str:
+        """SQL: the rows in whose place those of this run stand."""
+        return "true" if self.incident is None else f"incident = {quoted(self.incident)}"
 
 
 @dataclass
@@ -95,7 +99,7 @@ class Store:
             if table.written != "view" and not (delta_log / FIRST_COMMIT).exists():
                 delta_log.mkdir(parents=True, exist_ok=True)
                 partial = delta_log / f".{FIRST_COMMIT}.{uuid.uuid4().hex}.tmp"
-                partial.write_text(first_commit(table), encoding="utf-8")
+                partial.write_text(first_commit(table, CHECKPOINT_EVERY), encoding="utf-8")
                 os.replace(partial, delta_log / FIRST_COMMIT)
             elif table.written != "view":
                 self._bring_up_to_date(table)
@@ -103,18 +107,13 @@ class Store:
     def _bring_up_to_date(self, table: contracts.Table) -> None:
         """Adds the columns that a table of an older version lacks. Raises TablesError."""
         schema = json.loads(self._snapshot(table.name).schema().json())
-        found = {field["name"]: field["type"] for field in schema["fields"]}
-        lacking = []
-        for column in table.columns:
-            wanted = json.loads(_json_type(column.type))
-            if column.name not in found:
-                lacking.append(f"`{column.name}` {column.type} COMMENT {_quoted(column.meaning)}")
-            elif _bare(found[column.name]) != _bare(wanted):
-                raise TablesError(
-                    f"{self.path(table.name)} has {column.name} as "
-                    f"{json.dumps(found[column.name])}, not as {column.type}: it was changed, or "
-                    "is of another version. Fold the events into new tables"
-                )
+        try:
+            lacking = columns_to_add(table, schema)
+        except ValueError as error:
+            raise TablesError(
+                f"{self.path(table.name)} {error}: it was changed, or is of another version. Fold "
+                "the events into new tables"
+            ) from None
         if lacking:
             path = self.path(table.name).replace("`", "``")
             self.spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(lacking)})")
@@ -199,6 +198,7 @@ class Store:
     def _written(
         self, rows: DataFrame, writer: Writer, purpose: str, micro_batch_id: int
     ) -> DataFrameWriter:
+        rows = completed(purpose.split("/")[0], rows)
         written = rows.write.format("delta").option("txnVersion", micro_batch_id)
         return written.option("txnAppId", f"{writer.app}/{purpose}")
 
@@ -257,10 +257,11 @@ class Store:
         named: the tables that it names; by default those that the writer's query writes.
         """
         named = WRITTEN_BY[writer.query] if named is None else named
-        row: dict[str, Any] = {c.name: 0 for c in contracts.tables()[BATCHES].columns}
+        row: dict[str, Any] = {c.name: 0 for c in contracts.tables()[BATCHES].told}
         changes = {n.removeprefix(ROWS): v for n, v in figures.items() if n.startswith(ROWS)}
         row |= {
             "newest_event_time": None,
+            "incident": writer.incident,
             **{name: value for name, value in figures.items() if name in row},
             "run": writer.run,
             "run_number": writer.run_number,
@@ -291,6 +292,15 @@ class Store:
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
         return newest_of(newest_rows(self._batches()).collect()) if self._has_batches() else {}
+
+    def holds(self, incident: str) -> bool:
+        """Whether there are answers about an incident of that name."""
+        return not self.newest("verdicts").filter(F.col("incident") == incident).isEmpty()
+
+    def knows_run(self, query: str, name: str) -> bool:
+        """Whether a run of that name has written for a query."""
+        same = (F.col("query") == query) & (F.col("run") == name)
+        return not self._batches().filter(same).isEmpty()
 
     def _has_batches(self) -> bool:
         commits = self.folder / BATCHES / "_delta_log"
@@ -399,59 +409,16 @@ class Store:
         return frame if condition is None else frame.filter(condition)
 
 
+def completed(table: str, rows: DataFrame) -> DataFrame:
+    """Rows of a table with the columns that are made of others."""
+    made = contracts.tables()[table].made
+    return rows.withColumns({name: F.expr(sql) for name, sql in made.items()})
+
+
 def newest_rows(batches: DataFrame) -> DataFrame:
     """The newest row of each query among rows of `_batches`: of a long run they are many."""
     newest = F.max_by(F.struct("*"), F.struct("run_number", "micro_batch_id")).alias("row")
     return batches.groupBy("query").agg(newest).select("row.*")
-
-
-def first_commit(table: contracts.Table) -> str:
-    """The actions of the commit that makes an empty Delta table (protocol: reader 1, writer 2)."""
-    fields = []
-    for column in table.columns:
-        field_type = json.loads(_json_type(column.type))
-        metadata = {"comment": column.meaning}
-        fields.append({"name": column.name, "type": field_type, "nullable": column.nullable,
-                       "metadata": metadata})  # fmt: skip
-    meta = {
-        "id": str(uuid.uuid4()),
-        "description": table.about,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": [],
-        "configuration": {
-            "delta.checkpointInterval": str(CHECKPOINT_EVERY),
-            **SKIPPING.get(table.name, {"delta.dataSkippingNumIndexedCols": "0"}),
-        },
-        "createdTime": int(time.time() * 1000),
-    }
-    actions = [
-        {"commitInfo": {"timestamp": meta["createdTime"], "operation": "CREATE TABLE",
-                        "operationParameters": {}}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": meta},
-    ]  # fmt: skip
-    return "".join(json.dumps(action) + "\n" for action in actions)
-
-
-def _json_type(text: str) -> str:
-    """Spark SQL's type text as the JSON of a Delta schema."""
-    if "<" not in text:
-        return json.dumps({"bigint": "long"}.get(text, text))
-    outer, inner = text.split("<", 1)
-    inner = inner[:-1]
-    if outer == "array":
-        element = json.loads(_json_type(inner))
-        return json.dumps({"type": "array", "elementType": element, "containsNull": True})
-    if outer == "map":
-        key, value = (json.loads(_json_type(t)) for t in inner.split(","))
-        return json.dumps({"type": "map", "keyType": key, "valueType": value,
-                           "valueContainsNull": True})  # fmt: skip
-    fields = [part.split(":", 1) for part in inner.split(",")]
-    return json.dumps({"type": "struct", "fields": [
-        {"name": name, "type": json.loads(_json_type(kind)), "nullable": True, "metadata": {}}
-        for name, kind in fields
-    ]})  # fmt: skip
 
 
 def check_counts(store: Store, runs: Mapping[str, str]) -> None:
@@ -470,16 +437,4 @@ def check_counts(store: Store, runs: Mapping[str, str]) -> None:
 
 def named(topic_partitions: Sequence[str], of: str = "topic_partition_id") -> str:
     """SQL: the rows of these topic partitions. of: SQL of a row's topic_partition_id."""
-    return f"{of} IN ({', '.join(_quoted(name) for name in topic_partitions)})"
-
-
-def _bare(field_type: Any) -> Any:
-    """A type of a Delta schema without what may differ: comments and nullability."""
-    if isinstance(field_type, dict):
-        left_out = ("metadata", "nullable", "containsNull", "valueContainsNull")
-        return {k: _bare(v) for k, v in field_type.items() if k not in left_out}
-    return [_bare(v) for v in field_type] if isinstance(field_type, list) else field_type
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return f"{of} IN ({', '.join(quoted(name) for name in topic_partitions)})"

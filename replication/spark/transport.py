@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import FACT_TYPES, Event, Source
 from replication.spark import contracts
+from replication.spark.topic_partition_ids import TOPIC_PARTITION_ID
 
 NUMERIC_KINDS = (
     "leader_appended",
@@ -49,8 +50,6 @@ def _arguments(kind: str) -> tuple[list[str], str | None]:
 
 
 ARGUMENTS = {kind: _arguments(kind) for kind in NUMERIC_KINDS}
-# SQL: cluster_id/topic/topic_id/partition.
-TOPIC_PARTITION_ID = "concat_ws('/', cluster_id, topic, topic_id, CAST(partition AS STRING))"
 
 
 def narrow(events: DataFrame) -> DataFrame:

@@ -1,11 +1,12 @@
 """The tables as readers see them: at one cut, with the documented views over them.
 
 Opens a folder of tables for a reader, or says in one line why it cannot be read; makes the views
-of schemas/ in a session, and writes them as a script for spark-sql.
+of schemas/ in a session or a catalog, and writes them as a script.
 """
 
 import argparse
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from replication import places
+from replication.paths import project_root
 from replication.spark import contracts, session
 from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
@@ -22,6 +24,8 @@ from replication.spark.tables import BATCHES, RESULTS, Store, TablesError, newes
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 SCRIPT = "views.sql"
+DUCKDB_FUNCTIONS = "conf/duckdb.sql"
+ENGINES = ("spark", "duckdb")
 # Temporary views need no metastore; without this spark-sql leaves one where it starts.
 SPARK_SQL = (
     "spark-sql --properties-file conf/spark-defaults.conf "
@@ -169,16 +173,77 @@ def script(found: Opened, follow: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+def text(engine: str) -> str:
+    """SQL that makes the documented views, for an engine that knows the tables by their names."""
+    lines = ["-- The documented views of the replication analyzer, over its tables by their names."]
+    if engine == "duckdb":
+        lines.append((project_root() / DUCKDB_FUNCTIONS).read_text(encoding="utf-8"))
+    known = contracts.tables()
+    for view, sql in documented().items():
+        lines.append(f"\n-- {known[view].about}\nCREATE OR REPLACE VIEW {view} AS\n{sql};")
+    return "\n".join(lines) + "\n"
+
+
+def put_into_catalog(found: Opened, schema: str) -> list[str]:
+    """Makes each table and documented view a lasting view of a schema; returns their names.
+
+    They show each table's newest commit. schema: catalog.schema, or schema in the session's own.
+    """
+    spark = found.store.spark
+    before = spark.sql("SELECT current_catalog(), current_database()").collect()[0]
+    quoted = ".".join(f"`{part}`" for part in schema.split("."))
+    spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted}")
+    # A view keeps the catalog and schema in which it was made: there it finds the others.
+    spark.sql(f"USE {quoted}")
+    try:
+        names = [t for t in stored() if _is_table(found.store.folder / t)]
+        for table in names:
+            path = found.store.path(table).replace("`", "``")
+            spark.sql(f"CREATE OR REPLACE VIEW `{table}` AS SELECT * FROM delta.`{path}`")
+        for view, sql in documented().items():
+            spark.sql(f"CREATE OR REPLACE VIEW `{view}` AS {sql}")
+    finally:
+        spark.sql("USE " + ".".join(f"`{part}`" for part in before))
+    return [*names, *documented()]
+
+
+def _check_lasting(spark: SparkSession, schema: str) -> None:
+    """Raises TablesError where a schema would end with the session."""
+    kept = spark.conf.get("spark.sql.catalogImplementation", "in-memory")
+    if kept == "in-memory" and schema.partition(".")[0] in (schema, "spark_catalog"):
+        raise TablesError(
+            f"--catalog {schema}: this session's catalog is kept in memory and ends with it. Give "
+            "spark-submit --conf spark.sql.catalogImplementation=hive and the settings of the "
+            "metastore, or name a schema of a catalog of your own (CATALOG.SCHEMA)"
+        )
+
+
+def _schema_name(given: str) -> str:
+    if re.fullmatch(r"\w+(\.\w+)?", given):
+        return given
+    raise argparse.ArgumentTypeError(f"{given!r} is no SCHEMA or CATALOG.SCHEMA")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line of jobs/create_views.py."""
     made = argparse.ArgumentParser(
         prog="create_views.py",
-        description="Writes the documented views over the Delta tables as a script for spark-sql.",
+        description="Makes the documented views over the Delta tables: as a script for spark-sql, "
+        "lasting in a catalog, or as text for an engine of your own.",
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool.",
     )
+    made.add_argument("--tables", type=places.folder, metavar="DIR", help="the Delta tables")
     made.add_argument(
-        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
-    )
+        "--catalog", metavar="SCHEMA", type=_schema_name,
+        help="make lasting views of the tables and the documented views in this schema of Spark's "
+        "catalog, where BI tools find them (with the metastore that spark-submit is told of); they "
+        "show each table's newest commit",
+    )  # fmt: skip
+    made.add_argument(
+        "--text", choices=ENGINES,
+        help="print the documented views' SQL alone, for an engine that knows the tables by their "
+        "names; needs no tables and starts no Spark",
+    )  # fmt: skip
     made.add_argument(
         "--out", type=Path, metavar="FILE", help=f"the script; without it {SCRIPT} in the tables"
     )
@@ -194,6 +259,12 @@ def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
     progress = Progress()
+    if flags.text:
+        print(text(flags.text), end="")
+        return EXIT_OK
+    if flags.tables is None:
+        progress.say("create_views.py: --tables DIR is needed: which tables?")
+        return EXIT_UNUSABLE
     try:
         spark = session.start("replication-analyzer views", (), [flags.tables.absolute()])
     except SessionError as error:
@@ -203,6 +274,11 @@ def main(argv: list[str]) -> int:
         found = opened(spark, flags.tables.absolute())
         # Whatever does not fit shows here, not when somebody asks.
         found.register()
+        if flags.catalog:
+            _check_lasting(spark, flags.catalog)
+            names = put_into_catalog(found, flags.catalog)
+            print(f"{len(names)} views in {flags.catalog}: {', '.join(names)}")
+            return EXIT_OK
         out = flags.out or flags.tables / SCRIPT
         partial = out.with_name(out.name + ".partial")
         partial.write_text(script(found, flags.follow), encoding="utf-8")

@@ -185,6 +185,19 @@ def test_last_line_without_its_end(tmp_path: Path) -> None:
     assert the_fact(path).line == 2
 
 
+def test_a_last_line_that_the_file_cuts_tells_nothing(tmp_path: Path) -> None:
+    """Of "1 to 1,2 (kafka.cluster.Partition)" may be left "1 to 1"."""
+    path = tmp_path / "server.log"
+    cut = LINE[: LINE.rindex(" (")]
+    path.write_text(f"{OTHER}\n{cut}", encoding="utf-8")
+    (found,) = read(path)
+    assert isinstance(found, Unreadable)
+    assert (found.where, found.reason) == ("line 2", "the file ends within this line")
+    # One line alone is pasted, not cut.
+    path.write_text(cut, encoding="utf-8")
+    assert not any(isinstance(each, Unreadable) for each in read(path))
+
+
 def test_two_brokers_in_one_file(tmp_path: Path) -> None:
     path = write(tmp_path / "all.log", LINE, LINE.replace("broker=1", "broker=2"))
     assert [fact.broker for fact in facts(path)] == [1, 2]

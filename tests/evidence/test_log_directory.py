@@ -76,6 +76,7 @@ def test_everything_that_a_directory_says(broker: Path) -> None:
         partitions=(partition,),
         unreadable=(),
         has_cluster_metadata=None,
+        named=frozenset({("t", 0), ("other", 0)}),
     )
     assert partition == PartitionDirectory(
         path=broker / "t-0",

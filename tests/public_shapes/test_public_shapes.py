@@ -16,7 +16,8 @@ A shape is a section of one of the text files here:
 `file PATH as crlf bom` is written so; also `utf-16`, `latin-1`, `quoted-printable`. `part` gives
 a partition's log as LEADER EPOCH:FIRST-END, a letter for other records. Expectations:
 `exit N`; `says TEXT` and `not TEXT` of the short answer and its notes; `seen KIND BROKER PLACE` (a
-line that tells, BROKER `?` where nobody can say); `verdict PLACE INVARIANT VERDICT`;
+line that tells, BROKER `?` where nobody can say); `verdict PLACE INVARIANT VERDICT..`, one for each
+life of the partition;
 `election PLACE LEADER EPOCH KIND`; `lost PLACE FIRST-END STATUS`; `brokers 1 2`.
 """
 
@@ -181,7 +182,7 @@ def _holds(expected: str, status: int, text: str, answer: dict[str, object]) -> 
         broker = None if words[1] == "?" else int(words[1])
         return any((r["kind"], r["broker"]) == (words[0], broker) for r in of("observations"))
     if word == "verdict":
-        return [v["verdict"] for v in of("verdicts") if v["invariant"] == words[1]] == [words[2]]
+        return [v["verdict"] for v in of("verdicts") if v["invariant"] == words[1]] == words[2:]
     if word == "election":
         found = of("partitions")[0]["elections"]
         told = (int(words[1]), int(words[2]), words[3])

@@ -17,7 +17,7 @@ from replication.quality.checks import Result
 from replication.quality.great_expectations_suite import Judge
 from replication.quality.suites import Expectation, Suite, SuiteError
 from replication.spark import contracts, views
-from replication.spark.tables import BATCHES, Store, TablesError
+from replication.spark.tables import BATCHES, Store, TablesError, completed
 from tests.spark.event_rows import identified, made_trace, other_content
 from tests.spark.jobs_in_process import run_replay
 
@@ -42,8 +42,8 @@ def copied(session: SparkSession, tables: Path, target: Path, changes: dict[str,
     for table, change in changes.items():
         rows = [row.asDict(recursive=True) for row in found.frame(table).collect()]
         columns = contracts.tables()[table]
-        values = [tuple(row[c.name] for c in columns.columns) for row in change(rows)]
-        frame = session.createDataFrame(values, columns.ddl).coalesce(1)
+        values = [tuple(row[c.name] for c in columns.told) for row in change(rows)]
+        frame = completed(table, session.createDataFrame(values, columns.ddl)).coalesce(1)
         for _ in range(found.cut[table] + 1):
             frame.write.format("delta").mode("overwrite").save(str(target / table))
     return target
@@ -160,8 +160,8 @@ def states(rows: list[dict[str, Any]], session: SparkSession) -> DataFrame:
     values = []
     for row in rows:
         whole = default | {"topic_partition_id": f"c/t/i/{row['partition']}"} | row
-        values.append(tuple(whole.get(c.name) for c in columns.columns))
-    return session.createDataFrame(values, columns.ddl)
+        values.append(tuple(whole.get(c.name) for c in columns.told))
+    return completed("replica_states", session.createDataFrame(values, columns.ddl))
 
 
 def test_limits_allow_what_they_say_and_list_what_is_above(session: SparkSession) -> None:

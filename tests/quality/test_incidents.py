@@ -165,6 +165,8 @@ def test_the_job_fails_on_lost_records_writes_rows_and_data_docs(
     assert "verdicts" in index
     pages = [p.read_text() for p in (tmp_path / "docs" / "validations").rglob("*.html")]
     assert any("no_committed_loss: Every record that was committed" in page for page in pages)
+    assert all('class="whose">Cluster: ' in page for page in pages)
+    assert not any("<script" in page or 'stylesheet" href="http' in page for page in pages)
 
 
 def test_an_unclean_election_that_cost_nothing_is_a_row_without_a_finding(

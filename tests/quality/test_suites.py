@@ -107,8 +107,8 @@ def test_no_file_at_all_is_refused(tmp_path: Path) -> None:
 def outcome(severity: str, failing: int, **row: Any) -> Result:
     expectation = Expectation("e", "health", severity, "It is so.", "query", sql="SELECT 1")
     empty: dict[str, Any] = dict.fromkeys(
-        ("topic_partition_id", "topic", "partition", "replicas", "first_offset", "end_offset",
-         "finding_id", "detail", "observed")
+        ("topic_partition_id", "cluster_id", "incident", "topic", "partition", "replicas",
+         "first_offset", "end_offset", "finding_id", "detail", "observed")
     )  # fmt: skip
     return Result("verdicts", expectation, failing, 0, float(failing), ({**empty, **row},))
 

@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -17,11 +18,12 @@ from replication.protocol.folding import fold
 from replication.protocol.judgement.bounded import fold_all
 from replication.quality import suites
 from replication.spark import contracts, views
+from replication.spark.tables import TablesError
 from replication.spark.views import Opened
 from tests.quality.conftest import EXPECTED, events_of, incident_of
+from tests.spark.questions import questions
 
 pytestmark = pytest.mark.spark
-QUESTIONS = project_root() / "conf" / "questions.sql"
 TRACED = "unclean_election__4.1.1__trace"
 
 
@@ -35,12 +37,20 @@ def registered(session: SparkSession, all_incidents: Path) -> Opened:
     return found
 
 
-def questions() -> Iterator[tuple[str, str]]:
-    """(question, its SQL)."""
-    for block in QUESTIONS.read_text().split("-- ? ")[1:]:
-        question, sql = block.split("\n", 1)
-        assert sql.strip().endswith(";"), question
-        yield question, sql.strip().rstrip(";")
+@pytest.fixture(scope="module")
+def duck(registered: Opened) -> duckdb.DuckDBPyConnection:
+    """DuckDB over the same folders, which delta-rs reads for it: as docs/recipes.md says."""
+    recipes = (project_root() / "docs" / "recipes.md").read_text(encoding="utf-8")
+    recipe = recipes.split("```python\n")[1].split("```")[0]
+    made: dict[str, Any] = {"VIEWS": views.text("duckdb")}
+    before = Path.cwd()
+    os.chdir(registered.store.folder.parent)
+    try:
+        exec(recipe, made)
+    finally:
+        os.chdir(before)
+    connection: duckdb.DuckDBPyConnection = made["connection"]
+    return connection
 
 
 def test_every_view_has_the_columns_that_are_documented(
@@ -52,10 +62,14 @@ def test_every_view_has_the_columns_that_are_documented(
 
 
 @pytest.mark.parametrize(("question", "sql"), list(questions()))
-def test_every_question_has_an_answer(
-    session: SparkSession, registered: Opened, question: str, sql: str
+def test_every_question_has_an_answer_and_duckdb_gives_the_same(
+    session: SparkSession, duck: duckdb.DuckDBPyConnection, question: str, sql: str
 ) -> None:
-    rows = session.sql(sql).collect()
+    rows = [row.asDict(recursive=True) for row in session.sql(sql).collect()]
+    found = duck.execute(sql)
+    names = [column[0] for column in found.description]
+    theirs = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    assert in_one_form(theirs) == in_one_form(rows)
     nothing_to_tell = {
         "What would the next failure cost?": False,
         "What was refused on the way in, and why?": True,
@@ -170,19 +184,40 @@ def test_the_table_of_dangers_is_that_of_the_answer(
 
 
 def plain(name: str, value: Any) -> Any:
-    """Values of two engines in one form: maps as dicts."""
+    """Values of several engines in one form: maps as dicts, moments as the session's local time."""
     if name in ("table_versions", "table_rows"):
         return dict(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone().replace(tzinfo=None)
     return value
+
+
+def in_one_form(rows: list[dict[str, Any]]) -> list[str]:
+    """Rows of an engine, as a sorted multiset."""
+    return sorted(repr(_ordered({k: plain(k, v) for k, v in row.items()})) for row in rows)
+
+
+def test_views_of_a_catalog_outlast_the_session_that_made_them(
+    session: SparkSession, registered: Opened
+) -> None:
+    asked = "SELECT status, sum(records) FROM {}lost_records GROUP BY status ORDER BY status"
+    names = views.put_into_catalog(registered, "replication_tables")
+    assert set(names) == {t.name for t in contracts.tables().values()}
+    another = session.newSession()
+    assert another.sql(asked.format("replication_tables.")).collect() == (
+        session.sql(asked.format("")).collect()
+    )
+    with pytest.raises(TablesError, match="is kept in memory and ends with it"):
+        views._check_lasting(session, "replication_tables")
+    session.sql("DROP SCHEMA replication_tables CASCADE")
 
 
 def test_delta_rs_reads_the_same_rows(registered: Opened) -> None:
     for table in views.stored():
         path = registered.store.path(table)
-        other = DeltaTable(path).to_pyarrow_table().to_pylist()
+        theirs = DeltaTable(path).to_pyarrow_table().to_pylist()
         ours = [r.asDict(recursive=True) for r in registered.store.newest(table).collect()]
-        theirs = [{k: plain(k, v) for k, v in row.items()} for row in other]
-        assert sorted(map(repr, map(_ordered, theirs))) == sorted(map(repr, map(_ordered, ours)))
+        assert in_one_form(theirs) == in_one_form(ours)
         assert table in ("quarantine", "_refolds") or ours, table
 
 

@@ -65,14 +65,14 @@ def start_session(warehouse: Path) -> SparkSession:
 def run_stream(
     spark: SparkSession, folder: Path, new_run: str | None = None,
     source: ShippedSource | KafkaSource | None = None, alerting: Alerting | None = None,
-    **flags: Any,
+    incident: str | None = None, **flags: Any,
 ) -> str:  # fmt: skip
     """jobs/stream.py over folder/in into folder/tables; returns what it said."""
     said = io.StringIO()
     job = StreamJob(
         spark, folder / "tables", folder / "checkpoint",
         settings.load({"write_threads": "1", "settle_seconds": "0", **flags}),
-        Progress(said), Stop(), alerting,
+        Progress(said), Stop(), alerting, incident,
     )  # fmt: skip
     job.run(source or folder / "in", new_run)
     return said.getvalue()
@@ -80,11 +80,11 @@ def run_stream(
 
 def run_replay(
     spark: SparkSession, folder: Path, tables: str = "replayed", new_run: str | None = None,
-    keep_events: bool = False,
+    keep_events: bool = False, incident: str | None = None,
 ) -> tuple[dict[tuple[str, str], int], str]:  # fmt: skip
     """jobs/replay.py over folder/in into folder/<tables>: the verdicts' counts, what it said."""
     said = io.StringIO()
-    job = ReplayJob(spark, folder / tables, settings.load({}), Progress(said))
+    job = ReplayJob(spark, folder / tables, settings.load({}), Progress(said), incident)
     verdicts = job.run(slices_of(folder / "in"), new_run, keep_events)
     return verdicts, said.getvalue()
 

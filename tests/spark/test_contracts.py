@@ -8,8 +8,8 @@ from replication.paths import project_root
 from replication.protocol.ground import events, wire
 from replication.protocol.judgement import judge
 from replication.spark import contracts, transport
+from replication.spark.delta_schemas import first_commit
 from replication.spark.partition_fold import PartitionFold
-from replication.spark.tables import first_commit
 from tests.protocol.judgement.test_risk_rows import row
 from tests.spark.event_rows import made_trace
 
@@ -95,6 +95,6 @@ def test_numeric_kinds_fit_their_columns_and_hold_nothing_else() -> None:
 
 def test_a_table_begins_with_a_commit_that_holds_its_schema() -> None:
     for table in contracts.tables().values():
-        actions = [json.loads(line) for line in first_commit(table).splitlines()]
+        actions = [json.loads(line) for line in first_commit(table, 100).splitlines()]
         schema = json.loads(next(a["metaData"] for a in actions if "metaData" in a)["schemaString"])
         assert [f["name"] for f in schema["fields"]] == [c.name for c in table.columns]

@@ -11,8 +11,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from replication.spark import contracts, tables
+from replication.spark.delta_schemas import first_commit
 from replication.spark.row_commit import RowCommit
-from replication.spark.tables import BATCHES, Store, Writer, first_commit
+from replication.spark.tables import BATCHES, Store, Writer
 
 TABLE = contracts.tables()[BATCHES]
 
@@ -20,14 +21,14 @@ TABLE = contracts.tables()[BATCHES]
 def row(number: int, **other: Any) -> dict[str, Any]:
     values: dict[str, Any] = {
         c.name: {"string": "x", "bigint": number}.get(c.type, {"verdicts": number})
-        for c in TABLE.columns
+        for c in TABLE.told
     }
     return values | other
 
 
 def made(folder: Path) -> Path:
     (folder / "_delta_log").mkdir(parents=True)
-    (folder / "_delta_log" / f"{0:020d}.json").write_text(first_commit(TABLE))
+    (folder / "_delta_log" / f"{0:020d}.json").write_text(first_commit(TABLE, 100))
     return folder
 
 
@@ -46,6 +47,7 @@ def test_a_row_is_there_for_other_engines_and_takes_no_other_commits_place(tmp_p
     rows = sorted(found.to_pyarrow_table().to_pylist(), key=lambda r: r["rows_in"])
     assert [r["rows_in"] for r in rows] == [7, 8]
     assert rows[0]["table_rows"] is None
+    assert rows[0]["finished_timestamp"].timestamp() * 1000 == rows[0]["finished_at"] == 7
     assert rows[1]["table_versions"] == [("verdicts", 8)]
     assert [p.name for p in (folder / "_delta_log").iterdir() if p.name.startswith(".")] == []
 

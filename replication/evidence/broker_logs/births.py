@@ -6,6 +6,8 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 
 Partition = tuple[int | None, str, int]
 _ENDS = frozenset(("log_marked_deleted", "log_deleted"))
+# Copies of one log, by clocks that differ a little, tell of one creation.
+_AT_ONCE = 60_000
 
 
 @dataclass(slots=True)
@@ -13,11 +15,13 @@ class Births:
     """Signs of topics that were created anew, of each writer's partitions.
 
     at_zero: when last a line named leader and partition epoch 0; above_zero: when first one named
-    a higher one. ended: topics of which a log was deleted.
+    a higher one. created: when a controller first and last said that it makes one. ended: topics of
+    which a log was deleted.
     """
 
     at_zero: dict[Partition, int] = field(default_factory=dict)
     above_zero: dict[Partition, int] = field(default_factory=dict)
+    created: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
 
     def take(self, fact: LogLineFact) -> None:
@@ -26,6 +30,8 @@ class Births:
             return
         if fact.kind in _ENDS:
             self.ended.add(fact.topic)
+        if is_creation(fact) and fact.at is not None:
+            self._make((fact.topic, fact.partition), fact.at, fact.at)
         leader_epoch = fact.fields.get("leader_epoch")
         if not isinstance(leader_epoch, int) or fact.at is None:
             return
@@ -38,16 +44,31 @@ class Births:
     def add(self, other: "Births", writer: int | None) -> None:
         """Takes in another log's of the same broker; writer: whose lines are that name nobody."""
         self.ended |= other.ended
-        for mine, theirs, first in (
+        for place, (first, last) in other.created.items():
+            self._make(place, first, last)
+        for mine, theirs, is_first in (
             (self.at_zero, other.at_zero, False),
             (self.above_zero, other.above_zero, True),
         ):
             for (broker, topic, partition), at in theirs.items():
                 key = (broker if broker is not None else writer, topic, partition)
                 known = mine.get(key, at)
-                mine[key] = min(at, known) if first else max(at, known)
+                mine[key] = min(at, known) if is_first else max(at, known)
 
     def topics(self) -> set[str]:
         """Topics of which there may be several lives; most of them have one after all."""
         again = {k[1] for k, at in self.at_zero.items() if at > self.above_zero.get(k, at)}
-        return self.ended | again
+        made_anew = {k[0] for k, (first, last) in self.created.items() if last - first > _AT_ONCE}
+        return self.ended | again | made_anew
+
+    def _make(self, place: tuple[str, int], first: int, last: int) -> None:
+        known = self.created.get(place, (first, last))
+        self.created[place] = (min(first, known[0]), max(last, known[1]))
+
+
+def is_creation(fact: LogLineFact) -> bool:
+    """Whether a controller says that it makes this partition, which it does once in its life."""
+    return (
+        fact.kind == "partition_state_changed"
+        and fact.fields.get("from_state") == "NonExistentPartition"
+    )

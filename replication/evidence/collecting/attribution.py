@@ -4,7 +4,7 @@ By what a file says of itself, then by the evidence beside it, and only where no
 by a folder's name that looks like a broker's, which is said. A date or a version is no broker.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -78,6 +78,7 @@ class _Whose:
     def __init__(self, result: Collection, roots: list[Path], told: Told) -> None:
         self.result = result
         self.folders: dict[Path, tuple[int, str]] = {}
+        self.of_several: dict[tuple[Path, str], list[BrokerLog]] = {}
         self.roots = [r.resolve() for r in roots]
         self.top = {*self.roots, *(r.parent for r in self.roots)}
         named = {d.meta.cluster_id for d in result.found_directories if d.meta}
@@ -140,6 +141,8 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
         _attribute_directory(directory, history, whose)
     for log in logs:
         _attribute_log(log, whose)
+    for several in whose.of_several.values():
+        result.notes += _of_several(several)
     by_cluster: dict[str, list[MetadataHistory]] = {}
     for found in result.directories:
         if found.metadata is not None:
@@ -203,9 +206,9 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
         )
     if not log.cluster_unknown:
         log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
-    if log.several and whose.told_of(place) is None:
+    if log.several and log.count and whose.told_of(place) is None:
         if not log.cluster_unknown:
-            whose.result.notes.append(_of_several(log))
+            whose.of_several.setdefault((place.parent, log.cluster_id), []).append(log)
         whose.result.logs.append(log)
         return
     if whose.told_of(place) is not None:
@@ -225,15 +228,27 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
         whose.result.ignored.append(Unreadable(log.path, "file", told))
 
 
-def _of_several(log: BrokerLog) -> str:
-    writers = sorted({w for w in log.writers if w is not None}.union(*log.unsure.values()))
-    named = f"brokers {', '.join(map(str, writers))} wrote it"
-    if not log.nobodys:
-        return f"{log.path}: {named}, and what ties its {log.count} telling lines to them was found"
-    return (
-        f"{log.path}: {named}; of its {log.count} telling lines {log.nobodys} may be of more than "
-        "one of them: they are used for nobody"
-    )
+def _of_several(logs: list[BrokerLog]) -> Iterator[str]:
+    """What is said of a folder's logs that several brokers wrote."""
+    told = [log for log in logs if log.nobodys or len(_writers(log)) > 1]
+    if not told:
+        return
+    writers = ", ".join(str(w) for w in sorted(set().union(*(_writers(log) for log in told))))
+    count, nobodys = sum(log.count for log in told), sum(log.nobodys for log in told)
+    it, its = ("it", "its") if len(told) == 1 else ("them", "their")
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    named = f"{min(log.path for log in told)}{more}: brokers {writers} wrote {it}"
+    if nobodys:
+        yield (
+            f"{named}; of {its} {count} telling lines {nobodys} may be of more than one of them: "
+            "they are used for nobody"
+        )
+    else:
+        yield f"{named}, and what ties {its} {count} telling lines to them was found"
+
+
+def _writers(log: BrokerLog) -> set[int]:
+    return {w for w in log.writers if w is not None}.union(*log.unsure.values())
 
 
 def _attribute_dumps(result: Collection, roots: list[Path]) -> None:

@@ -28,6 +28,9 @@ PROCESS_KINDS = frozenset(
      "settings", "cluster_settings_changed", "topic_settings_changed", "topic_created",
      "topic_removed")
 )  # fmt: skip
+# So long a start waits for ZooKeeper, at most, before it names its cluster.
+_NAMED_WITHIN = 120_000
+_CONFIGURED_WITHIN = 1_000
 # What files beside one tell of its writers: their ids, and the log directories of some.
 Beside = tuple[frozenset[int], dict[int, set[str]]]
 
@@ -36,8 +39,10 @@ Beside = tuple[frozenset[int], dict[int, set[str]]]
 class BrokerLog:
     """A broker's text log: whose it is, and which facts it holds.
 
-    cluster_ids: all that its lines name. processes: facts about the process itself or a whole
-    topic, as far as joining needs them. lines: those about topic partitions, packed. writers: the
+    cluster_ids: all that its lines name; starts: of each start that names one: since when, the
+    cluster, which broker. controllers: (since when, broker, controller epoch) each time that
+    another one decides (ZooKeeper). processes: facts about the process itself or a whole topic, as
+    far as joining needs them. lines: those about topic partitions, packed. writers: the
     brokers that lines name, None for lines that name none, by their first line. topic_ids: (writer,
     topic, topic id) -> when it was first printed; in_lines those of them that stand in lines about
     partitions. homes: (writer, log directory on its machine) where it created logs. first_at,
@@ -54,6 +59,8 @@ class BrokerLog:
     broker: int | None = None
     cluster_id: str = ""
     cluster_ids: list[str] = field(default_factory=list)
+    starts: list[tuple[int, str, int | None]] = field(default_factory=list)
+    controllers: list[tuple[int, int, int]] = field(default_factory=list)
     known_by: str = ""
     count: int = 0
     processes: list[LogLineFact] = field(default_factory=list)
@@ -154,6 +161,7 @@ def read_log(
         if fact.partition is not None:
             packer.add(fact)
             log.births.take(fact)
+            _take_controller(log, fact)
         if fact.kind == "log_created":
             log.homes.add((fact.broker, log_directory(fact) or ""))
     log.lines = packer.done()
@@ -188,5 +196,35 @@ def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
         log.cluster_id = log.cluster_id or named
         if named not in log.cluster_ids:
             log.cluster_ids.append(named)
+        broker = fact.broker if fact.broker is not None else _configured(log)
+        log.starts.append((_begun(log, fact.at or 0), named, broker))
     elif fact.kind in PROCESS_KINDS:
         log.processes.append(fact)
+        if fact.kind == "settings" and log.starts and log.starts[-1][2] is None:
+            # A process prints its settings next after its cluster.
+            log.starts[-1] = (*log.starts[-1][:2], fact.broker)
+
+
+def _take_controller(log: BrokerLog, fact: LogLineFact) -> None:
+    decides = fact.kind == "partition_state_changed" and fact.at is not None
+    controller_epoch = fact.fields.get("controller_epoch")
+    if decides and fact.broker is not None and controller_epoch is not None:
+        last = log.controllers[-1][1:] if log.controllers else None
+        if last != (fact.broker, controller_epoch):
+            log.controllers.append((fact.at or 0, fact.broker, controller_epoch))
+
+
+def _configured(log: BrokerLog) -> int | None:
+    """Whose start it is that named no cluster yet: up to 0.11 its settings stand before it."""
+    before = log.processes[-2:]
+    if [f.kind for f in before] != ["settings", "process_started"]:
+        return None
+    settings, started = (f.at or 0 for f in before)
+    return before[0].broker if started - settings <= _CONFIGURED_WITHIN else None
+
+
+def _begun(log: BrokerLog, named: int) -> int:
+    """When the start began that named its cluster then."""
+    starts = (f.at for f in reversed(log.processes) if f.kind == "process_started")
+    begun = next(starts, None)
+    return named if begun is None or not 0 <= named - begun <= _NAMED_WITHIN else begun

@@ -29,7 +29,14 @@ from replication.evidence.collecting.broker_text_log import (
     with_excerpts,
 )
 from replication.evidence.collecting.clusters_apart import clusters_apart
-from replication.evidence.collecting.finding import cannot_be_opened, find, is_binary, why_ignored
+from replication.evidence.collecting.clusters_in_turn import clusters_in_turn
+from replication.evidence.collecting.finding import (
+    cannot_be_opened,
+    find,
+    is_binary,
+    is_of_distribution,
+    why_ignored,
+)
 from replication.evidence.collecting.installations import read_again, with_writers
 from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directories.digest_lines import (
@@ -41,6 +48,7 @@ from replication.evidence.log_directories.digest_reader import (
     is_digest,
     read_digest,
 )
+from replication.evidence.log_directories.left_out import left_out
 from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     read_log_directory,
@@ -207,6 +215,7 @@ def read_all(
     result.found_directories += _read_directories(found.directories, spread)
     for directory in result.found_directories:
         result.unreadable += directory.unreadable
+        result.notes += left_out(directory)
         for partition in directory.partitions:
             result.unreadable += partition.unreadable
             result.files += len(partition.segments)
@@ -218,8 +227,9 @@ def read_all(
     result.found_directories += seen
     result.unreadable += [u for directory in seen for u in directory.unreadable]
     result.digest_lines = []
+    logs = with_writers(result.found_logs, result.unpacked.place, again)
     result.found_logs = clusters_apart(
-        with_writers(result.found_logs, result.unpacked.place, again),
+        clusters_in_turn(logs, result.unpacked.place, result.notes),
         spread=spread,
         zone=told.time_zone or UTC,
         folder=facts_folder,
@@ -277,7 +287,7 @@ def read_file(
         result.recognised[str(path)] = "ZooKeeper snapshot or transaction log"
     elif is_event_dump(path):
         result.event_dumps.append(path)
-    elif is_binary(path):
+    elif is_binary(path) or is_of_distribution(path):
         result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     elif not (
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)

@@ -141,6 +141,20 @@ def is_binary(path: Path) -> bool:
     return b"\0" in text[:1024] or (bool(head) and not text)
 
 
+# How the texts begin that Kafka's distribution brings along and that show log lines.
+_DISTRIBUTION = (b"KRaft (aka KIP-500) mode",)
+
+
+def is_of_distribution(path: Path) -> bool:
+    """Whether a file is one of the texts of Kafka's own distribution: its lines are of no broker
+    that anybody ran."""
+    try:
+        with open_unpacked(path) as stream:
+            return stream.read(64).lstrip().startswith(_DISTRIBUTION)
+    except READ_ERRORS:
+        return False
+
+
 _SEGMENT_NAME = re.compile(r"^\d{20}\.log(\.\w+)?$")
 _KAFKA_WORDS = re.compile(rb"kafka|zookeeper|leader|replica|partition|offset", re.IGNORECASE)
 
@@ -154,6 +168,8 @@ def why_ignored(path: Path) -> str:
             head = stream.read(1 << 16)
     except READ_ERRORS as error:
         return f"cannot be unpacked: {error}"
+    if head.lstrip().startswith(_DISTRIBUTION):
+        return "a text of Kafka's own distribution"
     if foreign:
         return f"{foreign}, which is not opened here: unpack it first"
     if not head.strip():

@@ -83,11 +83,11 @@ def _is_of_several(logs: list[BrokerLog]) -> bool:
     """Whether a file of a folder names several brokers, or pieces of one rotated log do."""
     pieces: dict[str, set[int]] = {}
     for log in logs:
-        pieces.setdefault(_stem(Path(log.path).name), set()).update(_writers(log))
+        pieces.setdefault(unrotated(Path(log.path).name), set()).update(_writers(log))
     return any(len(writers) > 1 for writers in pieces.values())
 
 
-def _stem(name: str) -> str:
+def unrotated(name: str) -> str:
     """`server.log` for server.log.2, server.log.2018-05-24-11.gz and server-2018-05-24.log."""
     undated = _DATE.sub("", name)
     rotated = _ROTATED.match(undated)

@@ -8,6 +8,7 @@ from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol.ground import events as ev
 
 LISTED = "kafka-log-dirs lists a replica"
+UNREAD_LINES = "some of its lines cannot be read"
 NO_NAMES = "the payload ids are not these records' keys"
 
 
@@ -53,6 +54,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
     for broker in sorted(evidence.lines):
         kinds = {f.kind for f in evidence.lines[broker]}
         unsure = evidence.unsure_lines.get(broker)
+        if unsure is None and broker in evidence.damaged_lines:
+            unsure = UNREAD_LINES
         covered = "process_started" in kinds and unsure is None
         yield ev.CoverageDeclared("broker_log", broker, covered, unsure and evidence.shown(unsure))
         if is_traced(evidence, broker):

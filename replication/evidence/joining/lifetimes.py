@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from replication.evidence.broker_logs.births import Births
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.broker_lines import BrokerLines
@@ -13,11 +14,14 @@ from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.topic_lives import (
     Life,
     Lifetime,
+    Stretch,
     lifetimes_of_lives,
     lives_of_topic,
     stretches,
 )
 
+# Kafka's tools refuse to: where one of these begins anew, ZooKeeper had been emptied.
+_NEVER_DELETED = frozenset(("__consumer_offsets", "__transaction_state"))
 # Created and deleted at, where that is known, by topic id.
 _Times = dict[str, tuple[int | None, int | None]]
 
@@ -52,7 +56,11 @@ class Incarnations:
         for life, following in pairwise(self.created_anew.get(topic, [])):
             # Epochs alone that begin anew do not say what became of the logs before.
             if life.topic_id == topic_id:
-                deleted = life.ends_deleted or following.begins_empty
+                deleted = life.ends_deleted or (
+                    following.begins_empty
+                    and topic not in _NEVER_DELETED
+                    and not following.is_after_new_zookeeper(life)
+                )
         return deleted
 
 
@@ -100,16 +108,22 @@ def _created_anew(
     result: dict[str, list[Life]] = {}
     for topic in sorted(signs.topics() - told - INTERNAL):
         ordered = {broker: lines.of_topic(topic) for broker, lines in brokers.items()}
-        lives = lives_of_topic(
-            {
-                broker: stretches(each_once(fact for _, fact in found))
-                for broker, found in ordered.items()
-                if found
-            }
-        )
+        facts = {b: list(each_once(f for _, f in found)) for b, found in ordered.items() if found}
+        lives = lives_of_topic(_stretches(facts))
         if len(lives) > 1:
             result[topic] = lives
     return result
+
+
+def _stretches(facts: dict[int, list[LogLineFact]]) -> dict[int, list[Stretch]]:
+    """Each broker's lines about a topic, cut into lives; where others saw more, by weaker signs."""
+    found = {broker: stretches(lines) for broker, lines in facts.items()}
+    most = max((len(cut) for cut in found.values()), default=0)
+    for broker, lines in facts.items():
+        if len(found[broker]) < most:
+            cut = stretches(lines, others=True)
+            found[broker] = cut if len(cut) <= most else found[broker]
+    return found
 
 
 def _recorded(cluster: ClusterEvidence) -> dict[str, _Times]:

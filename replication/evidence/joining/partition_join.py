@@ -111,10 +111,12 @@ def _untold(evidence: PartitionEvidence) -> str | None:
     return untold.shows(evidence.contents.places, leader.spans, end)
 
 
-def identified(evidence: PartitionEvidence, trace_id: str, generation: int) -> Iterator[ev.Event]:
+def identified(
+    evidence: PartitionEvidence, trace_id: str, generation: int, incident: str = ""
+) -> Iterator[ev.Event]:
     """A finished partition's events in sequence, with their content-derived ids."""
     for event in events_of(evidence, trace_id, generation):
-        yield replace(event, event_id=wire.content_id(wire.to_row(event)))
+        yield replace(event, event_id=wire.content_id(wire.to_row(event)), incident=incident)
 
 
 def _unpacked(evidence: PartitionEvidence, broker: int) -> list[LogLineFact]:

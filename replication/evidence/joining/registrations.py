@@ -9,6 +9,7 @@ broker prints and the leader's own ISR lines each give part of it, joined by par
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from replication.evidence.broker_logs.births import is_creation
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.metadata_log.election_kind import Before, election_kind
 from replication.evidence.metadata_log.history import PartitionChange
@@ -173,10 +174,15 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
             selected.append(fact)
         elif fact.kind == "partition_changed" and _has(fact, "partition_epoch_after"):
             changes.append(fact)
-        elif fact.kind in COMPLETE_KINDS and _has(fact, "partition_epoch", "leader_epoch"):
+        elif (
+            fact.kind in COMPLETE_KINDS
+            and _has(fact, "partition_epoch", "leader_epoch")
+            and not _is_told(known.get(fact.fields["partition_epoch"]), fact)
+        ):
             _add(known, _registration(fact))
     for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
         _add_change(known, fact)
+    _add_assignment(known, facts)
     for fact in facts:
         if fact.kind in ISR_KINDS and _has(fact, "partition_epoch", "isr"):
             _add_isr(known, fact, fact.fields["partition_epoch"], fact.fields["isr"])
@@ -186,6 +192,27 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
         for partition_epoch in _elected_by(fact, known, facts):
             known[partition_epoch] = replace(known[partition_epoch], unclean=True)
     return known
+
+
+def _is_told(known: Registration | None, fact: LogLineFact) -> bool:
+    """Whether a state says all that the line does: brokers print the same one again and again."""
+    return known is not None and all(
+        getattr(known, name) is not None
+        for name in ("leader", "isr", "replicas", "elr", "last_known_elr")
+        if fact.fields.get(name) is not None or name == "leader"
+    )
+
+
+def _add_assignment(known: dict[int, Registration], facts: list[LogLineFact]) -> None:
+    """The first state has the replicas with which the controller made the partition."""
+    first = known.get(0)
+    made = (f.fields["replicas"] for f in facts if _makes(f) and f.fields.get("replicas"))
+    if first is not None and first.replicas is None:
+        known[0] = replace(first, replicas=next(made, None))
+
+
+def _makes(fact: LogLineFact) -> bool:
+    return fact.kind == "partition_assigned" or is_creation(fact)
 
 
 def _has(fact: LogLineFact, *names: str) -> bool:

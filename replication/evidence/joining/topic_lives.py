@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from replication.evidence.broker_logs.births import is_creation
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 
@@ -74,13 +75,22 @@ class _Partition:
     asked: int | None = None
     created: int | None = None
 
+    @property
+    def lived(self) -> bool:
+        """Whether a leader epoch of it was named."""
+        return {self.obeyed.leader_epoch, self.decided.leader_epoch} != {None}
+
     def epochs(self, fact: LogLineFact) -> _Epochs:
         """Those that a line's are held against."""
         return self.decided if fact.kind in _DECIDED else self.obeyed
 
 
-def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
-    """One broker's lines about one topic, of all its partitions and in order, cut into lives."""
+def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Stretch]:
+    """One broker's lines about one topic, of all its partitions and in order, cut into lives.
+
+    others: other brokers have seen more lives. Then a log created where there had been one begins a
+    life too; else it may be of a disk that was lost.
+    """
     lines = list(facts)
     known: dict[int, _Partition] = {}
     cuts: list[int] = []
@@ -97,6 +107,9 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
         elif fact.kind == "partition_assigned":
             if any(p.existed for p in known.values()) and announced != fact.line:
                 begins = index
+        elif is_creation(fact):
+            if seen.lived or seen.gone:
+                begins = index
         elif fact.kind in _GONE:
             seen.gone = True
         elif fact.kind == _REQUEST:
@@ -107,6 +120,7 @@ def stretches(facts: Iterable[LogLineFact]) -> list[Stretch]:
             seen.asked = None
         elif fact.kind == "log_created":
             seen.created = index if seen.existed or seen.gone else None
+            begins = index if others and seen.lived else None
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
         if named:
@@ -193,6 +207,16 @@ class Life:
             for facts in begun
             for f in facts
         )
+
+    def is_after_new_zookeeper(self, before: "Life") -> bool:
+        """Whether ZooKeeper's count of controllers began anew since a life before this one."""
+        return min(self._controllers(), default=1 << 31) < max(before._controllers(), default=0)
+
+    def _controllers(self) -> Iterator[int]:
+        """The controller epochs under which its states were decided."""
+        for fact in (f for s in self.stretches.values() for f in s.facts):
+            if fact.kind in _DECIDED and isinstance(fact.fields.get("controller_epoch"), int):
+                yield fact.fields["controller_epoch"]
 
     @property
     def ends_deleted(self) -> bool:

@@ -160,7 +160,8 @@ class PartitionDirectory:
 class LogDirectory:
     """One directory of a broker's `log.dirs` as it was copied. `clean_shutdown` is None while the
     broker ran, or when it did not stop in order. `has_cluster_metadata` is where the controllers'
-    log is; another reader reads it. `unreadable` speaks of the log directory's own files."""
+    log is; another reader reads it. `unreadable` speaks of the log directory's own files. `named`:
+    the partitions in its offset checkpoints."""
 
     path: Path
     meta: MetaProperties | None
@@ -168,6 +169,7 @@ class LogDirectory:
     partitions: tuple[PartitionDirectory, ...]
     unreadable: tuple[Unreadable, ...]
     has_cluster_metadata: Path | None
+    named: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,11 @@ class DirectoryCheckpoints:
     high_watermarks: OffsetCheckpoint
     recovery_points: OffsetCheckpoint
     log_starts: OffsetCheckpoint
+
+    @property
+    def named(self) -> frozenset[tuple[str, int]]:
+        """The partitions that any of them names."""
+        return frozenset((*self.high_watermarks, *self.recovery_points, *self.log_starts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +246,7 @@ def read_log_directory(
         ),
         unreadable=tuple(unreadable),
         has_cluster_metadata=path / CLUSTER_METADATA if CLUSTER_METADATA in names else None,
+        named=checkpoints.named - {(CLUSTER_METADATA.rpartition("-")[0], 0)},
     )
 
 

@@ -352,7 +352,8 @@ class Event:
     """A fact with its place: trace, topic partition, position in that partition's linear extension.
 
     sequence is gap-free from 0 per (trace, topic partition). observed_at: ms since the Unix epoch
-    by the observer's clock; never used to decide a verdict. grade: traced or forensic.
+    by the observer's clock; never used to decide a verdict. grade: traced or forensic. incident:
+    the name that its import was given, "" where none was.
     """
 
     event_id: str
@@ -367,3 +368,4 @@ class Event:
     grade: str = "forensic"
     source: Source | None = None
     trace_generation: int = 0
+    incident: str = ""

@@ -6,6 +6,7 @@ absent is null. The content-derived event_id makes the same event from two deliv
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -23,13 +24,16 @@ INT32_COLUMNS = frozenset({
     "eligible_leader_replicas", "last_known_leader_replicas",
 })  # fmt: skip
 HEADER = (
-    "format_version", "event_id", "trace_id", "trace_generation", "cluster_id", "topic",
-    "topic_id", "partition", "sequence", "kind", "observed_at", "grade", "source_path",
+    "format_version", "event_id", "trace_id", "trace_generation", "cluster_id", "incident",
+    "topic", "topic_id", "partition", "sequence", "kind", "observed_at", "grade", "source_path",
     "source_line", "source_byte_offset",
 )  # fmt: skip
 FACT_COLUMNS = tuple(dict.fromkeys(name for names in ev.FACT_FIELDS.values() for name in names))
 COLUMNS = HEADER + FACT_COLUMNS
-NOT_CONTENT = frozenset(("event_id", "source_path"))
+# What people call an incident: short, and safe in file names, SQL and keys.
+INCIDENT = re.compile(r"[A-Za-z0-9._-]{1,100}")
+INCIDENT_RULE = "letters, digits and ._- only, at most 100"
+NOT_CONTENT = frozenset(("event_id", "source_path", "incident"))
 
 
 class Misfit(ValueError):
@@ -75,6 +79,7 @@ def to_row(event: ev.Event) -> dict[str, Any]:
         "trace_id": event.trace_id,
         "trace_generation": event.trace_generation,
         "cluster_id": event.cluster_id,
+        "incident": event.incident or None,
         "topic": event.topic,
         "topic_id": event.topic_id,
         "partition": event.partition,
@@ -102,8 +107,8 @@ def to_row(event: ev.Event) -> dict[str, Any]:
 def content_id(row: Mapping[str, Any]) -> str:
     """The content-derived identity of a row, null or absent alike.
 
-    Where its file lay when it was read (source_path) is no part of it: the same evidence imported
-    from another folder gives the same events.
+    Where its file lay when it was read (source_path), and what its incident is called, are no part
+    of it: the same evidence imported from another folder, or once more, gives the same events.
     """
     body = {k: v for k, v in row.items() if k not in NOT_CONTENT and v is not None}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
@@ -152,6 +157,9 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     grade = row.get("grade") or "forensic"
     if grade not in ("traced", "forensic"):
         raise Misfit(f"grade {grade!r} is neither traced nor forensic")
+    incident = _optional_text(row, "incident")
+    if incident and not INCIDENT.fullmatch(incident):
+        raise Misfit(f"no incident's name: {incident!r} ({INCIDENT_RULE})")
     return ev.Event(
         event_id=_optional_text(row, "event_id") or content_id(row),
         trace_id=_text(row, "trace_id"),
@@ -165,6 +173,7 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
         grade=grade,
         source=source,
         trace_generation=_number(row, "trace_generation", False) or 0,
+        incident=incident,
     )
 
 

@@ -221,6 +221,8 @@ def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]
         "end_offset": loss.end_offset,
         "end_offset_bound": loss.end_offset_bound,
         "records": loss.end_offset - loss.first_offset,
+        "leader_epoch": loss.record.leader_epoch,
+        "lost_at": moment(loss.lost_in.observed_at) if loss.lost_in else None,
         "tier": loss.tier,
         "contract": loss.contract,
         "status": loss.status,

@@ -51,7 +51,7 @@ class Loss:
     """One row: records [first_offset, end_offset) of one identity, tier, status and cause.
 
     lost_in: the first term of a leader that lacks them for good. allowed_by: (setting, value).
-    some_missing: some of what clients were told is declared missing.
+    more: others may be gone, too: of what clients were told some is in doubt or declared missing.
     """
 
     first_offset: int
@@ -68,7 +68,7 @@ class Loss:
     finding: Finding | None = None
     lost_in: LeaderTerm | None = None
     allowed_by: list[tuple[str, str]] = field(default_factory=list)
-    some_missing: bool = False
+    more: bool = False
 
     @property
     def term(self) -> LeaderTerm | None:
@@ -86,7 +86,7 @@ class Loss:
     def end_offset_bound(self) -> str:
         """exact where producers or consumers name the records, and all that they were told is here;
         at_least for a high watermark."""
-        return "at_least" if self.some_missing or self.tier in BY_HIGH_WATERMARK else "exact"
+        return "at_least" if self.more or self.tier in BY_HIGH_WATERMARK else "exact"
 
 
 def losses(
@@ -106,7 +106,7 @@ def losses(
             loss.cause, loss.contributing = cause.name, cause.contributing
             loss.contract = contract_of(state, cause, tier, a)
             loss.lost_in, loss.allowed_by = cause.term, allowed_by(state, cause, tier)
-            loss.some_missing = gaps is not None and bool(gaps.clients)
+            loss.more = gaps is not None and bool(gaps.clients)
             rows.append(loss)
     joined = _joined(rows)
     for loss in joined:

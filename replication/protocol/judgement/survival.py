@@ -167,15 +167,25 @@ def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Abs
     whole = unnamed_leader_epoch(state, ref.starts, -1) is None
     for low, high in pairwise(sorted({first, end, *_borders(ref, first, end)})):
         writers = may_have_written(state, ref.starts, low, promise) if whole else []
-        fates = [fate(state, ref, _named(promise, low, high, e)) for e in set(writers)]
+        fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
         # A leader that led twice in an epoch may have written there twice: its lines tell.
         once = bool(writers) and len(set(writers)) == len(writers)
         once = once and all(_lines_tell(state, ref, e) for e in writers)
         if once and all(found[0] for found in fates):
-            absences += fates[0][0]
+            absences += _whoever_wrote(promise, [found[0] for found in fates])
         elif not once or any(found[0] or found[1] for found in fates):
             doubts.append(replace(doubt, first_offset=low, end_offset=high))
     return absences, doubts
+
+
+def _whoever_wrote(promise: Promise, lost: list[list[Absence]]) -> list[Absence]:
+    """The absences where several may have written the records: none of them names their epoch, nor
+    the term that lacked them first, unless it is the same for all."""
+    if len(lost) == 1:
+        return lost[0]
+    terms = {id(a.term): a.term for found in lost for a in found}
+    term = next(iter(terms.values())) if len(terms) == 1 else None
+    return [replace(a, promise=promise, term=term) for a in lost[0]]
 
 
 def _lines_tell(state: State, ref: Reference, leader_epoch: int) -> bool:

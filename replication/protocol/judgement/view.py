@@ -70,6 +70,9 @@ def view_of(state: State, ref: Reference | None = None) -> View:
             else:
                 view.doubts.append(_in_doubt(absence))
     view.losses = losses(state, ref, view.absences, gaps)
+    told_and_in_doubt = bool(view.doubts_of("consumed", "acks_all", "acks_1"))
+    for loss in view.losses:
+        loss.more = loss.more or told_and_in_doubt
     view.divergences = divergences(state, ref)
     return view
 

@@ -1,6 +1,6 @@
 """Lines of a broker process's life: start, version, signal, stop, clean or not, failed directories."""
 
-from replication.evidence.broker_logs.line_families.family import LineFamily, example
+from replication.evidence.broker_logs.line_families.family import LineFamily, example, ignored
 
 _SERVER = ("KafkaServer", "KafkaRaftServer", "BrokerServer", "ControllerServer")
 _MANAGER = ("LogManager",)
@@ -120,6 +120,16 @@ _STOPPED = LineFamily(
         example("[KafkaServer id=1] shut down completed", node=1),
         example("[BrokerServer id=1] shut down completed", node=1),
     ),
+)
+
+# Its logs were not even loaded.
+_STOPPED_EARLY = ignored(
+    "1.0 - 3.9: a start that failed before the broker knew its id",
+    _SERVER,
+    ("shutting", "shut"),
+    "shut",
+    r"^(?:shutting down|shut down completed)$",
+    "shutting down",
 )
 
 _FATAL = LineFamily(
@@ -314,6 +324,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _SIGNAL,
     _STOPPING,
     _STOPPED,
+    _STOPPED_EARLY,
     _FATAL,
     _HALTING,
     _CLUSTER_ID_ZOOKEEPER,

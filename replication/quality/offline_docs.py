@@ -1,0 +1,53 @@
+"""Data Docs that need no network: their pages without remote styles and scripts, with ours.
+
+Great Expectations writes pages that load Bootstrap and scripts from elsewhere. Here each page gets
+a small style of its own instead, shows everything unfolded, and says whose tables it is about.
+"""
+
+import re
+from html import escape
+from pathlib import Path
+
+REMOTE = re.compile(
+    r"<link\b[^>]*\bhref=\"https?://[^>]*>|<script\b.*?</script>"
+    r"|<img\b[^>]*\bsrc=\"https?://[^>]*>",
+    re.DOTALL,
+)
+STYLE = """<style>
+body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:75rem;padding:0 1rem;color:#222}
+table{border-collapse:collapse;width:100%;margin:.5rem 0}
+td,th{border:1px solid #ccc;padding:.3rem .5rem;text-align:left;vertical-align:top}
+td,th{overflow-wrap:anywhere}nav,.navbar{border-bottom:1px solid #ccc}
+ul{padding-left:1.2rem}a{color:#0b5cad}.collapse,.tab-content>.tab-pane{display:block!important}
+.alert,.card{border:1px solid #ccc;border-radius:4px;padding:.5rem;margin:.5rem 0}.text-danger,
+.fa-times{color:#b00020}.text-success,.fa-check-circle{color:#1b6e20}.whose{background:#eef3f8;
+padding:.5rem 1rem;margin:0 -1rem}.modal{display:none}
+@media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}.whose{background:#22303c}
+a{color:#7db7f0}td,th,.card,.alert,nav{border-color:#444}}
+</style>"""
+BODY = re.compile(r"<body[^>]*>")
+
+
+def whose_words(cluster_ids: list[str], incidents: list[str]) -> str:
+    """Clusters and incidents in one line."""
+    clusters = ", ".join(cluster_ids) or "not named by any evidence"
+    named = f"; incidents: {', '.join(incidents)}" if incidents else ""
+    return f"Cluster: {clusters}{named}"
+
+
+def make_offline(folder: Path, whose: str) -> int:
+    """Rewrites every page below folder; returns how many. A page that was rewritten stays."""
+    pages = sorted(folder.rglob("*.html"))
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        if STYLE not in text:
+            path.write_text(offline(text, whose), encoding="utf-8")
+    return len(pages)
+
+
+def offline(page: str, whose: str) -> str:
+    """A page without what it would load, with a style and the words whose it is."""
+    page = REMOTE.sub("", page)
+    page = page.replace("</head>", f"{STYLE}\n</head>", 1)
+    told = f'<p class="whose">{escape(whose)}</p>'
+    return BODY.sub(lambda found: found[0] + told, page, count=1)

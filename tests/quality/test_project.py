@@ -1,0 +1,94 @@
+"""A project of Great Expectations: its owners open it, extend it, and find theirs beside ours."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs import check_quality
+from replication.evidence.event_dumps import write_events
+from replication.paths import project_root
+from replication.quality import offline_docs, suites
+from replication.quality.great_expectations_suite import Judge, ProjectError
+from replication.spark.tables import RESULTS, Store
+from tests.spark.event_rows import made_trace
+from tests.spark.jobs_in_process import run_replay
+
+PAGE = """<html><head><title>t</title>
+<link rel="stylesheet" href="https://cdn.example/x.css">
+<link rel="icon" href="data:,">
+<script src="https://cdn.example/x.js"></script><script>
+$(function () { fold("</div>"); })
+</script></head><body class="x"><img alt="logo" src="https://cdn.example/l.png">kept</body></html>"""
+
+
+def test_a_page_loads_nothing_and_says_whose_it_is(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.html").write_text(PAGE)
+    whose = offline_docs.whose_words(["<c>"], ["may"])
+    for _ in range(2):
+        assert offline_docs.make_offline(tmp_path, whose) == 1
+    page = (tmp_path / "deep" / "a.html").read_text()
+    assert "cdn.example" not in page
+    assert "<script" not in page
+    assert page.count("<style>") == 1
+    assert '<body class="x"><p class="whose">Cluster: &lt;c&gt;; incidents: may</p>kept' in page
+
+
+@pytest.mark.spark
+def test_owners_extend_the_project_by_an_expectation_of_their_own(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    import great_expectations as gx
+
+    tables, project, docs = folder / "tables", tmp_path / "project", tmp_path / "docs"
+    lost = [replace(event, incident="may") for event in made_trace()]
+    write_events(folder / "in" / "0.jsonl", lost)
+    run_replay(spark, folder, "tables", keep_events=True)
+    chosen = suites.load(project_root() / "conf" / "expectations", ("verdicts",))
+
+    def checked(run: str, *more: str) -> int:
+        asked = ["--tables", str(tables), "--project", str(project), "--run", run, *more]
+        return check_quality.check(spark, check_quality.parser().parse_args(asked), chosen)
+
+    assert checked("one") == 1
+    context = gx.get_context(mode="file", project_root_dir=project)
+    asset = context.data_sources.get("replication_tables").get_asset("verdicts")
+    batch = asset.get_batch_definition("whole")
+    all_hold = gx.expectations.ExpectColumnValuesToBeInSet(
+        column="verdict", value_set=["HOLDS"], severity="warning"
+    )
+    suite = context.suites.add(gx.ExpectationSuite(name="mine", expectations=[all_hold]))
+    definition = context.validation_definitions.add(
+        gx.ValidationDefinition(name="mine", data=batch, suite=suite)
+    )
+    action = gx.checkpoint.UpdateDataDocsAction(name="docs")
+    context.checkpoints.add(
+        gx.Checkpoint(name="mine", validation_definitions=[definition], actions=[action])
+    )
+    assert not context.checkpoints.get("mine").run().success
+
+    assert checked("two", "--data-docs", str(docs)) == 1
+    found = Store(spark, tables).newest(RESULTS).filter("run = 'two'").collect()
+    (own,) = [row for row in found if row["family"] == "own"]
+    assert (own["suite"], own["outcome"], own["severity"]) == ("mine", "failed", "warning")
+    assert own["expectation"] == "expect_column_values_to_be_in_set(verdict)"
+    not_held = Store(spark, tables).newest("verdicts").filter("verdict <> 'HOLDS'").count()
+    assert own["failing"] == not_held
+    assert own["cluster_ids"] == ["cluster"]
+    assert own["incidents"] == ["may"]
+    assert len(found) == len(chosen[0].expectations) + 1
+    kept = gx.get_context(mode="file", project_root_dir=project)
+    assert {s.name for s in kept.suites.all()} == {"mine", "replication_verdicts"}
+    results = [key.run_id.run_name for key in kept.validation_results_store.list_keys()]
+    assert results.count("two") == 2
+    pages = [p.read_text() for p in docs.rglob("*.html")]
+    assert any("expect_column_values_to_be_in_set" in p or "belong to this set" in p for p in pages)
+    for page in pages:
+        assert 'href="http' not in page.split("<body")[0]
+        assert "<script" not in page
+        assert "Cluster: cluster; incidents: may" in page
+    other = Judge("three", project=project, tables=(tmp_path, ("verdicts",)))
+    with pytest.raises(ProjectError, match="is of the tables in"):
+        other.judge(chosen[0], spark.range(0))

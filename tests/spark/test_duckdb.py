@@ -1,0 +1,111 @@
+"""DuckDB answers conf/questions.sql, over tables without Spark; beside Spark: tests/quality."""
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from replication.protocol.ground import wire
+from replication.protocol.ground.events import Event
+from replication.spark import contracts, views
+from replication.spark.shard_fold import ShardFold
+from replication.spark.topic_partition_ids import parts_of
+from tests.spark.event_rows import frame_of, made_trace
+from tests.spark.questions import questions
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """Spark SQL's type text as Arrow's type."""
+    outer, _, inner = text.partition("<")
+    inner = inner[:-1]
+    if outer == "array":
+        return pa.list_(arrow_type(inner))
+    if outer == "map":
+        return pa.map_(*map(arrow_type, inner.split(",")))
+    if outer == "struct":
+        return pa.struct(
+            [(n, arrow_type(t)) for n, t in (p.split(":", 1) for p in inner.split(","))]
+        )
+    return {
+        "bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "double": pa.float64(),
+        "binary": pa.binary(), "timestamp": pa.timestamp("us", "UTC"),
+    }[text]  # fmt: skip
+
+
+def connected(rows: dict[str, list[dict[str, Any]]]) -> duckdb.DuckDBPyConnection:
+    """DuckDB with every table, and the views that create_views.py --text duckdb gives."""
+    connection = duckdb.connect()
+    for table in contracts.tables().values():
+        if table.written != "view":
+            schema = pa.schema([(c.name, arrow_type(c.type)) for c in table.columns])
+            held = pa.Table.from_pylist(rows.get(table.name, []), schema)
+            connection.register(table.name, held)
+    connection.execute(views.text("duckdb"))
+    return connection
+
+
+def folded(events: list[Event], incident: str) -> dict[str, list[dict[str, Any]]]:
+    """The tables' rows of one partition's events."""
+    frame = frame_of(events)
+    frame["topic_partition_id"] += f"@{incident}"
+    shard = ShardFold()
+    shard.take(frame)
+    found: dict[str, list[dict[str, Any]]] = {"_batches": [
+        {"run": "first", "run_number": 0, "query": "fold", "micro_batch_id": 0}
+    ]}  # fmt: skip
+    found["replica_events"] = [
+        {**wire.to_row(e), "incident": incident, "run": "first", "micro_batch_id": 0}
+        for e in events
+    ]
+    for out in shard.outcome():
+        if out.table in contracts.tables():
+            parts = parts_of(out.topic_partition_id)._asdict()
+            found[out.table] = [
+                {**parts, **row, "topic_partition_id": out.topic_partition_id, "run": "first",
+                 "micro_batch_id": 0}
+                for row in out.rows
+            ]  # fmt: skip
+    return found
+
+
+def test_every_view_has_the_columns_that_are_documented() -> None:
+    connection = connected({})
+    for view in views.documented():
+        found = connection.execute(f"SELECT * FROM {view}").description
+        documented = [c.name for c in contracts.tables()[view].columns]
+        assert [column[0] for column in found] == documented, view
+
+
+@pytest.mark.parametrize(("question", "sql"), list(questions()))
+def test_every_question_is_understood_and_names_cluster_and_incident(
+    question: str, sql: str
+) -> None:
+    found = connected({}).execute(sql)
+    names = {column[0] for column in found.description}
+    own = {"incident"} if "FROM _batches" in sql else {"cluster_id", "incident"}
+    assert own <= names or {"cluster_ids", "incidents"} <= names
+    assert found.fetchall() == []
+
+
+def test_what_was_lost_and_how_it_came() -> None:
+    events = made_trace()
+    connection = connected(folded(events, "may"))
+    lost = connection.execute(
+        "SELECT cluster_id, incident, first_offset, end_offset, surviving_replicas, "
+        "first_acknowledged_at FROM lost_records"
+    ).fetchall()
+    told = next(e for e in events if getattr(e.fact, "first_offset", None) == 15
+                and e.fact.kind == "records_acknowledged")  # fmt: skip
+    assert lost == [("cluster", "may", 15, 18, [], told.observed_at)]
+    ((leader, records, at),) = connection.execute(
+        "SELECT leader, records_lost_in_partition, epoch_ms(u.at) FROM unclean_elections AS u"
+    ).fetchall()
+    elected = next(e for e in events if getattr(e.fact, "election_kind", None) == "unclean")
+    assert (leader, records, at) == (2, 3, elected.observed_at)
+    steps = connection.execute("SELECT what FROM incident_timeline ORDER BY sequence").fetchall()
+    assert ("broker 1 cuts its log from 18 to 15 (diverging_epoch)",) in steps
+    ends = connection.execute(
+        "SELECT log_end_offset FROM replica_at WHERE replica = 1 AND until_sequence IS NULL"
+    ).fetchall()
+    assert ends == [(15,)]
