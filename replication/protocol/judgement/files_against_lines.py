@@ -7,7 +7,7 @@ is said: it may have led in the same epoch again, or the topic may have been mad
 """
 
 from replication.protocol.folding.conformance.expected import worded
-from replication.protocol.ground.model import EpochEntry
+from replication.protocol.ground.model import EpochEntry, touching, uncovered
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.reference import all_logs_are_covered
@@ -40,8 +40,29 @@ def _began_later(state: State, entry: EpochEntry) -> LeaderTerm | None:
     """The term of that epoch, if every line of a leader in it names a later log end."""
     terms = [t for t in state.history.terms if t.leader_epoch == entry.leader_epoch]
     starts = [t.start_offset for t in terms if t.start_event_id and t.start_offset is not None]
-    known = bool(terms) and len(starts) == len(terms)
-    return terms[0] if known and entry.start_offset < min(starts) else None
+    if not terms or len(starts) < len(terms) or entry.start_offset >= min(starts):
+        return None
+    return terms[0] if _began_in_sight(state, terms[0], entry) else None
+
+
+def _began_in_sight(state: State, term: LeaderTerm, entry: EpochEntry) -> bool:
+    """Whether the leader was not yet in that epoch before its first line of it.
+
+    It may have led in the same epoch before its lines begin. Not where a line of its own tells that
+    it led in an earlier epoch, nor where its log has older records at the offsets in question.
+    """
+    epoch, start = term.leader_epoch, term.start_offset
+    if any(
+        t.leader == term.leader and t.leader_epoch < epoch and t.start_event_id
+        for t in state.history.terms
+    ):
+        return True
+    leader = state.replicas.get(term.leader)
+    if leader is None or start is None:
+        return False
+    held = touching(leader.log.spans, entry.start_offset, start)
+    whole = not uncovered(entry.start_offset, start, held)
+    return whole and all(s.leader_epoch is not None and s.leader_epoch < epoch for s in held)
 
 
 def _too_early(replica: Replica, entry: EpochEntry, term: LeaderTerm) -> Finding:
