@@ -78,7 +78,7 @@ def turned(content: bytes, path: Path) -> bytes:
         spared = unchecked_places(content)
         places = [p for p in places if p not in spared]
     else:
-        places = [p for p in places if not chr(content[p]).isalnum()]
+        places = [p for p in places if not (chr(content[p]).isalnum() or content[p] in b"-_")]
     if not places:
         return content
     damaged = bytearray(content)
@@ -98,7 +98,8 @@ def of_another_time(content: bytes, path: Path) -> bytes:
 
 LINES_GONE = "lines of a producers' log are gone, and every line that is left is whole"
 OTHER_CHECKPOINT = "an offset checkpoint of another time lies among the files of a directory"
-LIMITS = (LINES_GONE, OTHER_CHECKPOINT)
+OTHER_LIFE = "a segment of the same topic's life before lies in the directory of the next"
+LIMITS = (LINES_GONE, OTHER_CHECKPOINT, OTHER_LIFE)
 ANY: dict[str, Damage] = {
     "gone": lambda _, __: None,
     "emptied": lambda _, __: b"",
@@ -221,6 +222,8 @@ def limit(incident: str, artefact: Path, how: Damage, now: list[FoldedPartition]
     """
     path = INCIDENTS / incident / artefact
     left = how(path.read_bytes(), path) or b""
+    if BINARY.fullmatch(path.name) and incident.endswith("topic_recreated"):
+        return OTHER_LIFE if how is of_another_time else None
     if path.name.endswith("-offset-checkpoint"):
         return OTHER_CHECKPOINT if how is of_another_time else None
     if path.name != "acks.jsonl" or how not in IN_LINES.values():

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replication.reports.inventory_words import counted, moment
+from replication.reports.natural import runs
 
 MOST_SHOWN = 12
 Fields = dict[str, Any]
@@ -35,19 +36,37 @@ def line_text(answer: dict[str, Any]) -> list[str]:
     if not told or not any(rank < len(_WORDS) for rank, _, _ in told):
         return []
     lines = ["What single lines tell (each of its own broker alone):"]
-    for _, _, row in told[:MOST_SHOWN]:
+    groups = _alike([row for _, _, row in told])
+    for rows in groups[:MOST_SHOWN]:
+        row = rows[0]
         when = "" if row["at"] is None else f", {moment(row['at'])}"
-        more = f" (and {counted(row['repeats'], 'line')} like it)" if row["repeats"] else ""
-        lines.append(f"  {_place(row)}{sentence(row)}{more}")
-        lines.append(f"    {row['path']}, line {row['line']}{when}")
-    if len(told) > MOST_SHOWN:
-        left = counted(len(told) - MOST_SHOWN, "line")
+        again = len(rows) - len({each["partition"] for each in rows})
+        repeats = again + sum(each["repeats"] for each in rows)
+        more = f" (and {counted(repeats, 'line')} like it)" if repeats else ""
+        first = "first: " if len(rows) > 1 else ""
+        lines.append(f"  {_place(rows)}{sentence(row)}{more}")
+        lines.append(f"    {first}{row['path']}, line {row['line']}{when}")
+    if len(groups) > MOST_SHOWN:
+        left = counted(sum(len(rows) for rows in groups[MOST_SHOWN:]), "line")
         lines.append(f"  ... and {left} more (--format json has all: observations)")
     return [*lines, ""]
 
 
-def _place(row: dict[str, Any]) -> str:
-    return "" if row["topic"] is None else f"{row['topic']}-{row['partition']}: "
+def _alike(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The rows in their order, those together that one file says of several partitions of a topic
+    within a minute: of one start, or one election."""
+    groups: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        minute = None if row["at"] is None else row["at"] // 60_000
+        groups.setdefault((row["topic"], sentence(row), row["path"], minute), []).append(row)
+    return list(groups.values())
+
+
+def _place(rows: list[dict[str, Any]]) -> str:
+    """The partitions of a topic that the rows are about."""
+    if rows[0]["topic"] is None:
+        return ""
+    return f"{rows[0]['topic']}-{runs(sorted({row['partition'] for row in rows}))}: "
 
 
 def sentence(row: dict[str, Any]) -> str:

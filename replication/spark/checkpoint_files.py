@@ -35,7 +35,8 @@ def _in(path: Path, folder: str) -> bool:
 
 
 def _lines_of(path: Path) -> list[str]:
-    return path.read_text("utf-8", "replace").splitlines() or [""]
+    # Kafka's first offsets begin with a zero byte (KafkaSourceInitialOffsetWriter).
+    return path.read_text("utf-8", "replace").removeprefix("\0").splitlines() or [""]
 
 
 def _read_at_a_start(location: Path) -> Iterator[Path]:

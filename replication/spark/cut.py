@@ -7,7 +7,7 @@ rows between files hold the same ones, and are read instead.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +72,45 @@ def newest_of(rows: Iterable[Any]) -> dict[str, Any]:
 
 def rearranged(table: Path, version: int) -> int:
     """The newest version with the same rows: those after it only moved rows between files."""
-    while True:
-        commit = table / "_delta_log" / f"{version + 1:020d}.json"
-        try:
-            actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines() if line]
-        except (OSError, ValueError):
-            return version
+    for after, actions in _commits_after(table, version):
         if any(_changes(action) for action in actions):
-            return version
+            break
+        version = after
+    return version
+
+
+def foreign_since(table: Path, version: int, foreign: Collection[str]) -> str | None:
+    """In words, a foreign commit after a version, unless a RESTORE has taken it back;
+    with what to do."""
+    first, what = None, ""
+    for after, actions in _commits_after(table, version):
+        told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        if told.get("operation") not in foreign:
+            continue
+        to = str(told.get("operationParameters", {}).get("version"))
+        if first is not None and to.isdigit() and version <= int(to) < first:
+            first = None
+        elif first is None:
+            first, what = after, told["operation"]
+    if first is None:
+        return None
+    return (
+        f"version {first} of {table.name} is a {what}: somebody else has written there. Take it "
+        f"back with RESTORE TABLE .. TO VERSION AS OF {first - 1}, or fold the events into new "
+        "tables"
+    )
+
+
+def _commits_after(table: Path, version: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """The versions after one, with the actions of their commits, as far as they can be read."""
+    while True:
         version += 1
+        commit = table / "_delta_log" / f"{version:020d}.json"
+        try:
+            lines = commit.read_text("utf-8").splitlines()
+            yield version, [json.loads(line) for line in lines if line]
+        except (OSError, ValueError):
+            return
 
 
 def _changes(action: dict[str, Any]) -> bool:

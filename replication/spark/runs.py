@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from replication.spark import checkpoint_files
+from replication.spark.cut import foreign_since
 from replication.spark.lease import Lease
-from replication.spark.tables import START, Store, TablesError, Writer
+from replication.spark.tables import FOREIGN, START, Store, TablesError, Writer
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,20 @@ def enter(
         run = run.leased(store)
         store.finish(run.writer("start"), START, {})
         return run
+    _check_tables(store, newest)
     if newest["micro_batch_id"] > START:
         _check_checkpoint(store, folder, newest["micro_batch_id"])
     return run.leased(store)
+
+
+def _check_tables(store: Store, newest: Any) -> None:
+    """Raises TablesError where others have changed rows since a query's newest micro-batch."""
+    for table, version in newest["table_versions"].items():
+        found = foreign_since(store.folder / table, version, FOREIGN)
+        if found is None:
+            continue
+        if table != "replica_events" or store.retained_above(newest["run"]) == START:
+            raise TablesError(f"{store.folder}: {found}")
 
 
 def _check_checkpoint(store: Store, folder: Path, newest: int) -> None:

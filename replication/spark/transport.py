@@ -15,7 +15,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 
 from replication.protocol.ground import wire
-from replication.protocol.ground.events import FACT_TYPES, Event, Source
+from replication.protocol.ground.events import FACT_TYPES, Event, Fact, Source
 from replication.spark import contracts
 from replication.spark.topic_partition_ids import TOPIC_PARTITION_ID
 
@@ -123,9 +123,21 @@ class Rows:
     def event(self, i: int, identity: tuple[str, str, str, int]) -> Event:
         """The i-th row as an Event of the topic partition of identity."""
         kind = contracts.event_kinds()[self.kinds[i]]
+        path = self.paths[i]
+        source = None
+        if path is not None:
+            source = Source(path, _or_none(self.lines[i]), _or_none(self.byte_offsets[i]))
+        return Event(
+            self.event_ids[i], self.traces[self.trace_codes[i]], *identity,
+            int(self.sequence[i]), self._fact(i, kind), _or_none(self.observed[i]),
+            "traced" if self.traced[i] else "forensic", source, int(self.generation[i]),
+        )  # fmt: skip
+
+    def _fact(self, i: int, kind: str) -> Fact:
+        """What happened: by its numbers, or from the JSON of the other columns."""
         arguments = ARGUMENTS.get(kind)
         if arguments is None:
-            return self._event_of_json(i, kind, identity)
+            return wire.fact_of(kind, json.loads(self.rests[i]))
         names, word = arguments
         values: dict[str, Any] = {}
         for name, column in zip(names, self.numbers, strict=False):
@@ -134,37 +146,8 @@ class Rows:
                 values[name] = number
         if word is not None and self.words[i] is not None:
             values[word] = self.words[i]
-        path = self.paths[i]
-        source = None
-        if path is not None:
-            source = Source(path, _or_none(self.lines[i]), _or_none(self.byte_offsets[i]))
-        return Event(
-            self.event_ids[i], self.traces[self.trace_codes[i]], *identity,
-            int(self.sequence[i]), FACT_TYPES[kind](**values), _or_none(self.observed[i]),
-            "traced" if self.traced[i] else "forensic", source, int(self.generation[i]),
-        )  # fmt: skip
-
-    def _event_of_json(self, i: int, kind: str, identity: tuple[str, str, str, int]) -> Event:
-        cluster_id, topic, topic_id, partition = identity
-        row = json.loads(self.rests[i])
-        row |= {
-            "format_version": wire.FORMAT_VERSION,
-            "event_id": self.event_ids[i],
-            "trace_id": self.traces[self.trace_codes[i]],
-            "trace_generation": int(self.generation[i]),
-            "cluster_id": cluster_id,
-            "topic": topic,
-            "topic_id": topic_id,
-            "partition": partition,
-            "sequence": int(self.sequence[i]),
-            "kind": kind,
-            "observed_at": _or_none(self.observed[i]),
-            "grade": "traced" if self.traced[i] else "forensic",
-            "source_path": self.paths[i],
-            "source_line": _or_none(self.lines[i]),
-            "source_byte_offset": _or_none(self.byte_offsets[i]),
-        }
-        return wire.from_row(row)
+        made: Fact = FACT_TYPES[kind](**values)
+        return made
 
 
 def _or_none(number: int) -> int | None:

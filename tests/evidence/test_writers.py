@@ -137,6 +137,28 @@ def test_of_starts_that_overlap_each_is_told_by_the_line_that_names_it() -> None
     assert not any("one_of" in f.fields for f in told)
 
 
+def test_a_start_that_failed_makes_none_of_the_later_ones_longer() -> None:
+    """One first line too many stays in hand; a start that ended is no part of a later one."""
+
+    def start(*brokers: int) -> list[LogLineFact]:
+        return [
+            *(process("process_started") for _ in brokers),
+            *(settings(broker, f"/{broker}") for broker in brokers),
+            *(process("kafka_version", version="1.1.1") for _ in brokers),
+            *(process("server_started", broker) for broker in brokers),
+        ]
+
+    failed = [process("process_started"), settings(3, "/3")]
+    lines = [*failed, *start(3), *start(1, 2), *start(3)]
+    numbered = [fact._replace(line=number) for number, fact in enumerate(lines, 1)]
+    writers = Writers()
+    for fact in numbered:
+        writers.learn(fact)
+    told = [f for f in writers.resolved(numbered) if isinstance(f, LogLineFact)]
+    versions = [f.broker for f in told if f.kind == "kafka_version"]
+    assert versions == [3, None, None, 3]
+
+
 def test_a_signal_is_of_the_one_that_stops_at_once() -> None:
     signal = process("process_signalled", at=5)
     assert writer_of_last(*TWO, process("stopping", 2, 5), signal) == 2

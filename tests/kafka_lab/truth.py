@@ -477,6 +477,7 @@ def _lost(
         )
         for promised in promises
     ]
+    named = (held.offset, held.payload_id)
     recovered = held.payload_id in payload_ids(final) or (
         view.compacted and _was_back(view, replicas, misses, held)
     )
@@ -485,7 +486,10 @@ def _lost(
         for log in view.finals.values()
         for one in log
     )
-    statuses = {"recovered"} if recovered else {"recoverable" if elsewhere else "lost"}
+    statuses = {"recovered"} if recovered else set[str]()
+    if not recovered or not any((one.offset, one.payload_id) == named for one in final):
+        # What its producer wrote once more may be called back, or gone from where it was.
+        statuses.add("recoverable" if elsewhere else "lost")
     where = "at the end" if missing.at is None else f"leader {missing.term.leader} in epoch "
     return LostRecord(
         payload_id=held.payload_id,

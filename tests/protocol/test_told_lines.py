@@ -114,3 +114,61 @@ def test_the_answer_is_read_off_the_line_that_announces_the_very_cut(
     ]
     (fact,) = [s[1] for s in steps_of_lines(evidence, 1) if isinstance(s[1], ev.Truncated)]
     assert (fact.diverging_epoch, fact.diverging_end_offset) == expected
+
+
+@pytest.mark.parametrize(
+    ("clean", "mark", "followed", "cut", "expected"),
+    [
+        (None, None, None, 0, "HOLDS"),
+        (None, None, None, 2, "HOLDS"),
+        (None, None, None, 3, "VIOLATED"),
+        (None, 2, None, 0, "VIOLATED"),
+        (None, None, 2, 0, "VIOLATED"),
+        (True, None, None, 0, "VIOLATED"),
+    ],
+)
+def test_a_crash_leaves_any_earlier_high_watermark(
+    clean: bool | None, mark: int | None, followed: int | None, cut: int, expected: str
+) -> None:
+    """What a broker loads is as old as its last checkpoint; without a line of it, it is a bound."""
+    facts = [
+        ev.PartitionDescribed((1, 2), 1, True, "delete", "0.10.2.2", None, "zookeeper"),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2)),
+        *(ev.ReplicaStarted(r, 0, 0, 0, True) for r in (1, 2)),
+        ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0),
+        ev.BecameFollower(2, 0, 1),
+        ev.FetchRequested(2, 1, 0),
+        ev.LeaderAppended(1, 0, 4),
+        ev.FollowerAppended(2, 0, 2),
+        ev.FetchRequested(2, 1, 2),
+        ev.HighWatermarkAdvanced(1, 2),
+        ev.FollowerAppended(2, 2, 4),
+        ev.HighWatermarkAdvanced(2, 2),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 4, mark, clean),
+        ev.BecameFollower(2, 1, 1, None, followed),
+        ev.Truncated(2, cut, None, "high_watermark"),
+        ev.InputEnded(),
+    ]
+    judged = answer(told(facts, "traced")).verdicts
+    verdict = next(v for v in judged if v["invariant"] == "version_conformance")
+    assert verdict["verdict"] == expected
+
+
+def test_after_a_crash_no_high_watermark_has_fallen() -> None:
+    facts = [
+        ev.PartitionDescribed((1, 2), 1, True, "delete", "1.1.1", None, "zookeeper"),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2)),
+        ev.ReplicaStarted(1, 0, 0, 0, True),
+        ev.LeadershipRecorded(1, 0, (1,), 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0),
+        ev.LeaderAppended(1, 0, 5, 0),
+        ev.HighWatermarkAdvanced(1, 5),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 5, None, False),
+        ev.BecameLeader(1, 0, 5),
+        ev.HighWatermarkAdvanced(1, 3),
+    ]
+    found = {v["invariant"]: v["verdict"] for v in answer(told(facts, "traced")).verdicts}
+    assert found["leader_high_watermark_monotonic"] != "VIOLATED"

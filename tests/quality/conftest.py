@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,13 +41,9 @@ def events_of(incident: str) -> tuple[Event, ...]:
 
 
 @pytest.fixture(scope="module")
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session without planning anew between stages: for tiny tables that costs, and saves
-    nothing."""
-    before = spark.conf.get("spark.sql.adaptive.enabled")
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    yield spark
-    spark.conf.set("spark.sql.adaptive.enabled", str(before))
+def session(spark: SparkSession) -> SparkSession:
+    """The session of all tests."""
+    return spark
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ FILES = {
     "commits/9": "junk",
     "commits/10": 'v1\n{"nextBatchWatermarkMs":0}',
     "state/0/_metadata/metadata": 'v1\n{"stateStoreInfo":[]}',
+    "sources/1/0": '\0v1\n{"events":{"0":0}}',
     "sources/0/0": 'v1\n{"path":"a","timestamp":1,"batchId":0}',
     "sources/0/9.compact": "v1",
     "sources/0/10": 'v1\n{"path":"a","timestamp":1,"batchId":10}',
@@ -37,6 +38,7 @@ def written(location: Path) -> Path:
         "state/0/_metadata/metadata",
         "sources/0/9.compact",
         "sources/0/10",
+        "sources/1/0",
     ],
 )
 def test_what_spark_would_read_and_is_not_whole_is_named(tmp_path: Path, name: str) -> None:

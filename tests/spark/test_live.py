@@ -43,9 +43,9 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
         )
 
     (folder / "in" / "a.jsonl").write_bytes(b"\n".join([*sent[:half], junk]) + b"\n")
-    run_stream(spark, folder, source=source)
     (folder / "in" / "b.jsonl").write_bytes(b"\n".join([*sent[half:], *sent[:50]]) + b"\n")
-    said = run_stream(spark, folder, source=source, alerting=alerting())
+    one = {"max_files_per_trigger": "1"}
+    said = run_stream(spark, folder, source=source, alerting=alerting(), **one)
     assert "live micro-batch 1" in said
     assert "told at the next start" in said
     receiver.left = 0

@@ -108,7 +108,7 @@ def test_the_replay_answers_the_same(
     assert len(rows(spark, folder / "replayed", "replica_events")) == len(incident)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(20, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.sweep)])
 def test_many_micro_batches_in_reverse_with_duplicates_and_a_restart(
     spark: SparkSession, incident: list[Event], undisturbed: Path, folder: Path, count: int
 ) -> None:

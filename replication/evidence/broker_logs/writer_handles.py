@@ -154,8 +154,9 @@ class Starts:
         if not set(self._named) <= set(self._ended):
             return
         if self._begun and set(self._named) == {broker} == set(self._ended):
-            begin = min(self._begun[0], self._named[broker])
             alone = len(self._begun) == 1 and not self._left_over
+            named = self._named[broker]
+            begin = min(self._begun[0], named) if alone else named
             self._claimed.append((begin, line, broker, alone))
         elif len(self._begun) == len(self._ended) == len(self._named) and not self._left_over:
             self.stand_ins.update(self._named.values())

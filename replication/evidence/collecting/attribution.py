@@ -79,6 +79,7 @@ class _Whose:
         self.result = result
         self.folders: dict[Path, tuple[int, str]] = {}
         self.of_several: dict[tuple[Path, str], list[BrokerLog]] = {}
+        self.of_no_cluster: dict[Path, list[str]] = {}
         self.roots = [r.resolve() for r in roots]
         self.top = {*self.roots, *(r.parent for r in self.roots)}
         named = {d.meta.cluster_id for d in result.found_directories if d.meta}
@@ -143,6 +144,7 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
         _attribute_log(log, whose)
     for several in whose.of_several.values():
         result.notes += _of_several(several)
+    result.notes += [_of_no_cluster(paths) for paths in whose.of_no_cluster.values()]
     by_cluster: dict[str, list[MetadataHistory]] = {}
     for found in result.directories:
         if found.metadata is not None:
@@ -200,10 +202,7 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     log.known_by = "its lines"
     if not (log.cluster_id or log.cluster_unknown) and whose.are_several(place.parent):
         log = of_nobody(log)
-        whose.result.notes.append(
-            f"{log.path}: names no cluster, and logs of several lie beside it: of which it is "
-            "cannot be told, and no verdict uses it"
-        )
+        whose.of_no_cluster.setdefault(place.parent, []).append(log.path)
     if not log.cluster_unknown:
         log.cluster_id = log.cluster_id or (folder[1] if folder else "") or whose.only
     if log.several and log.count and whose.told_of(place) is None:
@@ -226,6 +225,14 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     else:
         told = "a broker's log without any line that tells of replicas"
         whose.result.ignored.append(Unreadable(log.path, "file", told))
+
+
+def _of_no_cluster(paths: list[str]) -> str:
+    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    return (
+        f"{min(paths)}{more}: names no cluster, and logs of several lie beside it: of which it is "
+        "cannot be told, and no verdict uses it"
+    )
 
 
 def _of_several(logs: list[BrokerLog]) -> Iterator[str]:

@@ -196,6 +196,9 @@ def _take_process_fact(log: BrokerLog, fact: LogLineFact) -> None:
         log.cluster_id = log.cluster_id or named
         if named not in log.cluster_ids:
             log.cluster_ids.append(named)
+        if log.starts and log.starts[-1][2] is None:
+            # It failed before it printed its settings, so it wrote nothing of partitions.
+            log.starts.pop()
         broker = fact.broker if fact.broker is not None else _configured(log)
         log.starts.append((_begun(log, fact.at or 0), named, broker))
     elif fact.kind in PROCESS_KINDS:

@@ -183,11 +183,12 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
     for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
         _add_change(known, fact)
     _add_assignment(known, facts)
+    reached: dict[int | None, int] = {}
     for fact in facts:
         if fact.kind in ISR_KINDS and _has(fact, "partition_epoch", "isr"):
             _add_isr(known, fact, fact.fields["partition_epoch"], fact.fields["isr"])
         elif fact.kind in PROPOSED_KINDS and _has(fact, "to_isr"):
-            _add_proposed(known, fact)
+            _add_proposed(known, fact, reached)
     for fact in selected:
         for partition_epoch in _elected_by(fact, known, facts):
             known[partition_epoch] = replace(known[partition_epoch], unclean=True)
@@ -356,14 +357,23 @@ def _add_isr(
     )
 
 
-def _add_proposed(known: dict[int, Registration], fact: LogLineFact) -> None:
-    """A leader's own ISR line without a partition epoch: the gap it fits into, if there is one."""
-    before_isr = set(fact.fields.get("from_isr") or ())
-    for partition_epoch in sorted(known):
-        state = known[partition_epoch]
-        if partition_epoch + 1 in known or state.isr is None or set(state.isr) != before_isr:
+def _add_proposed(
+    known: dict[int, Registration], fact: LogLineFact, reached: dict[int | None, int]
+) -> None:
+    """A leader's own ISR line without a partition epoch: the change that is known already, else the
+    gap it fits into, if there is one.
+
+    reached: by broker, the partition epoch that its last such line led to; the next comes later.
+    """
+    before_isr, to_isr = set(fact.fields.get("from_isr") or ()), fact.fields["to_isr"]
+    for partition_epoch in sorted(e for e in known if e >= reached.get(fact.broker, 0)):
+        state, after = known[partition_epoch], known.get(partition_epoch + 1)
+        if state.isr is None or set(state.isr) != before_isr or state.leader != fact.broker:
             continue
-        if state.leader != fact.broker or not any(e > partition_epoch for e in known):
+        if after is not None and _is_that_change(state, after, to_isr):
+            reached[fact.broker] = partition_epoch + 1
+            return
+        if after is not None or not any(e > partition_epoch for e in known):
             continue
         later = min(e for e in known if e > partition_epoch)
         later_at = known[later].at if known[later].clock == fact.broker else None
@@ -372,11 +382,18 @@ def _add_proposed(known: dict[int, Registration], fact: LogLineFact) -> None:
         known[partition_epoch + 1] = replace(
             state,
             partition_epoch=partition_epoch + 1,
-            isr=fact.fields["to_isr"],
+            isr=to_isr,
             at=fact.at,
             source=_source(fact),
             election=None,
             unclean=None,
             clock=fact.broker,
         )
+        reached[fact.broker] = partition_epoch + 1
         return
+
+
+def _is_that_change(state: Registration, after: Registration, to_isr: tuple[int, ...]) -> bool:
+    """Whether two states in a row are before and after an ISR line of their leader."""
+    same = (state.leader, state.leader_epoch) == (after.leader, after.leader_epoch)
+    return same and after.isr is not None and set(after.isr) == set(to_isr)

@@ -86,10 +86,19 @@ def shown_by(
 
 def _unread(copy: Copy) -> tuple[tuple[int, int | None], ...]:
     """From where to where (None: to the end) the log could not be read or is not believed."""
-    doubted = copy.unread_from
+    doubted = copy.unread_from if copy.unread_from is not None else _cut_at(copy)
     if doubted is None:
         return copy.directory.unread
     return (*((a, b) for a, b in copy.directory.unread if a < doubted), (doubted, None))
+
+
+def _cut_at(copy: Copy) -> int | None:
+    """Where the log of a broker that stopped cleanly ends before what its own files say it holds:
+    somebody cut the copy. A log that was not closed may lack its end by itself."""
+    end = copy.directory.log_end_offset or 0
+    short = max(_reached(copy.directory)) > end or not copy.directory.end_is_certain
+    unread = copy.directory.unread
+    return end if copy.clean and short and not (unread and unread[-1][1] is None) else None
 
 
 def _entries(copy: Copy) -> tuple[tuple[int, int], ...] | None:

@@ -25,13 +25,15 @@ def _epoch_entries(state: State, replica: Replica, led: set[tuple[int, int]]) ->
     flags, found = state.behaviour(replica.replica), []
     if flags is None or not flags.has("leader_epoch_in_record_batches"):
         return []
+    number, filed = replica.replica, -1 if replica.filed_epoch is None else replica.filed_epoch
+    at_election = flags.has("epoch_cached_at_election")
     for leader_epoch, offset in replica.epoch_entries:
-        if replica.filed_epoch is not None and leader_epoch <= replica.filed_epoch:
+        if leader_epoch <= filed:
             continue
         rule, because = "assign", "its first record of that leader epoch is there"
-        if flags.has("epoch_cached_at_election") and (replica.replica, leader_epoch) in led:
+        if at_election and (number, leader_epoch) in led:
             rule, because = "become_leader", "its log ended there when it took that leader epoch"
-        found.append(Derived("epoch_entry", replica.replica, offset, leader_epoch, rule, because))
+        found.append(Derived("epoch_entry", number, offset, leader_epoch, rule, because))
     return found
 
 

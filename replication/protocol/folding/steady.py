@@ -24,6 +24,7 @@ from replication.protocol.ground.model import Span
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
+    LENGTHENED,
     Calm,
     Promise,
     Replica,
@@ -31,8 +32,6 @@ from replication.protocol.ground.topic_partition import (
 )
 
 ABSENT = -1
-# How far back steps.promises.add_promise looks for a promise to extend.
-LOOKED_BACK = 4
 # Makes a named tuple without its constructor's own call: a tenth of a step.
 _new = tuple.__new__
 
@@ -276,7 +275,7 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
         marks = reign.high_watermarks
     history = state.history
     same = history.committed_of(last.leader_epoch, last.content)
-    recent = [p for p in history.commitments[: -LOOKED_BACK - 1 : -1] if p.span[2:] == last[2:]]
+    recent = [p for p in history.commitments[: -LENGTHENED - 1 : -1] if p.span[2:] == last[2:]]
     own = [p for p in recent if p.latest_term == latest_term and p.how == "high_watermark"]
     found = (known, known.log, latest_term, known.remote_log_end_offsets, marks, same, own)
     calm.advancing[replica] = found
@@ -334,7 +333,7 @@ def records_acknowledged(
     how = "acks_all" if acks == "all" else "acks_1"
     of = (leader_epoch, content if content >= 0 else None)
     promises = state.history.acknowledgements
-    for old in promises[: -LOOKED_BACK - 1 : -1]:
+    for old in promises[: -LENGTHENED - 1 : -1]:
         same = old.latest_term == latest_term and old.how == how and old.span[2:] == of
         if same and _extend((old,), first, end):
             state.applied += 1

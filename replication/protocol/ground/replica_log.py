@@ -25,6 +25,8 @@ class ReplicaLog:
     spans: list[Span] = field(default_factory=list)
     # How many spans is_seamless has found to be so: made again when needed, never written down.
     _seamless: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
+    # How often anything but the last span has changed: who kept a note of the others looks again.
+    cuts: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
 
     def append(self, first: int, end: int, leader_epoch: int | None, content: int | None) -> None:
         """Records [first, end) of one epoch and content at the end of the log.
@@ -65,6 +67,7 @@ class ReplicaLog:
         """Drops records at and above offset; the dropped spans are returned."""
         if offset >= self.log_end_offset:
             return []
+        self.cuts += 1
         beyond = touching(self.spans, offset, self.log_end_offset)
         dropped = clipped(beyond, offset, self.log_end_offset)
         self.spans = clipped(self.spans, 0, offset)
@@ -75,6 +78,7 @@ class ReplicaLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> list[Span]:
         """Empties the log and restarts it at offset; the dropped spans are returned."""
+        self.cuts += 1
         dropped = self.spans
         self.spans = []
         self._seamless = 0
@@ -85,6 +89,7 @@ class ReplicaLog:
         """Records below offset are gone lawfully (retention, record deletion); never backwards."""
         if offset <= self.log_start_offset:
             return
+        self.cuts += 1
         self.log_start_offset = offset
         self._seamless = 0
         self.spans = clipped(self.spans, offset, max(self.log_end_offset, offset))
@@ -92,6 +97,7 @@ class ReplicaLog:
 
     def replace(self, spans: list[Span], log_start_offset: int, log_end_offset: int) -> None:
         """The whole log as a copy of the directory shows it."""
+        self.cuts += 1
         self.spans = normalized(spans)
         self._seamless = 0
         self.log_start_offset = log_start_offset

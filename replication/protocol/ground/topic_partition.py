@@ -17,6 +17,8 @@ from replication.protocol.ground.versions import Behaviour, known_behaviour
 
 # As the occurrence in the order of a term: any time that its leader led in that epoch.
 ANY_OCCURRENCE = 1 << 30
+# How many of the newest promises of a kind may still be lengthened; those before them stand.
+LENGTHENED = 4
 
 
 @dataclass(slots=True)
@@ -34,7 +36,8 @@ class Replica:
     leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
     present log end, and to be answered there. kafka_version: what its broker runs, where brokers
     run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
-    read last.
+    read last. mark_before_start: its high watermark before a start that was not clean and does not
+    say which one it loaded; as long as that is what stands here, it is a bound.
     """
 
     replica: int
@@ -70,6 +73,12 @@ class Replica:
     seen_at: int | None = None
     obeyed_partition_epoch: int | None = None
     seen_since: int | None = None
+    mark_before_start: int | None = None
+
+    @property
+    def known_high_watermark(self) -> int | None:
+        """The high watermark; None where it is at most what it was before a crash."""
+        return None if self.high_watermark == self.mark_before_start else self.high_watermark
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""
@@ -271,6 +280,10 @@ class History:
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
     )
     _noted: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
+    # By kind of promise: how many stand as they are, and the highest end offset of these.
+    _standing: dict[str, tuple[int, int]] = field(
+        default_factory=dict, compare=False, repr=False, metadata=DERIVED
+    )
 
     def committed_of(self, leader_epoch: int | None, content: int | None) -> list[Promise]:
         """The commitments of records of that leader epoch and content."""
@@ -279,6 +292,18 @@ class History:
             for promise in self.commitments:
                 self.note_commitment(promise)
         return self._committed.get((leader_epoch, content), [])
+
+    def promised_in(self, kind: str, first: int, end: int) -> list[Promise]:
+        """The promises of a kind (commitments, ..) about offsets in [first, end), in order."""
+        promises: list[Promise] = getattr(self, kind)
+        count, highest = self._standing.get(kind, (0, 0))
+        standing = len(promises) - LENGTHENED
+        if standing > count:
+            highest = max(highest, *[p.span[1] for p in promises[count:standing]])
+            count = standing
+            self._standing[kind] = (count, highest)
+        after = promises[count:] if highest <= first else promises
+        return [p for p in after if p.span[0] < end and p.span[1] > first]
 
     def removed_below(self, latest_term: tuple[int, int] | None) -> int:
         """Up to where records promised by the end of a term were removed lawfully since; of a

@@ -136,7 +136,7 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     unknown = [c for c, v in row.items() if v is not None and c not in KNOWN_COLUMNS]
     if unknown:
         raise Misfit(f"unknown column {unknown[0]!r}")
-    fact = _fact(kind, row)
+    fact = fact_of(kind, row)
     source = None
     if row.get("source_path") is not None:
         source = ev.Source(
@@ -177,7 +177,8 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     )
 
 
-def _fact(kind: str, row: Mapping[str, Any]) -> ev.Fact:
+def fact_of(kind: str, row: Mapping[str, Any]) -> ev.Fact:
+    """The fact alone that the columns of a row describe. Raises Misfit as from_row does."""
     values: dict[str, Any] = {}
     types = FIELD_TYPES[kind]
     foreign = {c for c, v in row.items() if v is not None} & FOREIGN[kind]

@@ -14,11 +14,11 @@ lacking what it lacked when that was not before the leader's log was first read 
 follows from that.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from replication.protocol.ground.model import Span, overlaps, same_record, touching, uncovered
-from replication.protocol.ground.topic_partition import Replica, State
+from replication.protocol.ground.topic_partition import LENGTHENED, Replica, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.judgement.reference import log_is_known, tail_is_known
 from replication.protocol.rules.election_kraft import election_kraft
@@ -62,13 +62,36 @@ def dangers(state: State) -> list[Danger]:
 
     Sources: KIP-966 (last replica standing), KIP-106 (unclean election), the election rules.
     """
-    return of_outlook(state, outlook(state))
+    return of_outlook(state, outlook(state), data_of(state))
 
 
-def of_outlook(state: State, seen: Outlook | None) -> list[Danger]:
-    """Every danger of who may lead next, which `outlook` told."""
+def data_of(state: State) -> tuple[object, ...]:
+    """What tells whether any log or promise has changed: equal only where none has.
+
+    A log grows at its end or is cut, which it counts; of promises only the newest are lengthened.
+    """
+    history = state.history
+    return (
+        [
+            (r.log, r.log.cuts, r.log.log_start_offset, r.log.log_end_offset, len(r.log.spans),
+             r.captured, r.tail_known, r.stale, r.stopped, r.seen_at, r.seen_since,
+             r.high_watermark)
+            for r in state.replicas.values()
+        ],
+        [
+            (len(kind), [p.span for p in kind[-LENGTHENED:]])
+            for kind in (history.commitments, history.acknowledgements, history.consumptions)
+        ],
+        [covered for covered, _ in state.coverage.values()],
+    )  # fmt: skip
+
+
+def of_outlook(state: State, seen: Outlook | None, data: tuple[object, ...]) -> list[Danger]:
+    """Every danger of who may lead next, which `outlook` told; data: as `data_of` has it."""
     if seen is None:
         return []
+    if state.risks.notes.data != data:
+        state.risks.notes.data, state.risks.notes.dangers = data, {}
     assigned, heirs = seen
     if state.registration.leader is None:
         return _without_leader(state, assigned)
@@ -116,7 +139,16 @@ def _trusted(state: State) -> set[int]:
 
 
 def _of_heir(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
-    """What the leader has and who would be elected after it has not."""
+    """What the leader has and who would be elected after it has not; once for the same logs."""
+    known = state.risks.notes.dangers
+    asked = (leader.replica, heir.replica, kind, heir.replica in _trusted(state))
+    if asked not in known:
+        known[asked] = _worked_out(state, leader, heir, kind)
+    found: list[Danger] = known[asked]
+    return found
+
+
+def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
     trusted = kind in _CLEAN
     found = []
     for first, end in _lacking(state, leader, heir):
@@ -238,7 +270,8 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     """The offset ranges of one log whose records the other is known not to hold."""
     if not _end_is_known(state, holder, other):
         return []
-    mine, theirs = _past_what_both_began_with(holder.log.spans, other.log.spans)
+    alike = _begin_alike(state, holder, other)
+    mine, theirs = holder.log.spans[alike:], other.log.spans[alike:]
     missing = []
     for span in mine:
         first = max(span.first_offset, other.log.log_start_offset)
@@ -249,14 +282,22 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     return _joined(missing)
 
 
-def _past_what_both_began_with(mine: list[Span], theirs: list[Span]) -> tuple[list[Span], ...]:
-    """Both logs without the spans that they begin with alike: most of what two replicas hold."""
-    alike = 0
-    for one, other in zip(mine, theirs, strict=False):
-        if one != other:
-            break
+def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
+    """How many spans both logs begin with alike: most of what two replicas hold.
+
+    Counted on from where it was counted to before, as long as neither log has been cut since.
+    """
+    notes, between = state.risks.notes.alike, (holder.replica, other.replica)
+    mine, theirs = holder.log, other.log
+    known, alike = notes.get(between), 0
+    if known is not None and known[0] is mine and known[2] is theirs:
+        alike = known[4] if (known[1], known[3]) == (mine.cuts, theirs.cuts) else 0
+    fewer = min(len(mine.spans), len(theirs.spans))
+    while alike < fewer and mine.spans[alike] == theirs.spans[alike]:
         alike += 1
-    return mine[alike:], theirs[alike:]
+    # The last span of a log may still grow.
+    notes[between] = (mine, mine.cuts, theirs, theirs.cuts, min(alike, max(fewer - 1, 0)))
+    return alike
 
 
 def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
@@ -293,16 +334,20 @@ def _holders(state: State, without: Replica, first: int, end: int) -> tuple[int,
 
 def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[int, int, str]]:
     """The range cut where the strongest promise about its records changes."""
-    borders = {first, end}
-    promises = _promised(state, holder, first, end)
-    for _, span in promises:
-        borders |= {o for o in span[:2] if first < o < end}
-    ordered = sorted(borders)
+    held, left = touching(holder.log.spans, first, end), [(first, end)]
+    found: list[tuple[int, int, str]] = []
+    for tier, span in _promised(state, holder, first, end):
+        for own in held:
+            a, b = max(first, span[0], own[0]), min(end, span[1], own[1])
+            if a < b and same_record(span, own) is not False:
+                found += [(max(a, x), min(b, y), tier) for x, y in left if a < y and x < b]
+                left = _without(left, a, b)
+        if not left:
+            break
+    found += [(x, y, "undetermined") for x, y in left]
+    found.sort()
     result: list[tuple[int, int, str]] = []
-    for a, b in pairwise(ordered):
-        tier = next(
-            (t for t, s in promises if s.first_offset <= a and s.end_offset >= b), "undetermined"
-        )
+    for a, b, tier in found:
         if result and result[-1][2] == tier:
             result[-1] = (result[-1][0], b, tier)
         else:
@@ -310,27 +355,30 @@ def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[
     return result
 
 
-def _promised(state: State, holder: Replica, first: int, end: int) -> list[tuple[str, Span]]:
-    """(tier, span) of every promise about records in [first, end) that the holder's log has, the
-    strongest first."""
+def _without(ranges: list[tuple[int, int]], first: int, end: int) -> list[tuple[int, int]]:
+    """What is left of ranges beside [first, end)."""
+    left = []
+    for a, b in ranges:
+        if a < first:
+            left.append((a, min(b, first)))
+        if b > end:
+            left.append((max(a, end), b))
+    return left
+
+
+def _promised(state: State, holder: Replica, first: int, end: int) -> Iterator[tuple[str, Span]]:
+    """(tier, span) of every promise about offsets in [first, end), the strongest first."""
     history = state.history
-    every = [
-        (promise.how, promise.span)
-        for promise in (*history.consumptions, *history.acknowledgements)
-        if promise.span.first_offset < end and promise.span.end_offset > first
-    ]
-    found = [(tier, span) for how, tier in _TIERS[:2] for h, span in every if h == how]
-    found += [
-        ("committed", promise.span)
-        for promise in history.commitments
-        if promise.span.first_offset < end and promise.span.end_offset > first
-    ]
+    every = history.promised_in("consumptions", first, end)
+    every += history.promised_in("acknowledgements", first, end)
+    for how, tier in _TIERS[:2]:
+        for promise in every:
+            if promise.how == how:
+                yield tier, promise.span
+    for promise in history.promised_in("commitments", first, end):
+        yield "committed", promise.span
     if holder.high_watermark:
-        found.append(("committed", Span(0, min(holder.high_watermark, end), None, None)))
-    found += [(_TIERS[2][1], span) for how, span in every if how == "acks_1"]
-    return [
-        (tier, Span(a, b, None, None))
-        for tier, span in found
-        for a, b, promised, held in overlaps([span], touching(holder.log.spans, first, end))
-        if same_record(promised, held) is not False
-    ]
+        yield "committed", Span(0, holder.high_watermark, None, None)
+    for promise in every:
+        if promise.how == "acks_1":
+            yield _TIERS[2][1], promise.span

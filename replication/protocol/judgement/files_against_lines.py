@@ -51,9 +51,9 @@ def _began_in_sight(state: State, term: LeaderTerm, entry: EpochEntry) -> bool:
     It may have led in the same epoch before its lines begin. Not where a line of its own tells that
     it led in an earlier epoch, nor where its log has older records at the offsets in question.
     """
-    epoch, start = term.leader_epoch, term.start_offset
+    leader_epoch, start = term.leader_epoch, term.start_offset
     if any(
-        t.leader == term.leader and t.leader_epoch < epoch and t.start_event_id
+        t.leader == term.leader and t.leader_epoch < leader_epoch and t.start_event_id
         for t in state.history.terms
     ):
         return True
@@ -62,7 +62,7 @@ def _began_in_sight(state: State, term: LeaderTerm, entry: EpochEntry) -> bool:
         return False
     held = touching(leader.log.spans, entry.start_offset, start)
     whole = not uncovered(entry.start_offset, start, held)
-    return whole and all(s.leader_epoch is not None and s.leader_epoch < epoch for s in held)
+    return whole and all(s.leader_epoch is not None and s.leader_epoch < leader_epoch for s in held)
 
 
 def _too_early(replica: Replica, entry: EpochEntry, term: LeaderTerm) -> Finding:

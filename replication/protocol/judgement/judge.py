@@ -164,7 +164,7 @@ def _partition(state: State) -> dict[str, Any]:
             }
             for t in state.history.truncations
         ],
-        "derived": [asdict(d) for d in derived_values(state)],
+        "derived": _derived(state),
         "conformance": {
             "foretold": state.conformance.predicted,
             "not_foretold": [
@@ -182,6 +182,20 @@ def _partition(state: State) -> dict[str, Any]:
             for c in older_copies(state)
         ],
     }
+
+
+def _derived(state: State) -> list[dict[str, Any]]:
+    return [
+        {
+            "what": d.what,
+            "replica": d.replica,
+            "offset": d.offset,
+            "leader_epoch": d.leader_epoch,
+            "rule": d.rule,
+            "because": d.because,
+        }
+        for d in derived_values(state)
+    ]
 
 
 def _shown_spans(spans: list[Any]) -> list[list[int | None]]:

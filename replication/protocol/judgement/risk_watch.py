@@ -8,15 +8,14 @@ in all of them.
 """
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.risks import Risk, Run
+from replication.protocol.ground.risks import Key, Risk, Risks, Run
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.at_risk import Danger, failures, of_outlook, outlook
+from replication.protocol.judgement.at_risk import Danger, data_of, failures, of_outlook, outlook
 
 TELLING = frozenset(
     ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
      "became_leader", "became_follower", "truncated", "replica_log_observed", "input_ended")
 )  # fmt: skip
-Key = tuple[int, str, int, int | None, bool]
 
 
 def before(state: State, event: Event) -> None:
@@ -50,25 +49,60 @@ def since_when(state: State, danger: Danger) -> int | None:
 
 
 def _look(state: State) -> None:
-    risks, clock = state.risks, state.risks.clock
-    leader_epoch, seen = state.registration.leader_epoch, outlook(state)
-    possible: list[Key] = [(leader_epoch, *failure) for failure in failures(state, seen)]
+    """Looks again, unless all that a look rests on is as it was at the last one."""
+    risks, terms = state.risks, state.history.terms
+    asked, data = _asked(state), data_of(state)
+    rests_on = (asked, data, len(terms), terms[-1].leader if terms else None)
+    if rests_on == risks.notes.rests_on:
+        return
+    risks.notes.rests_on = rests_on
+    _ask(state, asked)
     runs: dict[Key, list[Run]] = {}
-    for danger in of_outlook(state, seen) if possible else []:
+    for danger in of_outlook(state, risks.notes.seen, data) if risks.notes.possible else []:
         runs.setdefault(key_of(state, danger), []).append(run_of(danger))
-    kept, still = [], set()
-    for risk in risks.known:
+    _take_over(risks, runs)
+
+
+def _take_over(risks: Risks, runs: dict[Key, list[Run]]) -> None:
+    """Which of the known risks go on, by what they would cost now, which are over, which begin."""
+    notes, possible, clock = risks.notes, risks.notes.possible, risks.clock
+    before = [r for r in risks.known if not r.over] if notes.live is None else notes.live
+    notes.live = []
+    for risk in before:
         found = runs.get(risk.key, [])
-        goes_on = not risk.over and risk.key in possible and (bool(found) or not risk.runs)
-        if goes_on:
+        if risk.key in possible and (found or not risk.runs):
             risk.runs = found
-            still.add(risk.key)
-        elif not risk.over and risk.runs:
+            notes.live.append(risk)
+        elif risk.runs:
             risk.over, risk.until = True, clock
-        if goes_on or risk.over:
-            kept.append(risk)
-    kept += [Risk(*key, clock, runs.get(key, [])) for key in possible if key not in still]
-    risks.known = kept
+        else:
+            risks.known = [r for r in risks.known if r is not risk]
+    still = {risk.key for risk in notes.live}
+    new = [Risk(*key, clock, runs.get(key, [])) for key in possible if key not in still]
+    risks.known += new
+    notes.live += new
+
+
+def _ask(state: State, asked: tuple[object, ...]) -> None:
+    """Who may lead next, and by which failures: worked out anew where that may have changed."""
+    notes = state.risks.notes
+    if asked != notes.asked:
+        seen = outlook(state)
+        leader_epoch = state.registration.leader_epoch
+        notes.possible = [(leader_epoch, *failure) for failure in failures(state, seen)]
+        notes.asked, notes.seen = asked, seen
+
+
+def _asked(state: State) -> tuple[object, ...]:
+    """All that `outlook` and `failures` ask of the state."""
+    registration, settings = state.registration, state.settings
+    return (
+        registration.leader, registration.leader_epoch, registration.isr,
+        registration.eligible_leader_replicas, settings.assigned_replicas,
+        settings.min_insync_replicas, settings.unclean_leader_election, settings.controller,
+        settings.deleted, settings.kafka_version, settings.inter_broker_version,
+        [(number, r.stopped) for number, r in state.replicas.items()],
+    )  # fmt: skip
 
 
 def run_of(danger: Danger) -> Run:

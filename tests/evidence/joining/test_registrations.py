@@ -92,3 +92,18 @@ def test_a_created_partition_and_what_a_controller_sends_are_whole_states() -> N
     assert kinds(from_lines([sent], None)) == [(7, 2, "unknown")]
     # 0.10 and 0.11 print no partition epoch: nothing says between which states it stands.
     assert from_lines([line("leader_and_isr_sent", leader=2, leader_epoch=3, isr=(2,))], None) == []
+
+
+def test_a_leaders_line_of_a_change_that_is_known_fills_no_later_gap() -> None:
+    known = [
+        state(0, 1, 0, (1, 2), at=1),
+        state(1, 1, 0, REPLICAS, at=2),
+        state(2, 1, 0, (1, 2), at=3),
+        state(4, 2, 1, (2,), at=9),
+    ]
+    expanded = line("isr_expanded", from_isr=(1, 2), to_isr=REPLICAS, at=2, number=1)
+    shrunk = line("isr_shrink_proposed", from_isr=(1, 2), to_isr=(1,), at=5, number=2)
+    found = from_lines([*known, expanded, shrunk], REPLICAS)
+    assert [r.fact.isr for r in found if r.fact.partition_epoch == 3] == [(1,)]
+    assert kinds(found)[-1] == (4, 2, "unclean")
+    assert kinds(from_lines([*known, expanded], REPLICAS))[-1] == (4, 2, "unknown")

@@ -42,8 +42,16 @@ def test_a_whole_copy() -> None:
     found = seen(copy([Span(0, 9, 2, 0)], high_watermark=9))
     assert (found.spans, found.log_end_offset, found.stopped) == ((Span(0, 9, 2, 0),), 9, True)
     assert found.copy == "current"
-    # A high watermark above the end: something of the log is missing here.
-    assert seen(copy([Span(0, 9, 2, 0)], high_watermark=12)).stopped is False
+
+
+def test_a_clean_stop_holds_what_its_files_say_and_a_crashed_one_may_not() -> None:
+    held = [Span(0, 9, 2, 0)]
+    for more in ({"high_watermark": 12}, {"recovery_point": 12}, {"last_snapshot_offset": 12}):
+        found = seen(copy(held, **more))
+        assert (found.copy, found.stopped, found.log_end_offset) == ("part", None, 12)
+    assert seen(copy(held, end_is_certain=False)).copy == "part"
+    crashed = seen(copy(held, clean=False, high_watermark=12))
+    assert (crashed.copy, crashed.stopped, crashed.log_end_offset) == ("current", False, 9)
 
 
 def test_a_segment_that_is_missing_in_between_is_unknown_unless_the_topic_is_compacted() -> None:

@@ -1,14 +1,21 @@
 """Since when and until when a failure could cost records, along the traces of stories."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
 from replication.machine.scenario import Runner
 from replication.machine.scenario_text import Stanza, parse
-from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry, Span
+from replication.protocol.ground.risks import Risk, RiskNotes
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import risk_watch
 from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.judge import answer
+from tests.protocol.planted import schedule, trace
 
 SECOND = 1_000
 BEHIND = """given isr=A min_insync_replicas=1 kafka=3.9.1 unclean=yes
@@ -117,3 +124,30 @@ def test_a_leader_whose_log_is_the_same_later_on_held_it_from_the_first_time() -
 
 def test_a_member_of_the_isr_may_have_fetched_since() -> None:
     assert dangers(running(seen(1, 10, 60), seen(2, 7, 61), isr=(1, 2))) == []
+
+
+def risks_of(facts: Sequence[ev.Fact], *, forgetful: bool) -> list[list[Risk]]:
+    """What is known of dangers after each step. forgetful: each look starts without notes."""
+    state, known = new_state("", "t", "", 0), []
+    for n, fact in enumerate(facts):
+        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, n * SECOND, "traced")
+        if forgetful:
+            state.risks.notes = RiskNotes()
+        risk_watch.before(state, event)
+        try:
+            apply(state, event)
+        except Rejected:
+            continue
+        if forgetful:
+            state.risks.notes = RiskNotes()
+        risk_watch.after(state, event)
+        known.append([replace(r) for r in state.risks.known])
+    return known
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_notes_spare_work_and_change_nothing(seed: int) -> None:
+    facts = trace(*schedule(seed, length=40))
+    with_notes = risks_of(facts, forgetful=False)
+    assert with_notes == risks_of(facts, forgetful=True)
+    assert any(with_notes)

@@ -47,7 +47,7 @@ def hold(
     cache = known_cache(follower)
     by_mark = flags.truncation == "truncate_to_high_watermark" or cache == ()
     if by_mark:
-        _hold_by_mark(state, event, what, mark, target)
+        _hold_by_mark(state, event, what, follower, target)
         return
     if cache is None or (fact.reason == "high_watermark" and target == mark):
         # The fallback where the leader does not know the epoch asked for.
@@ -94,10 +94,10 @@ def derived_cut(state: State, follower: Replica) -> Derived | None:
     told = [t for t in state.history.truncations if t.replica == follower.replica]
     if any(t.term_epoch == leader_epoch for t in told):
         return None
-    end, mark = follower.log.log_end_offset, follower.high_watermark
+    end = follower.log.log_end_offset
     if flags.truncation == "truncate_to_high_watermark":
         # Of an untraced replica the high watermark is a lower bound alone.
-        to = mark if state.is_traced(follower.replica) else None
+        to = follower.known_high_watermark if state.is_traced(follower.replica) else None
         because = "its high watermark was there when it began to follow"
     else:
         to = _rest(state, follower, flags)
@@ -155,8 +155,13 @@ def comes_to_rest(
     return end
 
 
-def _hold_by_mark(state: State, event: ev.Event, what: str, mark: int | None, target: int) -> None:
+def _hold_by_mark(state: State, event: ev.Event, what: str, follower: Replica, target: int) -> None:
+    mark = follower.high_watermark
     if mark is None:
+        return
+    if follower.known_high_watermark is None and target <= mark:
+        # The checkpoint that a crash left may be of any time before.
+        state.conformance.predicted += 1
         return
     cut = truncate_to_high_watermark(mark)
     if cut.to_offset == target:

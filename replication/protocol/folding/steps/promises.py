@@ -3,7 +3,13 @@
 from replication.protocol.folding.steps.terms import is_superseded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped, touching
-from replication.protocol.ground.topic_partition import ANY_OCCURRENCE, Promise, Replica, State
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    LENGTHENED,
+    Promise,
+    Replica,
+    State,
+)
 
 
 def before_leading_again(replica: Replica, leader_epoch: int) -> tuple[int, int]:
@@ -103,7 +109,7 @@ def promise_by_line(
     """
     if fact.high_watermark is None:
         return
-    replica.high_watermark = fact.high_watermark
+    replica.high_watermark, replica.mark_before_start = fact.high_watermark, None
     before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
     latest_term = (before, ANY_OCCURRENCE)
     promise_committed(state, replica, fact.high_watermark, event, "start_line", latest_term)
@@ -144,7 +150,7 @@ def _not_later(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
 
 def add_promise(promises: list[Promise], new: Promise) -> bool:
     """Lengthens a promise that the new one continues; True where it had to be added instead."""
-    for old in reversed(promises[-4:]):
+    for old in reversed(promises[-LENGTHENED:]):
         if (
             old.latest_term == new.latest_term
             and old.how == new.how

@@ -136,7 +136,7 @@ def high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWatermar
 
 
 def _refute_leaders_mark(state: State, event: ev.Event, replica: Replica, mark: int) -> None:
-    before, end = replica.high_watermark, replica.log.log_end_offset
+    before, end = replica.known_high_watermark, replica.log.log_end_offset
     if before is not None and mark < before:
         state.refute(
             "leader_high_watermark_monotonic",
