@@ -102,9 +102,6 @@ def _close(state: State, leader_epoch: int) -> None:
             (refute_by if is_excluded(state, waiting) else give_up)(state, waiting)
     for channel in held.channels:
         if channel.leader_epoch == leader_epoch:
-            excluded = unfetched(state, channel)
-            if excluded is not None:
-                refute_by(state, excluded)
             miss_fetches(state, channel)
     held.open = [x for x in held.open if x.leader_epoch != leader_epoch]
     held.channels = [c for c in held.channels if c.leader_epoch != leader_epoch]
@@ -138,34 +135,6 @@ def is_excluded(state: State, waiting: Expectation) -> bool:
     if waiting.about == "join":
         return waiting.replica not in reign.qualified and _is_past(state, waiting.leader_epoch)
     return False
-
-
-def unfetched(state: State, channel: Channel) -> Expectation | None:
-    """An append of a follower that its leader saw no fetch for, though its lines have gone on.
-
-    Only where both sides know the epoch: else the fetch may be one of another epoch. A fetch that
-    the leader has printed late, as of its next epoch, ends the comparison there.
-    """
-    reign, stage = (
-        state.conformance.reigns.get(channel.leader_epoch),
-        next(iter(channel.stages), None),
-    )
-    if reign is None or stage is None or stage.seen or not (stage.closed and stage.needed):
-        return None
-    if channel.fetches or not is_fenced(state, channel.replica, reign.leader):
-        return None
-    if not _is_past(state, channel.leader_epoch) or _is_lost_later(state, channel):
-        return None
-    what = f"broker {channel.replica} appended from {stage.offset} in epoch {channel.leader_epoch}"
-    expected = f"a fetch there, seen by leader {reign.leader}"
-    summary = worded("fetch_admission", what, expected, "none")
-    told = (channel.leader_epoch, channel.replica, stage.offset, 0, stage.event_id, summary)
-    return Expectation("fetch", "fetch_admission", *told, stage.place)
-
-
-def _is_lost_later(state: State, channel: Channel) -> bool:
-    reigns = state.conformance.reigns.items()
-    return any(e > channel.leader_epoch and channel.replica in r.lost for e, r in reigns)
 
 
 def diverging_fetch_counts(flags: Behaviour) -> bool:

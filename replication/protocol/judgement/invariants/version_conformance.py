@@ -1,8 +1,6 @@
 """A replica does only what the rules of its Kafka version allow."""
 
-from replication.protocol.folding.conformance.expected import is_excluded, unfetched
-from replication.protocol.ground.held_steps import Expectation
-from replication.protocol.ground.topic_partition import State
+from replication.protocol.folding.conformance.expected import is_excluded
 from replication.protocol.ground.verdict import Finding, Step, Verdict, unknown, violated
 from replication.protocol.judgement.files_against_lines import files_against_lines
 from replication.protocol.judgement.invariants.refuted import findings, judge_by_trace
@@ -15,7 +13,8 @@ def judge(view: View) -> Verdict:
     """UNKNOWN for vendor builds and without a trace of the steps."""
     broken = findings(view, NAME) + [
         Finding(NAME, "critical", x.summary, ("step", x.event_id), [Step(x.event_id, x.summary)])
-        for x in _excluded(view.state)
+        for x in view.state.conformance.open
+        if is_excluded(view.state, x)
     ]
     broken += files_against_lines(view.state)
     if broken:
@@ -48,14 +47,6 @@ def judge(view: View) -> Verdict:
         "broker logs with kafka.cluster.Partition, kafka.server.ReplicaFetcherThread and the log "
         "class at TRACE",
     )
-
-
-def _excluded(state: State) -> list[Expectation]:
-    """Steps that waited for lines of other brokers, which have passed by."""
-    held = state.conformance
-    waiting = [x for x in held.open if is_excluded(state, x)]
-    appended = [x for c in held.channels if (x := unfetched(state, c)) is not None]
-    return waiting + appended
 
 
 def _without_fetches(view: View) -> list[int]:
