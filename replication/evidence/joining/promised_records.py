@@ -35,7 +35,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         )
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
-    gone = replaced(evidence, *_by_what_copies_show(evidence, acked, repeated))
+    gone = replaced(evidence, *_by_what_copies_show(evidence, acked, repeated, leader))
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
@@ -75,16 +75,22 @@ def leaders_copy(evidence: PartitionEvidence) -> Copy | None:
 
 
 def _by_what_copies_show(
-    evidence: PartitionEvidence, acked: list[Acknowledgement], repeated: set[str]
+    evidence: PartitionEvidence,
+    acked: list[Acknowledgement],
+    repeated: set[str],
+    leader: Copy | None,
 ) -> tuple[list[Acknowledgement], list[Acknowledgement]]:
-    """Those whose record no copy shows, and those whose record one shows at its offset."""
+    """Those whose record no copy shows, and those whose record stands in the leader's log.
+
+    An older copy says nothing of what stands at the offset now.
+    """
     unseen, seen_there = [], []
     for a in acked:
         name = _name(evidence.contents, a, evidence.naming.name(a))
         places = evidence.contents.places.get(name or "", [])
         if a.payload_id not in repeated and not places:
             unseen.append(a)
-        elif any(place.offset == a.offset for place in places):
+        elif any(place.offset == a.offset and _in_log(leader, place) for place in places):
             seen_there.append(a)
     return unseen, seen_there
 

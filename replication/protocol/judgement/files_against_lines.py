@@ -1,13 +1,14 @@
 """What files of a log directory tell, held against what lines of default levels told before.
 
-No trace is needed: a leader's own line names its log's end and its high watermark as it starts. No
-replica has a record of that epoch below that end, so none caches the epoch there; and no high
-watermark falls while its broker leads. Of a broker whose lines are not here from a start on nothing
-is said: it may have led in the same epoch again, or the topic may have been made anew.
+No trace is needed: a leader's own line names its log's end as it starts. No replica has a record of
+that epoch below that end, so none caches the epoch there. A leader may have begun its epoch before
+the lines at hand, or a line of it may be missing: so it counts only where the leader's own log has
+older records there. That a checkpointed high watermark is lower than the one a line names says
+nothing: a line that is missing may tell of a term in between.
 """
 
 from replication.protocol.folding.conformance.expected import worded
-from replication.protocol.ground.model import EpochEntry, touching, uncovered
+from replication.protocol.ground.model import EpochEntry, clipped, uncovered
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.reference import all_logs_are_covered
@@ -16,10 +17,10 @@ NAME = "version_conformance"
 
 
 def files_against_lines(state: State) -> list[Finding]:
-    """Epoch entries below where their leader began, and high watermarks that fell while it led."""
+    """Epoch entries below where their leader began."""
     if state.settings.deleted or not all_logs_are_covered(state):
         return []
-    found = [_fallen(term) for term in state.history.terms if _fell(term)]
+    found = []
     for _, replica in sorted(state.replicas.items()):
         for entry in _filed(state, replica):
             term = _began_later(state, entry)
@@ -46,23 +47,15 @@ def _began_later(state: State, entry: EpochEntry) -> LeaderTerm | None:
 
 
 def _began_in_sight(state: State, term: LeaderTerm, entry: EpochEntry) -> bool:
-    """Whether the leader was not yet in that epoch before its first line of it.
-
-    It may have led in the same epoch before its lines begin. Not where a line of its own tells that
-    it led in an earlier epoch, nor where its log has older records at the offsets in question.
-    """
-    leader_epoch, start = term.leader_epoch, term.start_offset
-    if any(
-        t.leader == term.leader and t.leader_epoch < leader_epoch and t.start_event_id
-        for t in state.history.terms
-    ):
-        return True
+    """Whether the leader's log has older records at the offsets in question."""
     leader = state.replicas.get(term.leader)
-    if leader is None or start is None:
+    if leader is None or term.start_offset is None:
         return False
-    held = touching(leader.log.spans, entry.start_offset, start)
-    whole = not uncovered(entry.start_offset, start, held)
-    return whole and all(s.leader_epoch is not None and s.leader_epoch < leader_epoch for s in held)
+    held = clipped(leader.log.spans, entry.start_offset, term.start_offset)
+    whole = not uncovered(entry.start_offset, term.start_offset, held)
+    return whole and all(
+        s.leader_epoch is not None and s.leader_epoch < term.leader_epoch for s in held
+    )
 
 
 def _too_early(replica: Replica, entry: EpochEntry, term: LeaderTerm) -> Finding:
@@ -75,23 +68,3 @@ def _too_early(replica: Replica, entry: EpochEntry, term: LeaderTerm) -> Finding
     if replica.as_of is not None:
         steps.append(Step(replica.as_of, summary))
     return Finding(NAME, "critical", summary, key, steps)
-
-
-def _fell(term: LeaderTerm) -> bool:
-    """Whether a leader's high watermark was lower at the end of its term than as it began.
-
-    Up to 2.3 one that lies past the log's end as it begins is forgotten.
-    """
-    began, ended, start = term.high_watermark, term.end_high_watermark, term.start_offset
-    if began is None or ended is None or start is None or began > start:
-        return False
-    return ended < began
-
-
-def _fallen(term: LeaderTerm) -> Finding:
-    began, ended = term.high_watermark, term.end_high_watermark
-    what = f"leader {term.leader} ended epoch {term.leader_epoch} with a high watermark"
-    summary = worded("high_watermark_of_leader", what, f"at least {began}, as it began", ended)
-    key = ("high_watermark_fell", term.leader, term.leader_epoch, term.occurrence)
-    step = Step(term.start_event_id, f"it began with the high watermark {began}")
-    return Finding(NAME, "critical", summary, key, [step])

@@ -89,12 +89,13 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
         reign.whole, reign.high_watermarks = False, []
         return
     hold_log_end(state, event, replica, fact.log_end_offset, "become_leader")
-    began = fact.high_watermark if fact.high_watermark is not None else replica.known_high_watermark
+    began = fact.high_watermark if fact.high_watermark is not None else replica.high_watermark
+    certain = fact.high_watermark is not None or replica.known_high_watermark is not None
     end = fact.log_end_offset
     if end is None and replica.known_log_end_offset is not None:
         end = replica.log.log_end_offset
     restarted = bool(reign.high_watermarks) or reign.start_offset is not None
-    reign.whole = began is not None and not restarted
+    reign.whole = certain and not restarted
     if began is None and end == 0 and not restarted:
         # Of a log made just now no line tells: a follower may be answered with 0.
         reign.high_watermarks = [0]
