@@ -45,13 +45,14 @@ def folded_with(incident: str, change: Change) -> list[FoldedPartition]:
 
 
 def living(folded: list[FoldedPartition], topic_partition: str) -> FoldedPartition | None:
-    """The incarnation of a topic partition that was not deleted; the last if several are left."""
+    """The incarnation of a topic partition that was not deleted: the present one, else the last."""
     found = [
         f
         for f in folded
         if f"{f.identity[1]}-{f.identity[3]}" == topic_partition and not f.state.settings.deleted
     ]
-    return found[-1] if found else None
+    present = [f for f in found if not f.identity[2].startswith("incarnation-")]
+    return (present or found)[-1] if found else None
 
 
 def verdicts_of(folded: FoldedPartition) -> dict[str, str]:
