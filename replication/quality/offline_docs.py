@@ -26,6 +26,7 @@ padding:.5rem 1rem;margin:0 -1rem}.modal{display:none}
 a{color:#7db7f0}td,th,.card,.alert,nav{border-color:#444}}
 </style>"""
 BODY = re.compile(r"<body[^>]*>")
+INDEX = re.compile(r'<ul class="pages">.*?</ul>\n?', re.DOTALL)
 
 
 def whose_words(cluster_ids: list[str], incidents: list[str]) -> str:
@@ -42,7 +43,22 @@ def make_offline(folder: Path, whose: str) -> int:
         text = path.read_text(encoding="utf-8")
         if STYLE not in text:
             path.write_text(offline(text, whose), encoding="utf-8")
+    index = folder / "index.html"
+    if index.exists():
+        listed = index_of([path.relative_to(folder) for path in pages if path != index])
+        text = INDEX.sub("", index.read_text(encoding="utf-8"))
+        index.write_text(text.replace("</body>", f"{listed}\n</body>", 1), encoding="utf-8")
     return len(pages)
+
+
+def index_of(pages: list[Path]) -> str:
+    """Links to the other pages: the list that a script would have made of them."""
+    rows = "".join(
+        f'<li><a href="{escape(path.as_posix())}">{escape(" / ".join(path.parts[:-1]))}</a></li>'
+        for path in pages
+        if len(path.parts) > 1
+    )
+    return f'<ul class="pages">{rows}</ul>'
 
 
 def offline(page: str, whose: str) -> str:

@@ -92,3 +92,15 @@ def test_owners_extend_the_project_by_an_expectation_of_their_own(
     other = Judge("three", project=project, tables=(tmp_path, ("verdicts",)))
     with pytest.raises(ProjectError, match="is of the tables in"):
         other.judge(chosen[0], spark.range(0))
+
+
+def test_the_index_lists_the_pages_without_a_script(tmp_path: Path) -> None:
+    page = tmp_path / "validations" / "verdicts" / "run" / "1.html"
+    page.parent.mkdir(parents=True)
+    for path in (page, tmp_path / "index.html"):
+        path.write_text("<html><head></head><body><script>list()</script></body></html>")
+    for _ in range(2):
+        offline_docs.make_offline(tmp_path, "Cluster: c")
+    index = (tmp_path / "index.html").read_text()
+    link = '<a href="validations/verdicts/run/1.html">validations / verdicts / run</a>'
+    assert index.count(link) == 1
