@@ -141,13 +141,11 @@ def main(argv: list[str]) -> int:
     check = [sys.executable, "-m", "pip", "--disable-pip-version-check", "check"]
     done = subprocess.run(check, capture_output=True, text=True, check=False)
     told = {normal(d.name): licence_of(d) for d in metadata.distributions()}
-    allowed = tomllib.loads(
-        (ROOT / "conf" / "dependencies" / "licences.toml").read_text(encoding="utf-8")
-    )
+    allowed = tomllib.loads((ROOT / "tests" / "licences.toml").read_text(encoding="utf-8"))
     wrong = {
         "fit each other (pip check)": done.stdout.splitlines() if done.returncode else [],
         "as conf/constraints.txt pins": not_as_pinned(parts, pinned(ROOT / "conf/constraints.txt")),
-        "licences of conf/dependencies/licences.toml": other_licences(told, allowed["allowed"]),
+        "licences of tests/licences.toml": other_licences(told, allowed["allowed"]),
     }
     for what, found in wrong.items():
         print(f"{'WRONG' if found else 'ok':7} {len(parts)} distributions, {what}")
