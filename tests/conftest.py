@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
+from replication import progress
 from replication.evidence import digest
 
 # A shared two-core machine stalls for seconds: deadlines would fail at random, so there are none.
@@ -22,6 +23,19 @@ def own_priority() -> Iterator[None]:
     """digest.py asks for the lowest priority, of the whole process: not of the one that tests."""
     with mock.patch.object(digest, "take_lowest_priority"):
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patience() -> Iterator[None]:
+    """On a machine that stalls a quick command would say how far it is, where tests compare."""
+    with mock.patch.object(progress, "PATIENCE_SECONDS", 600.0):
+        yield
+
+
+def without_progress(said: str) -> str:
+    """What a command of its own process said on stderr, without how far it was."""
+    lines = said.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("... "))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

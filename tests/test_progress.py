@@ -30,7 +30,10 @@ def test_a_silence_ends_with_what_is_being_done(
     assert len(said) <= 5
 
 
-def test_what_is_quick_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_quick_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 5.0)
     with progress.told():
         assert list(progress.steps([1, 2], "things done")) == [1, 2]
     assert capsys.readouterr().err == ""
