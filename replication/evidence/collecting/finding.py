@@ -157,6 +157,8 @@ def is_of_distribution(path: Path) -> bool:
 
 _SEGMENT_NAME = re.compile(r"^\d{20}\.log(\.\w+)?$")
 _KAFKA_WORDS = re.compile(rb"kafka|zookeeper|leader|replica|partition|offset", re.IGNORECASE)
+# A log line too may begin with a bracket: before its date.
+_JSON = re.compile(rb'\s*[{\[]\s*(["{\[\]}]|$|-?\d+(\.\d+)?\s*[,\]])')
 
 
 def why_ignored(path: Path) -> str:
@@ -180,7 +182,7 @@ def why_ignored(path: Path) -> str:
         )
     if b"\0" in head[:1024]:
         return "binary, of no kind that is known"
-    if head.lstrip().startswith((b"{", b"[")):
+    if _JSON.match(head):
         return "JSON of no kind that is known"
     if _KAFKA_WORDS.search(head):
         return "text that no reader knows, though it has Kafka's words"

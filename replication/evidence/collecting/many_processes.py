@@ -27,8 +27,8 @@ def spread_over(paths: Iterable[Path], processes: int | None) -> Iterator[Spread
         yield map
         return
     # An interruption is the first process's to tell of; the others just end.
-    quiet = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(processes, initializer=quiet) as pool:
+    at_once = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with ProcessPoolExecutor(processes, initializer=at_once) as pool:
         yield pool.map
 
 
