@@ -2,11 +2,13 @@
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
+from typing import Any
 
 from replication.evidence.collecting.collection import Spread
 
@@ -27,9 +29,24 @@ def spread_over(paths: Iterable[Path], processes: int | None) -> Iterator[Spread
         yield map
         return
     # An interruption is the first process's to tell of; the others just end.
-    at_once = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with ProcessPoolExecutor(processes, initializer=at_once) as pool:
-        yield pool.map
+    quiet = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(processes, initializer=quiet) as pool:
+        try:
+            yield partial(_in_order, pool)
+        except KeyboardInterrupt:
+            # Else the end of the pool waits for the files that are being read.
+            for child in active_children():
+                child.terminate()
+            raise
+
+
+def _in_order(
+    pool: Executor, function: Callable[[Any], Any], items: Iterable[Any]
+) -> Iterator[Any]:
+    """As `Executor.map`, which cancels on an interruption what the pool then fails to end."""
+    futures = [pool.submit(function, item) for item in items]
+    for future in futures:
+        yield future.result()
 
 
 def _is_large(paths: Iterable[Path]) -> bool:
