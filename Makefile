@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -38,6 +38,12 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@echo "setup: Delta Lake and Kafka source jars into .jars"
 	@mkdir -p .jars && rm -f .jars/*.jar
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars'
+	@touch $@
+
+.jars/hdfs/.complete: conf/hdfs/pom.xml
+	@echo "setup: HDFS jars into .jars/hdfs"
+	@rm -rf .jars/hdfs && mkdir -p .jars/hdfs
+	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/hdfs'
 	@touch $@
 
 .jars/kafka-%/.complete: conf/kafka/%.xml
@@ -115,6 +121,9 @@ faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real k
 	$(BIN)/python -m tests.spark.faults --seed $(or $(SEED),0)
 	$(BIN)/python -m tests.spark.kill_cycles --seed $(or $(SEED),0) --cycles $(or $(CYCLES),20)
 	$(BIN)/python -m tests.spark.kill_executors --seed $(or $(SEED),0) --kills $(or $(KILLS),6)
+
+hdfs: setup .jars/hdfs/.complete ## the jobs on a real HDFS by workers that share no disk, an executor killed: local mode's tables (root: mounts)
+	$(BIN)/python -m tests.spark.on_hdfs
 
 month: setup ## thousands of micro-batches in one job with maintenance beside: CPU, files, memory. MINUTES=n
 	$(BIN)/python -m benchmarks.month --minutes $(or $(MINUTES),1440)

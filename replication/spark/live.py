@@ -24,9 +24,11 @@ from replication.evidence.shipping.envelopes import (
     shipped_lines,
 )
 from replication.evidence.shipping.live_join import Joined, LiveJoin
+from replication.places import Place, place
 from replication.spark import contracts
 from replication.spark.alerting import Alerting
 from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
+from replication.spark.event_frames import as_one
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
@@ -45,7 +47,7 @@ class ShippedSource:
     kafka_version: of brokers that do not print theirs.
     """
 
-    where: KafkaSource | Path
+    where: KafkaSource | Place
     names: FieldNames = KNOWN_FIELDS
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     kafka_version: str | None = None
@@ -76,12 +78,12 @@ class Live:
     alerting: Alerting | None = None
 
     @property
-    def events(self) -> Path:
+    def events(self) -> Place:
         """The folder of event files that the stream follows."""
         return self.run.folder / "events"
 
     @property
-    def notes(self) -> Path:
+    def notes(self) -> Place:
         """The folder of the admitted slices' notes, where lines come in files."""
         return self.run.folder / "admitted"
 
@@ -92,7 +94,7 @@ class Live:
         else:
             reader = self.spark.readStream.schema(SLICE_DDL).format("json")
             limit = self.settings.max_files_per_trigger
-            frame = reader.option("maxFilesPerTrigger", limit).load(str(self.notes))
+            frame = reader.option("maxFilesPerTrigger", limit).load(as_one(str(self.notes)))
         writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
         writer = writer.option("checkpointLocation", self.run.spark_location)
         return triggered(writer, self.settings).start()
@@ -104,7 +106,10 @@ class Live:
         writer = self.run.writer(query_id(session))
         refused: list[tuple[Any, ...]] = []
         live = LiveJoin(
-            self.run.folder, self.events, self.source.cluster_ids, self.settings.silence_bound
+            Path(str(self.run.folder)),
+            Path(str(self.events)),
+            self.source.cluster_ids,
+            self.settings.silence_bound,
         )
         joined = live.step(micro_batch_id, self._lines(frame, refused), self.source.kafka_version)
         if refused:
@@ -166,7 +171,7 @@ class Live:
                     (part.reason_code, part.reason, None, part.rows, part.path, None, None)
                 )
                 continue
-            path = Path(part.path)
+            path = place(part.path)
             for number, value in enumerate(lines_of(part.path, part.first_byte, part.end_byte), 1):
                 if value.strip():
                     line = number if part.first_byte == 0 else None

@@ -6,7 +6,6 @@ The row of `_batches` comes last and names the version of each table: that is wh
 """
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,12 +19,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
-from replication.spark import contracts
+from replication.places import Place
+from replication.spark import contracts, hadoop_files
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
 from replication.spark.lease import Lease
-from replication.spark.row_commit import RowCommit
+from replication.spark.row_commit import RowCommit, put
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
@@ -80,7 +80,7 @@ class Store:
     """The tables of one folder."""
 
     spark: SparkSession
-    folder: Path
+    folder: Place
     _versions: dict[str, int] = field(default_factory=dict)
     _finished: dict[str, int] = field(default_factory=dict)
 
@@ -97,12 +97,20 @@ class Store:
         for table in contracts.tables().values():
             delta_log = self.folder / table.name / "_delta_log"
             if table.written != "view" and not (delta_log / FIRST_COMMIT).exists():
-                delta_log.mkdir(parents=True, exist_ok=True)
-                partial = delta_log / f".{FIRST_COMMIT}.{uuid.uuid4().hex}.tmp"
-                partial.write_text(first_commit(table, CHECKPOINT_EVERY), encoding="utf-8")
-                os.replace(partial, delta_log / FIRST_COMMIT)
+                self._begin(delta_log, first_commit(table, CHECKPOINT_EVERY))
             elif table.written != "view":
                 self._bring_up_to_date(table)
+
+    def _begin(self, delta_log: Place, commit: str) -> None:
+        """Writes a table's first commit, whole."""
+        delta_log.mkdir(parents=True, exist_ok=True)
+        first = delta_log / FIRST_COMMIT
+        if not isinstance(first, Path):
+            hadoop_files.put_by_delta(self.spark, first, commit.splitlines())
+            return
+        partial = first.with_name(f".{FIRST_COMMIT}.{uuid.uuid4().hex}.tmp")
+        partial.write_text(commit, encoding="utf-8")
+        partial.replace(first)
 
     def _bring_up_to_date(self, table: contracts.Table) -> None:
         """Adds the columns that a table of an older version lacks. Raises TablesError."""
@@ -287,7 +295,14 @@ class Store:
             if perhaps and self.is_written(BATCHES, writer, micro_batch_id):
                 return
             self._finished[app] = micro_batch_id
-        self._save(RowCommit(contracts.tables()[BATCHES], row, transaction), BATCHES, writer)
+        appended = RowCommit(contracts.tables()[BATCHES], row, transaction, self._put)
+        self._save(appended, BATCHES, writer)
+
+    def _put(self, commit: Place, lines: list[str]) -> bool:
+        """Writes a commit whole; False where that version is there already."""
+        if isinstance(commit, Path):
+            return put(commit, lines)
+        return hadoop_files.put_by_delta(self.spark, commit, lines)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
