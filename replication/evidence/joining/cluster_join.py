@@ -30,7 +30,7 @@ from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
 from replication.evidence.joining.listed_replicas import listed_replicas
-from replication.evidence.joining.metadata_reach import later_history
+from replication.evidence.joining.metadata_reach import later_history, torn_history
 from replication.evidence.joining.one_cluster import (
     INTERNAL,
     ClusterEvidence,
@@ -138,6 +138,9 @@ def _known(
     notes += said
     later, said = later_history(cluster.quorum, cluster.history)
     notes += said
+    if later is None:
+        later, said = torn_history(cluster.history, cluster.zookeeper)
+        notes += said
     acknowledged = placed(cluster.acknowledgements, lives, copies)
     consumed = placed(cluster.consumptions, lives, copies)
     notes += said_of_unsure(acknowledged.unsure | consumed.unsure)
