@@ -4,8 +4,8 @@ The same joining as `import`: the spool is imported, and a partition whose event
 before is written whole, under a higher trace generation, which replaces the older one in the fold.
 So at any moment the answer is that of importing what has been shipped so far.
 
-Bounds: what is kept are the lines that tell something (`compaction`); what a micro-batch costs beside
-its own lines is a look at every partition's evidence, not its joining (`memory`).
+Bounds: what is kept are the lines that tell something (`compaction`). What a micro-batch costs
+beside its own lines is a look at every partition's evidence, not its joining (`memory`).
 """
 
 import hashlib
