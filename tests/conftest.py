@@ -38,7 +38,7 @@ def without_progress(said: str) -> str:
     return "".join(line for line in lines if not line.startswith("... "))
 
 
-# The groups that take longest, in turn: begun first, none is left alone on one processor at the end.
+# The groups that take longest begin first: none is left alone on one processor at the end.
 LONGEST_FIRST = (
     "quality", "test_stream.py", "test_side_by_side.py", "test_bad_input.py", "test_kafka_lab.py",
     "test_kill.py", "test_live.py", "test_kafka_source.py", "test_import_artifacts.py",
