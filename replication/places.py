@@ -59,8 +59,8 @@ class Files(Protocol):
     def rename(self, uri: str, target: str) -> None:
         """In place of a file that is there."""
 
-    def delete(self, uri: str) -> bool:
-        """A file, or a folder with all that is in it; whether it was there."""
+    def delete(self, uri: str, wholly: bool) -> bool:
+        """A file or folder, wholly: with all that is in it; whether it was there."""
 
     def make_folder(self, uri: str) -> None:
         """With those above it."""
@@ -226,12 +226,16 @@ class HadoopPath:
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Deletes a file."""
-        if not _files().delete(self._text) and not missing_ok:
+        if not _files().delete(self._text, False) and not missing_ok:
             raise FileNotFoundError(2, "No such file or directory", self._text)
 
     def rmdir(self) -> None:
-        """Deletes a folder, with what is in it."""
-        _files().delete(self._text)
+        """Deletes a folder. Raises OSError where anything is in it."""
+        _files().delete(self._text, False)
+
+    def remove(self) -> None:
+        """Deletes a folder with all that is in it; nothing where it is not there."""
+        _files().delete(self._text, True)
 
     def touch(self, seconds: float) -> None:
         """Sets the time of change, where the store can."""

@@ -13,7 +13,7 @@ import os
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -74,7 +74,12 @@ def event_files(folder: Place) -> list[Place]:
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise SourceError(f"source folder {folder} {what}")
-    return [places.place(path) for path in sorted(path for path, _ in _found(folder))]
+    return _in_order(path for path, _ in _found(folder))
+
+
+def _in_order(paths: Iterable[str]) -> list[Place]:
+    """Part by part, as pathlib has it."""
+    return [places.place(path) for path in sorted(paths, key=lambda path: path.split("/"))]
 
 
 def _found(folder: Place) -> Iterator[tuple[str, os.stat_result | Status]]:
@@ -416,7 +421,7 @@ class Admission:
             stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
             if known is None or known.stamp != stamp or known.end_byte < found.st_size:
                 changed.append(path)
-        return [places.place(path) for path in sorted(changed)]
+        return _in_order(changed)
 
     def _taken_of(self, path: Place) -> int:
         """Below which byte a file has been read: 0 again where it is not the file that was read."""
@@ -456,7 +461,8 @@ class Admission:
     def _note(self, part: Slice) -> None:
         # Never a name that was there before: Spark passes over what it has seen.
         path = self.notes / f"{self._next:012d}-{uuid.uuid4().hex[:8]}.json"
-        partial = path.with_suffix(".partial")
+        # Spark's file source would read one of another name.
+        partial = path.with_name(f".{path.stem}.partial")
         taken = self._seen(part)
         seen = {"stamp": taken.stamp, "head": taken.head, "tail": taken.tail, "whole": taken.whole}
         partial.write_text(json.dumps(asdict(part) | seen) + "\n", encoding="utf-8")

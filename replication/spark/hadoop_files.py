@@ -79,9 +79,9 @@ class HadoopFiles:
 
         _asked(uri, renamed)
 
-    def delete(self, uri: str) -> bool:
-        """A file, or a folder with all that is in it; whether it was there."""
-        return bool(_asked(uri, lambda: self._system(uri).delete(self._path(uri), True)))
+    def delete(self, uri: str, wholly: bool) -> bool:
+        """A file or folder, wholly: with all that is in it; whether it was there."""
+        return bool(_asked(uri, lambda: self._system(uri).delete(self._path(uri), wholly)))
 
     def make_folder(self, uri: str) -> None:
         """With those above it."""

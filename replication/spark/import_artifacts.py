@@ -170,7 +170,7 @@ class ImportJob:
                 return self._run(flags, out, work)
         finally:
             tempfile.tempdir = None
-            work.rmdir()
+            work.remove()
 
     def _run(self, flags: argparse.Namespace, out: Place, work: Place) -> str:
         started = time.monotonic()

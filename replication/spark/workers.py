@@ -12,6 +12,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -73,9 +74,10 @@ def _unseen(spark: SparkSession, folder: HadoopPath, tasks: int) -> str | None:
     except OSError as error:
         return f"{folder}: {error.strerror}"
     finally:
-        probe.rmdir()
+        probe.remove()
         if not was_there:
-            folder.rmdir()
+            with suppress(OSError):
+                folder.rmdir()
 
 
 class _Probe:

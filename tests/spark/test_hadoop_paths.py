@@ -62,6 +62,8 @@ def test_files_are_as_pathlib_has_them(store: HadoopPath, tmp_path: Path) -> Non
         assert stream.read(5) == data[2_000_003:2_000_008]
         stream.seek(-4, io.SEEK_END)
         assert stream.read() == data[-4:]
+    with pytest.raises(OSError, match="not empty"):
+        target.parent.rmdir()
     target.unlink()
     target.unlink(missing_ok=True)
     with pytest.raises(FileNotFoundError):
