@@ -126,13 +126,14 @@ class Kills:
         return process
 
     def finish(self) -> None:
-        """Runs the job to its end."""
+        """Runs the job to its end, which it must reach without a stack trace."""
+        before = len(self.log())
         process = self.start()
         try:
             status = process.wait(PATIENCE)
         finally:
             kill_group(process)
-        if status:
+        if status or "Exception" in self.log()[before:]:
             raise AssertionError(f"the job ended with {status}:\n{self.log_end()}")
 
     def newest(self, query: str, table: str) -> int:
