@@ -35,7 +35,8 @@ QUICK = (
     "--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN",
     "--driver-java-options",
     "-Dlog4j2.configurationFile=conf/log4j2.properties -Dspark.shutdown.timeout=150s "
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
+    "-XX:MetaspaceSize=400m",
     # A heap of three gigabytes would grow for days before its size said anything.
     "--driver-memory", "1g",
 )  # fmt: skip

@@ -31,12 +31,13 @@ class Stop:
     """Whether the job was asked to end: then the running micro-batches end first.
 
     told_by_jvm: the JVM waits for that. ended: set when the job has ended, so that the JVM may too.
+    take_hook_away: has the JVM not wait any more; False where it does not.
     """
 
     asked: bool = False
     told_by_jvm: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
-    _take_hook_away: Callable[[], Any] = bool
+    take_hook_away: Callable[[], Any] = bool
 
     def asked_by(self, number: int, frame: FrameType | None) -> None:
         """The handler of SIGTERM and SIGINT."""
@@ -53,14 +54,14 @@ class Stop:
         ensure_callback_server_started(gateway)
         hooks = jvm.org.apache.spark.util.ShutdownHookManager
         hook = hooks.addShutdownHook(FIRST, _Hook(self))
-        self._take_hook_away = lambda: hooks.removeShutdownHook(hook)
+        self.take_hook_away = lambda: hooks.removeShutdownHook(hook)
 
     def leave(self) -> None:
         """The job has ended: a JVM that ends after it does not call a Python that is gone."""
         self.ended.set()
         # A JVM that is ending, or has ended, gives no hook back.
         with suppress(Py4JError, OSError):
-            self._take_hook_away()
+            self.take_hook_away()
         if self.told_by_jvm:
             time.sleep(REPLY_SECONDS)
 
