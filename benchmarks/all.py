@@ -23,6 +23,7 @@ BENCHMARKS = {
     "core": ["--rounds", "1"],
     "evidence": [],
     "quality": [],
+    "small_batches": [],
     "streaming": ["--rounds", "1"],
 }
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
