@@ -122,8 +122,8 @@ month: setup ## thousands of micro-batches in one job with maintenance beside: C
 poison: $(VENV) ## every kind of event by extreme values of every field: every host gives one answer
 	$(BIN)/python -m tests.spark.poison
 
-live-fleet: setup ## a fault on real brokers, shipped by a real rsyslog into the running stream (needs rsyslog, rsyslog-kafka)
-	$(BIN)/python -m tests.spark.live_fleet
+live-fleet: setup kafka-jars ## losses on real brokers with digest.py beside them, shipped by a real rsyslog into the running stream (needs rsyslog, rsyslog-kafka). KAFKA_VERSION=v, ROUNDS=n
+	$(BIN)/python -m tests.spark.live_fleet $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 live-risk: setup kafka-jars ## dangers before the loss: real brokers with digest.py beside them, joined as the stream does
 	$(BIN)/python -m tests.spark.risk_fleet

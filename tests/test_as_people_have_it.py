@@ -235,6 +235,14 @@ def test_a_moment_of_no_known_zone_is_not_called_utc(
     assert "Z)" not in text
     assert main(["diagnose", str(evidence), "--time-zone", "+05:30"]) == 1
     assert "at 2026-11-20T15:24:22.646Z)" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert main(["diagnose", str(evidence), "--format", "json", "--report", str(page)]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["losses"][0]["lost_at"] == "2026-11-20T20:54:22.646"
+    told = [answer[part] for part in ("partitions", "losses", "at_risk", "loss_details")]
+    assert not re.search(r'\dZ"', json.dumps(told))
+    assert '"clock":"by a clock of a zone that nothing shows"' in page.read_text()
+    assert " UTC" not in re.sub(r"<script.*?</script>", "", page.read_text(), flags=re.DOTALL)
 
 
 @pytest.mark.parametrize("hours", [-8.0, 5.5])
