@@ -22,6 +22,7 @@ from replication.paths import project_root
 BENCHMARKS = {
     "core": ["--rounds", "1"],
     "evidence": [],
+    "live": ["--minutes", "40"],
     "quality": [],
     "small_batches": [],
     "streaming": ["--rounds", "1"],
