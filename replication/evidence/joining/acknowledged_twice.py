@@ -17,31 +17,38 @@ _ENDS = {"log_loaded": "log_end_offset", "truncated": "to_offset"}
 
 def replaced(
     evidence: PartitionEvidence,
+    acked: Iterable[Acknowledgement],
     unseen: Iterable[Acknowledgement],
     seen_there: Iterable[Acknowledgement],
 ) -> set[_Line]:
     """(path, line) of unseen acknowledgements whose record is gone, whichever of them stands.
 
-    unseen: those whose record no copy shows; seen_there: whose record a copy shows at its offset.
+    unseen: those of acked whose record no copy shows; seen_there: whose record stands there now.
     Of records at one offset those that were promised least count as the lost ones. Empty where
     offsets below every one that can have been written anew are told twice as well: such a log has
     another idea of an offset.
     """
     since = _written_anew_from(evidence)
     stands = {a.offset for a in seen_there}
-    by_offset: dict[int, dict[object, Acknowledgement]] = {}
-    for a in unseen:
-        if a.offset is not None:
-            by_offset.setdefault(a.offset, {}).setdefault(_record(a), a)
+    by_offset = _by_offset(unseen)
     gone = {
         offset: sorted(records.values(), key=_least_promised)[: None if offset in stands else -1]
         for offset, records in by_offset.items()
     }
-    told = [o for o in (*by_offset, *stands) if o is not None]
-    twice = [offset for offset, lost in gone.items() if lost]
+    told = _by_offset(acked)
+    twice = [offset for offset, records in told.items() if len(records) > 1]
     if since is None or not twice or not min(told) < since <= min(twice):
         return set()
     return {(a.path, a.line) for lost in gone.values() for a in lost}
+
+
+def _by_offset(acked: Iterable[Acknowledgement]) -> dict[int, dict[object, Acknowledgement]]:
+    """What was acknowledged at each offset, the first line of each record."""
+    found: dict[int, dict[object, Acknowledgement]] = {}
+    for a in acked:
+        if a.offset is not None:
+            found.setdefault(a.offset, {}).setdefault(_record(a), a)
+    return found
 
 
 def _record(a: Acknowledgement) -> object:
