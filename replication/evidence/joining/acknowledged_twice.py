@@ -5,7 +5,6 @@ the end of its log, wrote there anew. So no log has to show the lost ones.
 """
 
 from collections.abc import Iterable
-from itertools import pairwise
 
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.partition_evidence import PartitionEvidence
@@ -68,8 +67,8 @@ def _written_anew_from(evidence: PartitionEvidence) -> int | None:
     """The lowest offset from which a leader can have written anew; None where none is told of."""
     found: list[int | None] = []
     for copy in evidence.copies:
-        starts = sorted(copy.directory.epoch_entries or ())
-        found += [offset for _, (_, offset) in pairwise(starts)]
+        starts = [*(copy.directory.epoch_entries or ()), *((s[2], s[0]) for s in copy.spans)]
+        found += [offset for leader_epoch, offset in starts if leader_epoch]
     for lines in evidence.lines.values():
         led = [f for f in lines if f.kind == "became_leader" and f.fields.get("leader_epoch")]
         found += [f.fields.get("log_end_offset") for f in led]
