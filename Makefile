@@ -71,7 +71,7 @@ test-fast: lint ## lint, and the quick tests that start no Java
 
 test: browser setup lint audit ## everything: set-up, lint, all tests with Spark and a real Kafka broker
 	$(BIN)/python -m pytest -n 2 -q --durations 25 -m "not spark and not kafka and not browser"
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations 25 -m "(spark or kafka or browser) and not sweep"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 25 -m "(spark or kafka or browser) and not sweep"
 
 sweeps: setup ## faults, maintenance and poison through Spark: longer than `make test` should be
 	$(BIN)/python -m pytest -m sweep

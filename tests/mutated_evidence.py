@@ -124,6 +124,26 @@ def acknowledged_as(renamed: Callable[[int, dict[str, Any]], str]) -> Change:
     return change
 
 
+def told_no_offset(of: Callable[[int, dict[str, Any]], bool]) -> Change:
+    """Producers that were not told at which offset: after a second attempt at a write."""
+
+    def change(evidence: Path) -> None:
+        path = evidence / "acks.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        rows = [{**row, "offset": None} if of(n, row) else row for n, row in enumerate(rows)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    return change
+
+
+def acknowledged_without_offsets(incident: str) -> Iterator[tuple[str, Change]]:
+    """(what, how): acknowledgements without an offset, of records that are gone or not."""
+    yield "all", told_no_offset(lambda _, __: True)
+    yield "every third", told_no_offset(lambda n, _: n % 3 == 0)
+    yield "acks=all", told_no_offset(lambda _, row: row["acks"] == "all")
+    yield "the last half", told_no_offset(lambda _, row: (row["offset"] or 0) > 9)
+
+
 # What the laboratory writes: the id as key, and behind its length once more in a JSON value.
 _IN_RECORD = re.compile(rb'([\w-]+)((?:\x00\x00\x00)?.)\{"id": "\1"\}', re.DOTALL)
 
@@ -263,6 +283,7 @@ SAME_ANSWER = {"repeats": repeats, "ids that name records": ids_that_name_record
 NOTHING_WRONG = {
     "unreadable segments": unreadable_segments,
     "ids that name nothing": ids_that_name_nothing,
+    "acknowledged without offsets": acknowledged_without_offsets,
     "topics created anew": topics_created_anew,
     "reassignments": reassignments,
 }

@@ -41,6 +41,7 @@ SUBJECT_WORDS = {
     "replica_trace": "a step-by-step trace",
     "log_directory": "the log directory",
     "payloads": "the records' contents",
+    "committed_records": "where committed records stand",
     "payload_ids": "what the payload ids name",
 }
 COPY_WORDS = {

@@ -9,6 +9,7 @@ in lines, where duplicates are lines that one micro-batch brought twice.
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,14 @@ class Live:
     source: ShippedSource
     alerting: Alerting | None = None
 
+    @cached_property
+    def joining(self) -> LiveJoin:
+        """Kept, since it remembers what it has read."""
+        settings = self.settings
+        return LiveJoin(
+            self.run.folder, self.events, self.source.cluster_ids, settings.silence_bound
+        )
+
     @property
     def events(self) -> Path:
         """The folder of event files that the stream follows."""
@@ -103,10 +112,9 @@ class Live:
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
         refused: list[tuple[Any, ...]] = []
-        live = LiveJoin(
-            self.run.folder, self.events, self.source.cluster_ids, self.settings.silence_bound
+        joined = self.joining.step(
+            micro_batch_id, self._lines(frame, refused), self.source.kafka_version
         )
-        joined = live.step(micro_batch_id, self._lines(frame, refused), self.source.kafka_version)
         if refused:
             rows = _refusals(session, refused, writer.run, micro_batch_id)
             self.store.append("quarantine", rows, writer, micro_batch_id)

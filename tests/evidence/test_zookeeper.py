@@ -9,6 +9,7 @@ the snapshot packed. Losses are those of the runs' truth.
 
 import gzip
 import random
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from replication.evidence.importer import import_evidence
 from replication.evidence.unreadable import Unreadable
 from replication.evidence.zookeeper.files import (
+    LogEnd,
     ZnodeChange,
     is_zookeeper_file,
     read_zookeeper_file,
@@ -34,6 +36,7 @@ ELECTIONS = {
         (2, 5, "same_leader"), (2, 6, "same_leader"),
     ],
 }  # fmt: skip
+BY_LEADERS = ("single_leader_per_epoch", "leader_in_isr", "leader_epochs_monotonic")
 LOSSES = {
     "0.10.2.2": [(20, 26, "recoverable"), (26, 30, "lost")],
     "1.1.1": [(20, 30, "lost")],
@@ -66,7 +69,7 @@ def test_log_directories_and_zookeeper_decide_as_broker_logs_do(version: str) ->
 def steps_of(path: Path) -> tuple[list[ZnodeChange], list[Unreadable]]:
     read = list(read_zookeeper_file(path))
     return (
-        [r for r in read if not isinstance(r, Unreadable)],
+        [r for r in read if isinstance(r, ZnodeChange)],
         [r for r in read if isinstance(r, Unreadable)],
     )
 
@@ -150,3 +153,31 @@ def test_other_files_are_none(tmp_path: Path) -> None:
     for content in (b"", b"ZKL", b"text", b"\0" * 64):
         (tmp_path / "x").write_bytes(content)
         assert not is_zookeeper_file(tmp_path / "x")
+
+
+def test_a_log_that_breaks_off_leaves_what_follows_unknown(tmp_path: Path) -> None:
+    log = gzip.decompress((FILES / "zookeeper_3.8.4.log.18c.gz").read_bytes()).rstrip(b"\0")
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    whole.write_bytes(log)
+    torn.write_bytes(log[:-5])
+    (told,) = histories(read_zookeeper_file(whole))
+    (broken,) = histories(read_zookeeper_file(torn))
+    (both,) = histories([*read_zookeeper_file(torn), *read_zookeeper_file(whole)])
+    assert (told.torn, broken.torn, both.torn) == (None, str(torn), None)
+    torn.write_bytes(log[:40])
+    assert LogEnd(None, True, str(torn)) in list(read_zookeeper_file(torn))
+    (unsure,) = histories([*read_zookeeper_file(torn), *read_zookeeper_file(whole)])
+    assert unsure.torn == str(torn)
+
+
+def test_nothing_holds_by_the_silence_of_a_log_that_breaks_off(tmp_path: Path) -> None:
+    with tarfile.open(FILES / "unclean_election__1.1.1.tar.gz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    (log,) = tmp_path.rglob("version-2/log.*")
+    content = log.read_bytes()
+    state = content.index(b'"leader":2')
+    log.write_bytes(content[:state])
+    (folded,) = fold_all(import_evidence([tmp_path], kafka_version="1.1.1").events())
+    verdicts = {v["invariant"]: v for v in folded.answer.verdicts}
+    assert "HOLDS" not in {verdicts[name]["verdict"] for name in BY_LEADERS}
+    assert "behind its last whole transaction" in verdicts["leader_in_isr"]["reason"]

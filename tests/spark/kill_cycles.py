@@ -125,16 +125,6 @@ class Kills:
             raise
         return process
 
-    def finish(self) -> None:
-        """Runs the job to its end."""
-        process = self.start()
-        try:
-            status = process.wait(PATIENCE)
-        finally:
-            kill_group(process)
-        if status:
-            raise AssertionError(f"the job ended with {status}:\n{self.log_end()}")
-
     def newest(self, query: str, table: str) -> int:
         """The newest micro-batch of query in a table's log on the disk, -1 for none."""
         newest = -1
@@ -185,8 +175,8 @@ def prepare(folder: Path, files: int) -> None:
 
 
 def run(folder: Path, targets: Sequence[tuple[str, str]], ended: int = 0) -> list[str]:
-    """Kills once a target, in order, then runs to the end. ended: so many of the targets are met by
-    SIGTERM instead. Returns the proofs."""
+    """Kills once a target, in order. ended: so many of the targets are met by SIGTERM instead.
+    Returns the proofs."""
     kills = Kills(folder)
     proofs = []
     for number, (query, table) in enumerate(targets):
@@ -195,7 +185,6 @@ def run(folder: Path, targets: Sequence[tuple[str, str]], ended: int = 0) -> lis
         proofs.append(meet(query, table))
         print(f"{'asked to end' if by_request else 'killed'}: {proofs[-1]}", file=sys.stderr,
               flush=True)  # fmt: skip
-    kills.finish()
     return proofs
 
 
@@ -230,9 +219,10 @@ def check(
     """A killed run and an undisturbed one over the same files: their differences, in words."""
     killed, undisturbed = folder / "killed", folder / "undisturbed"
     for each in (killed, undisturbed):
-        prepare(each, len(targets) + 2)
+        prepare(each, len(targets) + 1)
     run(killed, targets, ended)
-    run_stream(spark, undisturbed, profile="small-batches")
+    for each in (killed, undisturbed):
+        run_stream(spark, each, profile="small-batches")
     return differences(spark, killed, undisturbed)
 
 

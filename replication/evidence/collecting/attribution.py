@@ -30,7 +30,7 @@ from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.metadata_log.several_copies import are_of_two_lives, longest_history
 from replication.evidence.tools.dumped_logs import SegmentDump
 from replication.evidence.unreadable import Unreadable
-from replication.evidence.zookeeper.files import ZnodeChange
+from replication.evidence.zookeeper.files import LogEnd, ZnodeChange
 from replication.evidence.zookeeper.history import histories
 
 
@@ -176,13 +176,15 @@ def _refuse_two_lives(cluster: str, histories: list[MetadataHistory]) -> None:
 
 def _attribute_zookeeper(result: Collection, whose: _Whose) -> None:
     """Says of ZooKeeper's files which cluster they are of; those of an ensemble are one."""
-    by_folder: dict[Path, list[ZnodeChange]] = {}
+    by_folder: dict[Path, list[ZnodeChange | LogEnd]] = {}
     for step in result.zookeeper_steps:
         by_folder.setdefault(Path(step.file).parent, []).append(step)
-    of_cluster: dict[str, list[ZnodeChange]] = {}
+    of_cluster: dict[str, list[ZnodeChange | LogEnd]] = {}
     for steps in by_folder.values():
-        for history in histories(steps):
-            mine = [s for s in steps if s.file in history.files]
+        found = histories(steps)
+        for history in found:
+            # A log that tells of nothing of Kafka's is of the only cluster there.
+            mine = [s for s in steps if s.file in history.files or len(found) == 1]
             of_cluster.setdefault(history.cluster_id or whose.only, []).extend(mine)
     for cluster, steps in sorted(of_cluster.items()):
         found = histories(steps)

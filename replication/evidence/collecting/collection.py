@@ -77,6 +77,7 @@ from replication.evidence.tools.topic_descriptions import (
 )
 from replication.evidence.unreadable import Unreadable
 from replication.evidence.zookeeper.files import (
+    LogEnd,
     ZnodeChange,
     is_zookeeper_file,
     read_zookeeper_file,
@@ -154,7 +155,7 @@ class Collection:
     ignored: list[Unreadable] = field(default_factory=list)
     recognised: dict[str, str] = field(default_factory=dict)
     near_misses: list[str] = field(default_factory=list)
-    zookeeper_steps: list[ZnodeChange] = field(default_factory=list)
+    zookeeper_steps: list[ZnodeChange | LogEnd] = field(default_factory=list)
     zookeeper: dict[str, ZooKeeperHistory] = field(default_factory=dict)
     unpacked: Unpacked = field(default_factory=lambda: Unpacked(Path("/nonexistent")))
     workplace: TemporaryDirectory[str] | None = None

@@ -30,7 +30,7 @@ from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
 from replication.evidence.joining.listed_replicas import listed_replicas
-from replication.evidence.joining.metadata_reach import later_history
+from replication.evidence.joining.metadata_reach import later_history, torn_history
 from replication.evidence.joining.one_cluster import (
     INTERNAL,
     ClusterEvidence,
@@ -46,7 +46,7 @@ from replication.evidence.joining.partition_settings import (
     settings_of,
 )
 from replication.evidence.joining.placement import lives_of, place
-from replication.evidence.joining.printed_settings import printed_settings
+from replication.evidence.joining.printed_settings import printed_settings, settings_lines
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 
@@ -64,7 +64,8 @@ class JoinedCluster:
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What the steps found. copies: by every partition that anything names, in that order; lines:
-    by broker."""
+    by broker; processes: by broker what its lines tell of its process; unsure: as `_unsure` has it;
+    damaged: whose logs could not be read whole."""
 
     cluster: ClusterEvidence
     brokers: dict[int, BrokerLines]
@@ -76,6 +77,10 @@ class _Known:
     acknowledged: Placed[Acknowledgement]
     consumed: Placed[Consumption]
     later_history: str | None
+    processes: dict[int, list[LogLineFact]]
+    unsure: dict[tuple[str, int] | None, dict[int, str]]
+    damaged: set[int | None]
+    settings_lines: list[LogLineFact]
 
 
 def join_cluster(
@@ -97,7 +102,7 @@ def join_cluster(
         cluster, said = with_logs_in_utc(cluster, collection.acknowledgements)
         notes += said
     facts.clocks_compare = cluster.clocks_compare
-    known, said, unreadable = _known(cluster)
+    known, said, unreadable = _known(cluster, facts)
     of_brokers = broker_settings(cluster.logs)
     partitions = [
         _partition(known, key, facts, of_brokers)
@@ -107,7 +112,9 @@ def join_cluster(
     return JoinedCluster(facts, partitions, notes + said, unreadable)
 
 
-def _known(cluster: ClusterEvidence) -> tuple[_Known, list[str], list[Unreadable]]:
+def _known(
+    cluster: ClusterEvidence, facts: ClusterFacts
+) -> tuple[_Known, list[str], list[Unreadable]]:
     """Step by step, with notes and with what could not be used."""
     brokers = lines_by_broker(cluster.logs)
     lives = incarnations(cluster, brokers)
@@ -131,12 +138,19 @@ def _known(cluster: ClusterEvidence) -> tuple[_Known, list[str], list[Unreadable
     notes += said
     later, said = later_history(cluster.quorum, cluster.history)
     notes += said
+    if later is None:
+        later, said = torn_history(cluster.history, cluster.zookeeper)
+        notes += said
     acknowledged = placed(cluster.acknowledgements, lives, copies)
     consumed = placed(cluster.consumptions, lives, copies)
     notes += said_of_unsure(acknowledged.unsure | consumed.unsure)
     known = _Known(
-        cluster, brokers, lives, histories, copies, lines, listed, acknowledged, consumed, later
-    )
+        cluster, brokers, lives, histories, copies, lines, listed, acknowledged, consumed, later,
+        {n: _process_lines(mine, facts) for n, mine in brokers.items()},
+        _unsure(cluster.logs),
+        {writer for log in cluster.logs if log.damaged for writer in (log.broker, *log.writers)},
+        settings_lines(cluster.logs),
+    )  # fmt: skip
     return known, notes, unreadable
 
 
@@ -200,18 +214,14 @@ def _partition(
         history_complete=history.is_whole,
         by_zookeeper=history.by_zookeeper,
         packed={n: mine[key] for n, mine in known.lines.items() if key in mine},
-        processes={
-            n: _process_lines(known.brokers[n], facts)
-            for n, mine in known.lines.items()
-            if key in mine
-        },
+        processes={n: known.processes[n] for n, mine in known.lines.items() if key in mine},
         copies=list(known.copies.get(key, ())),
         settings=settings_of(
             topic,
             of_brokers,
             cluster.history,
             cluster.zookeeper,
-            printed_settings(cluster.logs, topic, topic_id, known.incarnations),
+            printed_settings(known.settings_lines, topic, topic_id, known.incarnations),
         ),
         settings_in_time=changes_of(topic, of_brokers, cluster.history, cluster.zookeeper),
         kafka_topics_settings=printed.settings,
@@ -232,21 +242,21 @@ def _partition(
         },
         later_history=known.later_history,
         unpacked=cluster.unpacked,
-        unsure_lines=_unsure(cluster.logs, topic, number),
-        damaged_lines={
-            writer for log in cluster.logs if log.damaged for writer in (log.broker, *log.writers)
-        },
+        unsure_lines=known.unsure.get((topic, number), {}) | known.unsure.get(None, {}),
+        damaged_lines=known.damaged,
     )
 
 
-def _unsure(logs: Iterable[BrokerLog], topic: str, number: int) -> dict[int, str]:
-    """The brokers whose own lines about the partition or the process may be nobody's, and where."""
-    found: dict[int, str] = {}
+def _unsure(logs: Iterable[BrokerLog]) -> dict[tuple[str, int] | None, dict[int, str]]:
+    """By partition, None for the process: the brokers whose own lines about it may be nobody's, and
+    where."""
+    found: dict[tuple[str, int] | None, dict[int, str]] = {}
     for log in logs:
-        for brokers in (log.unsure.get(about, set()) for about in (None, (topic, number))):
+        for about, brokers in log.unsure.items():
             either = " or ".join(str(b) for b in sorted(brokers))
             told = f"{log.path} holds lines that broker {either} may have written"
-            found.update((b, told) for b in brokers if b not in found)
+            of_these = found.setdefault(about, {})
+            of_these.update((b, told) for b in brokers if b not in of_these)
     return found
 
 

@@ -40,6 +40,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
     """What a verdict may take an absence for: where a subject is declared whole, it would show."""
     if evidence.has_acknowledgement_log:
         yield _of_clients(evidence, "acknowledgements")
+    if evidence.unplaced_by_isr:
+        yield ev.CoverageDeclared("committed_records", None, False, evidence.unplaced_by_isr)
     if evidence.has_all_producers and "acknowledgements" not in evidence.missing:
         yield ev.CoverageDeclared("all_producers", None, True)
     if evidence.has_consumption_log:

@@ -1,9 +1,29 @@
-"""Whether the copy of the metadata log reaches what its quorum had committed."""
+"""Whether the controllers' history at hand reaches what is known to have been written."""
 
 from collections.abc import Iterable, Sequence
 
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.metadata_quorum import QuorumReplica, QuorumStatus
+from replication.evidence.zookeeper.history import ZooKeeperHistory
+
+
+def torn_history(
+    history: MetadataHistory | None, zookeeper: ZooKeeperHistory | None
+) -> tuple[str | None, list[str]]:
+    """What of the controllers' history was written behind a place that cannot be read, and that no
+    copy at hand tells, in words, and notes."""
+    if history is not None:
+        if history.unknown_since is None:
+            return None, []
+        of, where = "__cluster_metadata-0 of another node", history.path
+        later = f"the metadata log from offset {history.unknown_since} on"
+    elif zookeeper is not None and zookeeper.torn is not None:
+        of, where = "version-2 of another server, or of this one once more", zookeeper.torn
+        later = "what ZooKeeper wrote behind its last whole transaction here"
+    else:
+        return None, []
+    said = f"{where}: {later} is not known, and elections after it are not: hand over {of}"
+    return later, [said]
 
 
 def later_history(

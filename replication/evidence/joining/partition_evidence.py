@@ -32,7 +32,8 @@ class PartitionEvidence:
     whole. by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing any more,
     and since when. clocks_compare: the brokers' clocks may be held against others.
     missing: what clients wrote (acknowledgements, consumptions) of which some is missing, and how
-    that shows. settings_in_time: as they were in force one after the other, by the controllers'
+    that shows; unplaced_by_isr: that records acknowledged at acks=all have no place.
+    settings_in_time: as they were in force one after the other, by the controllers'
     records.
     """
 
@@ -68,6 +69,7 @@ class PartitionEvidence:
     has_all_producers: bool = False
     has_consumption_log: bool = False
     missing: dict[str, str] = field(default_factory=dict)
+    unplaced_by_isr: str | None = None
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
     unsure_lines: dict[int, str] = field(default_factory=dict)

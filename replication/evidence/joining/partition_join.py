@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.changed_settings import changed_settings, described_by
 from replication.evidence.joining.copies import identify_contents
 from replication.evidence.joining.declared_coverage import is_traced
@@ -16,7 +17,7 @@ from replication.evidence.joining.epoch_misfits import doubted
 from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise, naming_of
-from replication.evidence.joining.promised_records import leaders_copy
+from replication.evidence.joining.promised_records import leaders_copy, unplaced
 from replication.evidence.joining.registrations import filled, from_lines, joined
 from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.untold_records import untold_by
@@ -88,9 +89,11 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
     for place in doubted(result.copies, result.described):
         result.contents.unreadable.append(place)
         result.contents.damaged.add(str(Path(place.path).parent))
-    shown = _untold(result)
-    if shown is not None:
-        result.missing = {"acknowledgements": shown, **result.missing}
+    nowhere = unplaced(result)
+    result.unplaced_by_isr = _of_unplaced(result, [a for a in nowhere if a.acks == "all"])
+    shown = [text for text in (_untold(result), _of_unplaced(result, nowhere)) if text]
+    if shown:
+        result.missing = {"acknowledgements": "; ".join(shown), **result.missing}
     if result.naming.looked and result.naming.unnamed:
         clients = ", ".join(sorted({client for _, client in result.naming.unnamed}))
         result.notes.append(
@@ -98,6 +101,15 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             "records' keys, nor shown to be their values or a header: offsets alone count"
         )
     return result
+
+
+def _of_unplaced(evidence: PartitionEvidence, nowhere: list[Acknowledgement]) -> str | None:
+    """That acknowledged records have no place, if some have none."""
+    if not nowhere:
+        return None
+    named = evidence.naming.looked and not evidence.naming.unnamed
+    where = "no log here holds their ids" if named else "nothing shows where they stand"
+    return f"{len(nowhere)} acknowledged without an offset: {where}"
 
 
 def _untold(evidence: PartitionEvidence) -> str | None:

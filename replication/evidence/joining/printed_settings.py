@@ -11,6 +11,8 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.lifetimes import Incarnations
 
+_KINDS = frozenset(("topic_settings_changed", "cluster_settings_changed"))
+
 
 @dataclass(frozen=True, slots=True)
 class PrintedSettings:
@@ -20,11 +22,16 @@ class PrintedSettings:
     of_topic: dict[str, str | None] = field(default_factory=dict)
 
 
+def settings_lines(logs: Iterable[BrokerLog]) -> list[LogLineFact]:
+    """The lines of all brokers that print changed settings."""
+    return [fact for log in logs for fact in log.processes if fact.kind in _KINDS]
+
+
 def printed_settings(
-    logs: Iterable[BrokerLog], topic: str, topic_id: str, incarnations: Incarnations
+    facts: Iterable[LogLineFact], topic: str, topic_id: str, incarnations: Incarnations
 ) -> PrintedSettings:
-    """What the logs of all brokers print of one incarnation of a topic, and of the cluster."""
-    facts = [fact for log in logs for fact in log.processes]
+    """What such lines print of one incarnation of a topic, and of the cluster."""
+    facts = list(facts)
     of_topic = (
         fact
         for fact in facts

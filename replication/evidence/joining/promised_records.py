@@ -68,6 +68,32 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
 
 
+def unplaced(evidence: PartitionEvidence) -> list[Acknowledgement]:
+    """Acknowledged records of which neither an offset nor a copy tells where they stand.
+
+    A producer that wrote twice is told of the second attempt without an offset; the first one's
+    line may have it.
+    """
+    acked = [a for a in evidence.acknowledgements if a.status == "acked" and a.acks != "0"]
+    told = {key for a in acked if a.offset is not None for key in _keys(a)}
+    places = evidence.contents.places
+    return [
+        a
+        for a in acked
+        if a.offset is None
+        and not told.intersection(_keys(a))
+        and not places.get(_name(evidence.contents, a, evidence.naming.name(a)) or "")
+    ]
+
+
+def _keys(a: Acknowledgement) -> list[tuple[object, ...]]:
+    """What tells a record from every other, of what its line says."""
+    ids: list[tuple[object, ...]] = [] if a.payload_id is None else [("id", a.payload_id)]
+    if None in (a.producer_id, a.producer_epoch, a.sequence):
+        return ids
+    return [*ids, (a.producer_id, a.producer_epoch, a.sequence)]
+
+
 def leaders_copy(evidence: PartitionEvidence) -> Copy | None:
     """The last copy of the last recorded leader's log."""
     leaders = [r.fact.leader for r in evidence.recorded if r.fact.leader is not None]

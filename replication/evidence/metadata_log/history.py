@@ -100,8 +100,9 @@ class MetadataHistory:
     exclusive. `committed_end_offset` is None where a copy alone cannot tell: a tail may be one that
     the quorum never accepted. `epoch_starts` are (leader epoch, first offset) of the log itself, by
     which copies are compared. `damaged_from` is the first metadata offset from which something of
-    the partitions is missing; None where the copy is whole. `cluster_configs` is keyed by broker
-    id, "" for all brokers.
+    the partitions is missing; None where the copy is whole. `unknown_since`: the history is known
+    up to this metadata offset, and more was written from there on; None where it is known to the
+    end. `cluster_configs` is keyed by broker id, "" for all brokers.
     """
 
     path: str
@@ -121,6 +122,7 @@ class MetadataHistory:
     voters: tuple[int, ...]
     damaged_from: int | None
     unreadable: tuple[Unreadable, ...]
+    unknown_since: int | None = None
 
     @property
     def known_end_offset(self) -> int:

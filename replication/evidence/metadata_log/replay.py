@@ -84,6 +84,7 @@ class _Replay:
     first_offset: int = 0
     end_offset: int = 0
     damaged_from: int | None = None
+    unknown_since: int | None = None
     controllers: list[ControllerChange] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     run_broken: bool = True
@@ -104,7 +105,7 @@ class _Replay:
 
     def _snapshot(self, part: parts.Snapshot) -> None:
         """Replaces the state; topics that the snapshot no longer has were removed before it."""
-        self.transaction = None
+        self.transaction = self.unknown_since = None
         start_over(self.cluster, part.records)
         self.cluster.from_snapshot = True
         for entry in part.records:
@@ -135,6 +136,8 @@ class _Replay:
             topic_id, partition = part.partition
             self.cluster.partitions.get(topic_id, {}).pop(partition, None)
             return
+        if self.unknown_since is None:
+            self.unknown_since = self.end_offset
         self.cluster.partitions.clear()
         self.transaction = None
         self.run_broken = True
@@ -158,6 +161,10 @@ class _Replay:
             f" from metadata offset {offset} on cannot be applied: its state before is not known"
         )
         return Unreadable(self.path, "file", reason)
+
+    def _unknown_since(self) -> int | None:
+        begun = None if self.transaction is None else self.transaction.start
+        return min((o for o in (self.unknown_since, begun) if o is not None), default=None)
 
     def history(self, properties: Mapping[str, str], newest_snapshot: int) -> MetadataHistory:
         cluster = self.cluster
@@ -189,6 +196,7 @@ class _Replay:
             node_id=int(node) if re.fullmatch("[0-9]{1,9}", node) else None,
             voters=cluster.voters,
             damaged_from=self.damaged_from,
+            unknown_since=self._unknown_since(),
             unreadable=tuple(self.unreadable),
         )
 

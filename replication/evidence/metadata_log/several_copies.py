@@ -68,8 +68,16 @@ def longest_history(histories: Iterable[MetadataHistory]) -> MetadataHistory:
     return replace(
         joined,
         committed_end_offset=min(max(committed), best.end_offset) or None,
+        unknown_since=_unknown_since(best, agreeing),
         unreadable=tuple(dict.fromkeys(unreadable)),
     )
+
+
+def _unknown_since(best: MetadataHistory, agreeing: Iterable[MetadataHistory]) -> int | None:
+    """From where on none of the copies tells what some of them had."""
+    later = [copy.unknown_since for copy in agreeing if copy.unknown_since is not None]
+    known = best.end_offset if best.unknown_since is None else best.unknown_since
+    return min((offset for offset in later if offset >= known), default=None)
 
 
 def _up_to_dateness(copy: MetadataHistory) -> tuple[int, int, int, int]:

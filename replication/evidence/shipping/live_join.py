@@ -4,8 +4,8 @@ The same joining as `import`: the spool is imported, and a partition whose event
 before is written whole, under a higher trace generation, which replaces the older one in the fold.
 So at any moment the answer is that of importing what has been shipped so far.
 
-Bounds: what is kept are lines, so a spool grows with what was shipped; `Spool` is imported whole at
-each micro-batch that brought a line.
+Bounds: what is kept are the lines that tell something (`compaction`). What a micro-batch costs
+beside its own lines is a look at every partition's evidence, not its joining (`memory`).
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
+from replication.evidence.shipping.memory import Fingerprints, Memory
 from replication.evidence.shipping.silence import Heard, heard_of, silent_brokers
 from replication.evidence.shipping.spool import Spool, Taken
 from replication.protocol.ground import wire
@@ -57,13 +58,14 @@ class LiveJoin:
 
     A partition's identity must not change while lines come in, and most lines name no cluster: a
     cluster is called by its id here, else by its name, whatever start-up lines may say later.
-    silence_bound: as `silence.silent_hosts` has it.
+    silence_bound: as `silence.silent_hosts` has it. memory: by cluster, for as long as this lives.
     """
 
     folder: Path
     out: Path
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     silence_bound: float = 0.0
+    memory: dict[str, Memory] = field(default_factory=dict)
 
     def step(
         self,
@@ -82,7 +84,10 @@ class LiveJoin:
                 continue
             try:
                 imported = import_evidence(
-                    [cluster], kafka_version=kafka_version, generation=micro_batch_id + 1
+                    [cluster],
+                    kafka_version=kafka_version,
+                    generation=micro_batch_id + 1,
+                    spread=self.memory.setdefault(cluster.name, Memory()).spread,
                 )
             except NoEvidence as error:
                 joined.notes.append(f"{cluster.name}: {error}")
@@ -101,6 +106,7 @@ class LiveJoin:
             joined.events = write_events(unfinished, chosen)
             unfinished.replace(target)
         self._remember(micro_batch_id, known)
+        spool.compact(micro_batch_id)
         return joined
 
     def _changed(
@@ -111,15 +117,21 @@ class LiveJoin:
         several = len({p.cluster_id for p in imported.partitions} - {""}) > 1
         if several:
             joined.notes.append(f"{cluster}: lines of several clusters came under this name")
+        told = self.memory[cluster].told
+        fingerprints = Fingerprints(imported.collection.unpacked.into)
         for index, partition in enumerate(imported.partitions):
             cluster_id = self.cluster_ids.get(cluster, cluster)
             if several and partition.cluster_id:
                 cluster_id = partition.cluster_id
-            events = [named(event, cluster_id) for event in imported.events_of(index)]
             name = (cluster_id, partition.topic, partition.topic_id, partition.partition)
+            key, evidence = json.dumps(name), fingerprints.of(partition)
+            if key in known and told.get(key) == (evidence, known[key]):
+                continue
+            events = [named(event, cluster_id) for event in imported.events_of(index)]
             fingerprint = _fingerprint(events)
-            if known.get(json.dumps(name)) != fingerprint:
-                known[json.dumps(name)] = fingerprint
+            told[key] = evidence, fingerprint
+            if known.get(key) != fingerprint:
+                known[key] = fingerprint
                 joined.changed.append(name)
                 result += events
         return result

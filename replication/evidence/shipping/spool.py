@@ -3,8 +3,9 @@
     <folder>/<cluster>/<host>/<path of the log>.<micro-batch>.log
 
 A micro-batch writes files of its own: one that is done again after a failure writes the same ones
-again. A line that was shipped twice stands in two files, or is dropped within one; joining takes
-each once. Of a digest's lines only the newest about each replica are kept, in one file of a host.
+again; those of many are made one later on (`compaction`). A line that was shipped twice stands in
+two files, or is dropped within one; joining takes each once. Of a digest's lines only the newest
+about each replica are kept, in one file of a host.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from typing import Any
 
 from replication.evidence.digest import LINES_NAME, LINES_VERSION
 from replication.evidence.log_directories.digest_lines import order_of, subject_of
+from replication.evidence.shipping.compaction import compact, number_of
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.silence import Heard, moment_of
 
@@ -117,6 +119,10 @@ class Spool:
         for number in sorted(before)[:-1]:
             told[number].unlink()
 
+    def compact(self, micro_batch_id: int) -> None:
+        """Makes few files of what earlier micro-batches brought."""
+        compact(self.folder, micro_batch_id)
+
     def clusters(self) -> list[Path]:
         """A folder of evidence for each cluster."""
         return sorted(p for p in self.folder.glob("*") if p.is_dir())
@@ -124,8 +130,8 @@ class Spool:
     def _forget(self, micro_batch_id: int) -> None:
         """What an attempt at the same micro-batch, or a later one of a lost checkpoint, left."""
         for path in self.folder.rglob("*.log"):
-            number = path.name.split(".")[-2]
-            if number.isdigit() and int(number) >= micro_batch_id:
+            number = number_of(path)
+            if number is not None and number >= micro_batch_id:
                 path.unlink()
 
     def _place(self, line: ShippedLine) -> Path:

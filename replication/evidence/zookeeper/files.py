@@ -53,6 +53,16 @@ class ZnodeChange:
     byte_offset: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """A transaction log was read up to and with `zxid` (None: nothing of it). `is_torn`: what
+    follows there cannot be read."""
+
+    zxid: int | None
+    is_torn: bool
+    file: str
+
+
 class _Cut(Exception):
     """A record ends before its fields do. Never leaves this file."""
 
@@ -66,8 +76,8 @@ def is_zookeeper_file(path: Path) -> bool:
         return False
 
 
-def read_zookeeper_file(path: Path) -> Iterator[ZnodeChange | Unreadable]:
-    """The steps of one file in its order; a snapshot's are what it holds.
+def read_zookeeper_file(path: Path) -> Iterator[ZnodeChange | LogEnd | Unreadable]:
+    """The steps of one file in its order, and where a log ends; a snapshot's are what it holds.
 
     A torn or damaged place ends the file with an Unreadable; nothing is raised. The zeros that a
     log is preallocated with are its lawful end.
@@ -85,33 +95,52 @@ def read_zookeeper_file(path: Path) -> Iterator[ZnodeChange | Unreadable]:
         yield Unreadable(str(path), "file", f"reading stops: {error}")
 
 
-def _log(stream: BinaryIO, path: str) -> Iterator[ZnodeChange | Unreadable]:
+def _log(stream: BinaryIO, path: str) -> Iterator[ZnodeChange | LogEnd | Unreadable]:
+    zxid: int | None = None
+    for found in _transactions(stream, path):
+        if isinstance(found, Unreadable):
+            yield found
+            yield LogEnd(zxid, True, path)
+            return
+        zxid, changes = found
+        yield from changes
+    yield LogEnd(zxid, False, path)
+
+
+def _transactions(
+    stream: BinaryIO, path: str
+) -> Iterator[tuple[int, list[ZnodeChange]] | Unreadable]:
+    """Each transaction's zxid and changes; an Unreadable ends them."""
     place = _FILE_HEADER
     while True:
-        head = stream.read(_ENTRY.size)
-        if not head.strip(b"\0"):
-            return
-        where = f"byte {place}"
-        if len(head) < _ENTRY.size:
-            yield Unreadable(path, where, "the log ends within a transaction")
-            return
-        check_sum, size = _ENTRY.unpack(head)
-        if not 0 < size <= _LONGEST:
-            yield Unreadable(path, where, f"a transaction of {size} bytes is none")
-            return
-        body = stream.read(size + 1)
-        if len(body) < size + 1 or body[size:] != _END_OF_ENTRY:
-            yield Unreadable(path, where, "the log ends within a transaction")
-            return
-        if zlib.adler32(body[:size]) != check_sum:
-            yield Unreadable(path, where, "the check sum of a transaction is wrong")
-            return
         try:
-            yield from _transaction(body[:size], path, place)
-        except (_Cut, UnicodeDecodeError):
-            yield Unreadable(path, where, "a transaction whose fields do not fit its length")
+            head = stream.read(_ENTRY.size)
+            if not head.strip(b"\0"):
+                return
+            check_sum, size = _ENTRY.unpack(head) if len(head) == _ENTRY.size else (0, 1)
+            body = stream.read(size + 1) if 0 < size <= _LONGEST else b""
+            why = _unfit(head, body, check_sum, size)
+            if why is None:
+                yield _HEADER.unpack_from(body)[2], [*_transaction(body[:size], path, place)]
+        except (_Cut, UnicodeDecodeError, struct.error):
+            why = "a transaction whose fields do not fit its length"
+        except READ_ERRORS as error:
+            why = f"reading stops: {error}"
+        if why is not None:
+            yield Unreadable(path, f"byte {place}", why)
             return
         place += _ENTRY.size + size + 1
+
+
+def _unfit(head: bytes, body: bytes, check_sum: int, size: int) -> str | None:
+    """Why these bytes are no whole transaction; None where they are one."""
+    if len(head) == _ENTRY.size and not 0 < size <= _LONGEST:
+        return f"a transaction of {size} bytes is none"
+    if len(head) < _ENTRY.size or len(body) < size + 1 or body[size:] != _END_OF_ENTRY:
+        return "the log ends within a transaction"
+    if zlib.adler32(body[:size]) != check_sum:
+        return "the check sum of a transaction is wrong"
+    return None
 
 
 def _transaction(body: bytes, path: str, place: int) -> Iterator[ZnodeChange]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from replication.evidence.zookeeper.files import KAFKAS, ZnodeChange
+from replication.evidence.zookeeper.files import KAFKAS, LogEnd, ZnodeChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ class SettingsWritten:
 class ZooKeeperHistory:
     """What is known of one cluster. `settings`: by topic, "" for the brokers' defaults, name to
     value; `settings_written`: each time that they were, in order. `brokers`: those that ever
-    registered. `controller_epoch`: the last one, which counts the controllers' elections."""
+    registered. `controller_epoch`: the last one, which counts the controllers' elections.
+    `torn`: a log whose later transactions cannot be read; None where there is none."""
 
     cluster_id: str | None = None
     topics: list[TopicLife] = field(default_factory=list)
@@ -71,10 +72,14 @@ class ZooKeeperHistory:
     files: tuple[str, ...] = ()
     brokers: set[int] = field(default_factory=set)
     controller_epoch: int | None = None
+    torn: str | None = None
 
 
-def histories(steps: Iterable[ZnodeChange]) -> list[ZooKeeperHistory]:
-    """One history per chroot that holds a cluster; steps of several files in any order."""
+def histories(read: Iterable[ZnodeChange | LogEnd]) -> list[ZooKeeperHistory]:
+    """One history per chroot that holds a cluster; what was read of several files in any order."""
+    told = list(read)
+    steps = [one for one in told if isinstance(one, ZnodeChange)]
+    torn = _torn([one for one in told if isinstance(one, LogEnd)], steps)
     changes: dict[tuple[int, str, int | None], ZnodeChange] = {}
     for step in steps:
         key = (step.zxid, step.path, step.version)
@@ -93,9 +98,17 @@ def histories(steps: Iterable[ZnodeChange]) -> list[ZooKeeperHistory]:
             builder.take(step)
         history = builder.done()
         history.files = tuple(sorted({c.file for c in mine}))
+        history.torn = torn
         if history.topics:
             result.append(history)
     return result
+
+
+def _torn(ends: list[LogEnd], steps: list[ZnodeChange]) -> str | None:
+    """The log that breaks off where no other file goes on."""
+    reached = max((z for z in (*(e.zxid for e in ends), *(s.zxid for s in steps)) if z), default=0)
+    torn = [e.file for e in ends if e.is_torn and (e.zxid is None or e.zxid >= reached)]
+    return min(torn, default=None)
 
 
 @dataclass(slots=True)

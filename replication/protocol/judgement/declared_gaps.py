@@ -21,6 +21,8 @@ BY_CLIENTS = {
 }
 # Contradicted by two steps of one broker, if it did nothing unseen between them.
 BY_TRACE = ("leader_high_watermark_monotonic", "high_watermark_within_log", "version_conformance")
+COMMITTED = ("committed_records", None)
+UNPLACED = "where some committed records stand"
 # A step that contradicts one of these does so whatever else happened.
 BY_ONE_STEP = (*BY_REGISTRATION, "single_leader_per_epoch")
 
@@ -31,7 +33,8 @@ class Gaps:
 
     untraced: brokers in whose partition single steps were traced, but not all of theirs. later:
     what of the controller's history is known to follow the part that is here; None if nothing is.
-    What was violated before stays so, what held may not.
+    What was violated before stays so, what held may not. unplaced: that records were acknowledged
+    at acks=all of which nothing tells where they stand.
     """
 
     brokers: frozenset[int]
@@ -39,9 +42,10 @@ class Gaps:
     clients: frozenset[str]
     untraced: frozenset[int] = frozenset()
     later: str | None = None
+    unplaced: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.brokers or self.controller or self.clients)
+        return bool(self.brokers or self.controller or self.clients or self.unplaced)
 
 
 def declared_gaps(state: State) -> Gaps:
@@ -59,6 +63,7 @@ def declared_gaps(state: State) -> Gaps:
         frozenset(s for s, _ in missing if s in BY_CLIENTS.values()),
         frozenset(untraced),
         None if complete else later or "the end of the controller's history",
+        _told(state, UNPLACED, COMMITTED) if COMMITTED in missing else None,
     )
 
 
@@ -128,6 +133,8 @@ def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
     clients = BY_CLIENTS.get(name)
     if clients in gaps.clients and (name != "committed_records_survive" or found or controller):
         found.append(_told(state, f"some {clients}", (clients, None)))
+    if gaps.unplaced and name == "committed_records_survive":
+        found.append(gaps.unplaced)
     return controller + found
 
 

@@ -1,7 +1,8 @@
-"""Whether a copy of the metadata log reaches what was committed."""
+"""Whether the controllers' history at hand reaches what was written."""
 
-from replication.evidence.joining.metadata_reach import later_history
+from replication.evidence.joining.metadata_reach import later_history, torn_history
 from replication.evidence.tools.metadata_quorum import QuorumReplica, QuorumStatus
+from replication.evidence.zookeeper.history import ZooKeeperHistory
 from tests.evidence.joining.history import history
 
 
@@ -42,3 +43,14 @@ def test_a_majority_of_voters_tells_what_was_committed() -> None:
     assert "(node 0, 1 had them)" in notes[0]
     assert later_history(nodes(14, 9, 3), history(end_offset=10)) == (None, [])
     assert later_history(nodes(14, 12, 3, first="Follower"), history(end_offset=10)) == (None, [])
+
+
+def test_what_stands_behind_a_torn_place_is_not_known() -> None:
+    later, notes = torn_history(history(unknown_since=7), None)
+    assert later == "the metadata log from offset 7 on"
+    assert "hand over __cluster_metadata-0 of another node" in notes[0]
+    later, notes = torn_history(None, ZooKeeperHistory(torn="log.1"))
+    assert later is not None
+    assert notes[0].startswith("log.1: ")
+    assert torn_history(history(), ZooKeeperHistory(torn="log.1")) == (None, [])
+    assert torn_history(None, ZooKeeperHistory()) == (None, [])

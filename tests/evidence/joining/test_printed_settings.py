@@ -4,7 +4,11 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.partition_settings import settings_of
-from replication.evidence.joining.printed_settings import PrintedSettings, printed_settings
+from replication.evidence.joining.printed_settings import (
+    PrintedSettings,
+    printed_settings,
+    settings_lines,
+)
 from tests.evidence.joining.history import history
 from tests.evidence.joining.lines import log, process
 
@@ -24,7 +28,7 @@ def logs(*facts: LogLineFact) -> list[BrokerLog]:
 
 
 def printed(*facts: LogLineFact, lives: Incarnations | None = None) -> PrintedSettings:
-    return printed_settings(logs(*facts), "t", "", lives or Incarnations())
+    return printed_settings(settings_lines(logs(*facts)), "t", "", lives or Incarnations())
 
 
 def test_what_all_lines_agree_in_is_known_and_what_changed_is_not() -> None:

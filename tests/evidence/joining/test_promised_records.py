@@ -8,7 +8,7 @@ from replication.evidence.clients.client_logs import Acknowledgement, Consumptio
 from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy
 from replication.evidence.joining.event_order import Entry
 from replication.evidence.joining.places import Place
-from replication.evidence.joining.promised_records import claimed_elsewhere, promised
+from replication.evidence.joining.promised_records import claimed_elsewhere, promised, unplaced
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from tests.evidence.joining.evidence import evidence
@@ -80,3 +80,22 @@ def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> N
         ev.RecordsAcknowledged(6, 7, "all"),
         ev.RecordsAcknowledged(6, 7, "all", None, UNSEEN_CONTENT),
     ]
+
+
+def test_what_was_acknowledged_without_an_offset_and_stands_nowhere_is_told() -> None:
+    def nameless(offset: int | None, **more: Any) -> Acknowledgement:
+        return replace(told(1, line=9, **more), payload_id=None, offset=offset)
+
+    found = acknowledged("here", offset=None)
+    again, first = acknowledged("twice", offset=None), acknowledged("twice", offset=4)
+    by_sequence = {"producer_id": 7, "producer_epoch": 0, "sequence": 3}
+    gone, nothing = acknowledged("gone", offset=None), nameless(None)
+    sent = acknowledged("sent", offset=None, acks="0")
+    each = evidence(
+        acknowledgements=[
+            found, again, first, gone, nothing, sent,
+            nameless(None, **by_sequence), nameless(5, **by_sequence),
+        ],
+        contents=Contents(places={"here": [Place(1, 0, 0)]}, payloads_read=True),
+    )  # fmt: skip
+    assert unplaced(each) == [gone, nothing]

@@ -112,3 +112,19 @@ def test_copies_of_two_lives_share_nothing_where_both_tell() -> None:
 
     assert are_of_two_lives(life("a", one), life("b", other))
     assert not are_of_two_lives(life("a", one), life("b", one))
+
+
+def test_what_no_copy_tells_behind_a_torn_place_is_unknown() -> None:
+    whole = log(topic(), partition(), change(leader=2))
+    torn = read_metadata_bytes("torn", {LOG: whole[:-5]})
+    as_long = read_metadata_bytes("short", {LOG: log(topic(), partition())})
+    found = longest_history([torn, as_long])
+    assert (found.unknown_since, leaders(found)) == (2, [1])
+    assert longest_history([torn, read_metadata_bytes("whole", {LOG: whole})]).unknown_since is None
+    assert read_metadata_bytes("whole", {LOG: whole}).unknown_since is None
+
+
+def test_a_snapshot_behind_the_torn_place_tells_again() -> None:
+    files = {LOG: log(topic(), partition())[:-5], SNAPSHOT: snapshot(topic(), partition())}
+    found = read_metadata_bytes("a", {**files, f"{10:020}.log": log(change(leader=2), base=10)})
+    assert (found.damaged_from, found.unknown_since) == (1, None)

@@ -1,5 +1,6 @@
 """The events that micro-batches of shipped lines leave, folded: the answer of one import of all."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from replication.evidence.event_dumps import read_events
 from replication.evidence.importer import import_evidence
+from replication.evidence.shipping import compaction
 from replication.evidence.shipping.envelopes import NotALine, shipped_lines
 from replication.evidence.shipping.live_join import LiveJoin, named
 from replication.protocol.ground.events import Event
@@ -37,16 +39,26 @@ def newest(folder: Path) -> list[Event]:
     return [event for events in found.values() for event in events]
 
 
+@pytest.mark.parametrize("together", [2, 32])
 @pytest.mark.parametrize("incident", SHIPPED)
-def test_at_the_end_all_partitions_are_as_one_import_says(incident: str, tmp_path: Path) -> None:
+def test_at_the_end_all_partitions_are_as_one_import_says(
+    incident: str, together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "TOGETHER", together)
     chance = random.Random(3)
     sent = sent_of(incident)
     order = sorted(range(len(sent)), key=lambda n: n + chance.uniform(0, 60))
     live = LiveJoin(tmp_path / "live", tmp_path / "events")
-    for number in range(5):
-        part = order[number * len(order) // 5 : (number + 1) * len(order) // 5]
+    batches = 5 if together == 32 else 14
+    for number in range(batches):
+        part = order[number * len(order) // batches : (number + 1) * len(order) // batches]
         lines = [line for n in part for line in shipped_lines(sent[n])]
         live.step(number, lines)
+    if together == 2:
+        kept = [p.read_text().count("\n") for p in (tmp_path / "live").rglob("*.log")]
+        logs = {(n.host, n.path) for each in sent for n in shipped_lines(each)}
+        assert len(kept) <= 4 * len(logs)
+        assert sum(kept) < len(sent)
     copied = folder_of(sent, tmp_path / "copied")
     expected = [named(event, "cluster") for event in import_evidence([copied]).events()]
     assert answers(newest(tmp_path / "events")) == answers(expected)
@@ -64,6 +76,34 @@ def test_a_micro_batch_that_is_done_again_writes_the_same(tmp_path: Path) -> Non
     again = live.step(1, lines[1])
     assert again.events == first.events
     assert (tmp_path / "events" / "0000000001.jsonl").read_bytes() == written
+
+
+def test_what_is_remembered_changes_nothing(tmp_path: Path) -> None:
+    """One that remembers writes what others write of which each has just been started."""
+    for incident in SHIPPED:
+        sent = sent_of(incident)
+        kept = LiveJoin(tmp_path / incident / "kept", tmp_path / incident / "a")
+        for number in range(6):
+            part = sent[number * len(sent) // 6 : (number + 1) * len(sent) // 6]
+            lines = [line for each in part for line in shipped_lines(each)]
+            started = LiveJoin(tmp_path / incident / "started", tmp_path / incident / "b")
+            one, other = kept.step(number, lines), started.step(number, lines)
+            assert (one.taken, one.changed) == (other.taken, other.changed)
+            name = f"{number:010}.jsonl"
+            assert [(kept.out / name).exists() and plain(kept.out / name)] == [
+                (started.out / name).exists() and plain(started.out / name)
+            ]
+        assert any(memory.told for memory in kept.memory.values())
+
+
+def plain(path: Path) -> list[dict[str, Any]]:
+    """Events without the folders that the two spools lie in."""
+    text = path.read_text().replace("/kept/", "/").replace("/started/", "/")
+    found = [json.loads(line) for line in text.splitlines()]
+    return [
+        {k: v for k, v in event.items() if k not in ("source", "event_id", "trace_id")}
+        for event in found
+    ]
 
 
 def test_the_same_hour_shipped_twice_changes_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""Many small files of one log made one, without the lines that tell nothing.
+
+A line is left out only where the log reads the same without it: every fact, whose it is, what is
+known of the log as a whole. So a spool grows with what was told, not with what was shipped.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields
+from datetime import UTC
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from replication.evidence.broker_logs.broker_log import is_broker_log
+from replication.evidence.collecting.broker_text_log import BrokerLog, read_log, with_excerpts
+from replication.evidence.unreadable import Unreadable
+
+# So many files of a log become one, so many of those one again.
+TOGETHER = 32
+_NUMBER = re.compile(r"^(?P<log>.*)\.(?P<number>\d{10})(?P<level>m*)\.log$")
+_HEADED = re.compile(r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]?\d*)")
+
+
+def number_of(path: Path) -> int | None:
+    """The newest micro-batch whose lines a file holds; None where it is no file of a spool."""
+    found = _NUMBER.match(path.name)
+    return int(found["number"]) if found else None
+
+
+def compact(folder: Path, before: int) -> None:
+    """Makes one of each log's files, where there are many. before: files of this micro-batch and
+    later ones stay as they are. A crash leaves lines twice, until the next time."""
+    levels: dict[tuple[Path, str], dict[str, list[tuple[int, Path]]]] = {}
+    for path in folder.rglob("*.log"):
+        found = _NUMBER.match(path.name)
+        if found and int(found["number"]) < before:
+            of_log = levels.setdefault((path.parent, found["log"]), {})
+            of_log.setdefault(found["level"], []).append((int(found["number"]), path))
+    for (parent, log), of_log in levels.items():
+        for level in sorted(of_log):
+            above = (at for higher, at in of_log.items() if higher > level)
+            done = max((number for at in above for number, _ in at), default=-1)
+            files = []
+            for number, path in sorted(of_log[level]):
+                if number <= done:
+                    path.unlink()
+                else:
+                    files.append(path)
+            if len(files) >= TOGETHER:
+                newest = number_of(files[-1])
+                _join(files, parent / f"{log}.{newest:010}{level}m.log")
+
+
+def _join(files: list[Path], target: Path) -> None:
+    unfinished = target.with_name(f".{target.name}")
+    unfinished.write_text(_by_stamps(files), encoding="utf-8")
+    shorter = _without_silent_lines(unfinished)
+    if shorter is not None:
+        unfinished.write_text(shorter, encoding="utf-8")
+    unfinished.replace(target)
+    for path in files:
+        path.unlink()
+
+
+def _by_stamps(files: list[Path]) -> str:
+    """All lines in the order of their stamps; those without one stay behind the one before."""
+    lines: list[tuple[str, str]] = []
+    for path in files:
+        stamp = ""
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            found = _HEADED.match(line)
+            stamp = found[1] if found else stamp
+            lines.append((stamp, line))
+    return "".join(line for _, line in sorted(lines, key=itemgetter(0)))
+
+
+def _without_silent_lines(path: Path) -> str | None:
+    """The text of a log without the lines of which nothing is taken; None where it must stay."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    whole, told = _reading(path)
+    if whole is None or not whole.speaks_for_one:
+        return None
+    kept: list[str] = []
+    keep = True
+    for number, line in enumerate(lines, 1):
+        if _HEADED.match(line):
+            keep = number in told
+        if keep or number in told:
+            kept.append(line)
+    trial = path.with_name(f"{path.name}.trial")
+    try:
+        trial.write_text("".join(kept), encoding="utf-8")
+        again, _ = _reading(trial)
+        same = again is not None and _known(whole) == _known(again)
+    finally:
+        trial.unlink()
+    return "".join(kept) if same else None
+
+
+def _reading(path: Path) -> tuple[BrokerLog | None, set[int]]:
+    """A log as `import` reads it, and the lines of which it takes something."""
+    unreadable: list[Unreadable] = []
+    if not is_broker_log(path):
+        return None, set()
+    facts = list(with_excerpts(path, UTC))
+    log = read_log(path, facts, None, unreadable)
+    told = {fact.line for fact in facts if not isinstance(fact, Unreadable)}
+    return (None if unreadable else log), told
+
+
+def _known(log: BrokerLog) -> list[Any]:
+    """All that is known of a log, without its lines' places."""
+    found: list[Any] = []
+    for each in fields(log):
+        value = getattr(log, each.name)
+        if each.name == "path":
+            continue
+        if each.name == "lines":
+            value = [(packed.about, _plain(packed)) for packed in value]
+        elif each.name in ("processes", "telling"):
+            value = _plain(value)
+        found.append(value)
+    return found
+
+
+def _plain(facts: Iterable[Any]) -> list[Any]:
+    return [fact._replace(path="", line=0) for fact in facts]
