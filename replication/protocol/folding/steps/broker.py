@@ -69,8 +69,8 @@ def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | No
         before = replica.came_back_with
         replica.came_back_with = end if before is None else min(before, end)
     if replica.known_log_end_offset is not None or end or state.registration.leader_epoch > 0:
-        starts, epoch = state.history.unclean_starts, replica.leader_epoch
-        starts.append(UncleanStart(replica.replica, end, epoch, state.applied))
+        start = UncleanStart(replica.replica, end, replica.leader_epoch, state.applied)
+        state.history.unclean_starts.append(start)
 
 
 def _has_led(state: State, replica: int) -> bool:
