@@ -137,6 +137,14 @@ def test_what_another_record_replaced_was_written_before_the_last_that_may_have_
     assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
 
 
+def test_what_another_record_replaced_is_in_doubt_though_nothing_tells_who_led() -> None:
+    held = [copy(r, (8, 10, 0, 0)) for r in (1, 2, 3)]
+    facts = [*given(), ev.PartitionDescribed(cleanup_policy="compact", leader=1), GONE_FROM_SIGHT]
+    assert verdict([*facts, *held], ACKNOWLEDGED) == "HOLDS"
+    twice = ev.RecordsAcknowledged(3, 6, "all")
+    assert verdict([*facts, twice, *held], ACKNOWLEDGED) == "UNKNOWN"
+
+
 def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
     facts = [
         *given(1, 2, 3, version="3.9.1"),
