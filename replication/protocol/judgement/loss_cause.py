@@ -7,6 +7,7 @@ some member of the ISR leads, which helps only if one of them still has the reco
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
@@ -21,6 +22,7 @@ from replication.protocol.judgement.lost_record import (
     taken_from,
     written_at,
 )
+from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import may_have_written
 from replication.protocol.judgement.term_starts import term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
@@ -203,7 +205,9 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
 
 def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:
     """Whether the leader's disk came back shorter, from an end that nobody saw: it may have fetched
-    the record before."""
+    the record before. Where its lines are missing, an epoch without a leader shows it away."""
+    if not log_is_covered(state, leader) and _was_away(state, leader):
+        return True
     replica = state.replicas.get(leader)
     back = None if replica is None or state.is_traced(leader) else replica.came_back_with
     return (back is not None and back <= lost.offset) or any(
@@ -212,6 +216,14 @@ def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | Non
         and (term is None or not is_after(loss, term))
         and is_of(loss, lost)
         for loss in state.history.storage_losses
+    )
+
+
+def _was_away(state: State, leader: int) -> bool:
+    """Whether a leader came to lead after an epoch without one: the whole ISR was away."""
+    return any(
+        after.leader == leader and after.recorded and after.leader_epoch > before.leader_epoch + 1
+        for before, after in pairwise(state.history.terms)
     )
 
 

@@ -51,6 +51,24 @@ def test_a_leader_that_came_back_short_from_a_crash_may_have_had_it() -> None:
     assert cause_of(told(crashed), RECORD, "acknowledged_by_leader", []).name == "unknown"
 
 
+def test_a_leader_whose_lines_are_missing_may_have_been_away_and_lost_it() -> None:
+    """Nobody led epoch 1: the whole ISR was away."""
+    nobody = ev.LeadershipRecorded(None, 1, (2,), 1, None)
+    facts = [
+        *given(1),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        nobody,
+        elected(2, 2, "clean"),
+        copy(2, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    for held, found in ((facts, "unknown"), ([*given(2), *facts], "acks_one_failover")):
+        assert cause_of(told(held), RECORD, "acknowledged_by_leader", []).name == found
+    at_once = [*facts[:-3], elected(2, 1, "clean"), copy(2, (0, 3, 0, 0), (3, 9, 1, 0), mark=9)]
+    found = cause_of(told(at_once), RECORD, "acknowledged_by_leader", []).name
+    assert found == "acks_one_failover"
+
+
 def test_an_unclean_election_outside_the_isr_took_it() -> None:
     cause = cause_of(told(story("unclean", 3, (1, 3))), RECORD, "acknowledged_by_isr", [])
     assert (cause.name, cause.contributing) == ("unclean_election", ())

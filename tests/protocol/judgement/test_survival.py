@@ -305,3 +305,17 @@ def test_one_start_told_by_two_lines_is_no_return_from_a_crash() -> None:
     again = ev.ReplicaStarted(1, 0, 5, None, False)
     assert told([made, made]).replicas[1].came_back_with is None
     assert told([made, again]).replicas[1].came_back_with == 5
+
+
+def test_a_start_after_a_stop_is_of_another_process_though_the_log_was_made_last() -> None:
+    """The line of a new log follows that of its role: the next start is no second one of it."""
+    facts = [
+        *given(1, 2, 3),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.ReplicaStarted(2, 0, 0, None, None),
+        ev.HighWatermarkAdvanced(2, 5),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 8, None, None),
+    ]
+    assert told(facts).replicas[2].known_high_watermark is None
+    assert told(facts[:-2]).replicas[2].known_high_watermark == 5

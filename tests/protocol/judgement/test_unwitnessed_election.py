@@ -134,7 +134,7 @@ def test_a_leader_that_came_back_alone_from_an_unclean_stop_has_not_all_that_it_
 
 
 def away(*between: ev.Fact, covered: tuple[int, ...] = (1, 2, 3), then: int = 2) -> list[ev.Fact]:
-    """Broker 1 crashes, broker 2 leads the epoch `then` from the ISR; nobody's acknowledgements are here."""
+    """Broker 1 crashes, broker 2 leads the epoch `then` from the ISR; no acknowledgements."""
     return [
         *given(*covered, acks=False),
         elected(1, 0, "initial", (1, 2)),

@@ -114,6 +114,7 @@ def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> N
     replica.stopped = fact.reason == "clean"
     end_term(state, replica, "stopped", None)
     replica.role = None
+    replica.just_started = False
     if fact.log_end_offset is not None:
         if fact.reason in ("power_loss", "disk_loss"):
             observe_log_end(state, replica, fact.log_end_offset, event)
