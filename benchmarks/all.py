@@ -22,7 +22,9 @@ from replication.paths import project_root
 BENCHMARKS = {
     "core": ["--rounds", "1"],
     "evidence": [],
+    "live": ["--minutes", "40"],
     "quality": [],
+    "small_batches": [],
     "streaming": ["--rounds", "1"],
 }
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")

@@ -56,6 +56,8 @@ class Cluster:
 
     seed: int = 1
     telling: int = 1
+    brokers: int = BROKERS
+    topics: int = TOPICS
     now: float = float(STARTED)
     partitions: list[Partition] = field(default_factory=list)
 
@@ -67,8 +69,8 @@ class Cluster:
             weight * (self.telling if name in TELLING else 1)
             for name, (weight, _) in self.stories.items()
         ]
-        for at in range(TOPICS * PARTITIONS_OF_TOPIC):
-            replicas = [(at + i) % BROKERS + 1 for i in range(REPLICAS)]
+        for at in range(self.topics * PARTITIONS_OF_TOPIC):
+            replicas = [(at + i) % self.brokers + 1 for i in range(REPLICAS)]
             topic, number = divmod(at, PARTITIONS_OF_TOPIC)
             self.partitions.append(Partition(topic, number, replicas))
 
@@ -81,7 +83,10 @@ class Cluster:
         """What happens next: (broker, line)."""
         self.now += self.choose.expovariate(1 / 40)
         name = self.choose.choices(self.names, self.weights)[0]
-        partition = self.choose.choice(self.partitions)
+        return self.tell(name, self.choose.choice(self.partitions))
+
+    def tell(self, name: str, partition: Partition) -> list[tuple[int, str]]:
+        """One story about one partition: (broker, line)."""
         values = self._happens(name, partition)
         stamp = self.stamp()
         told = []

@@ -8,7 +8,7 @@ import random
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -48,8 +48,8 @@ def one_path(lines: list[Written]) -> list[Written]:
     return [(_PLACE.sub("/var/kafka", message), at, node) for message, at, node in lines]
 
 
-def skewed(lines: list[Written]) -> list[Written]:
-    """As machines whose clocks differ: each node's runs ahead of the one before."""
+def skewed(lines: list[Written], ahead: Sequence[int] = (0, 3, 6)) -> list[Written]:
+    """As machines whose clocks differ: by so many seconds, the nodes in turn."""
 
     def shifted(found: re.Match[str], seconds: int) -> str:
         at = datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S") + timedelta(seconds=seconds)
@@ -57,7 +57,9 @@ def skewed(lines: list[Written]) -> list[Written]:
 
     result = []
     for message, _, node in lines:
-        told = _STAMP.sub(lambda found, n=node: shifted(found, 3 * n), message, count=1)  # type: ignore[misc]
+        told = _STAMP.sub(
+            lambda found, n=node: shifted(found, ahead[n % len(ahead)]), message, count=1
+        )  # type: ignore[misc]
         result.append((told, told[:25], node))
     return result
 
@@ -98,6 +100,32 @@ def a_window(seed: int) -> Callable[[list[Written], Path, Merged], None]:
     return cut
 
 
+def a_random_form(seed: int) -> Counter[str]:
+    """How many lines go to whom in one incident's logs, merged, skewed, cut and rotated anyhow,
+    some pieces being lost. Only of what several brokers are named in (docs/limits.md)."""
+    chance = random.Random(seed)
+    lines = written(chance.choice(sorted(EXPECTED)))
+    lines = skewed(lines, [chance.choice((0, 3, chance.randrange(-600, 600))) for _ in range(4)])
+    lines = one_path(lines) if chance.random() < 0.5 else lines
+    lines = by_time(lines) if chance.random() < 0.9 else lines
+    first = chance.choice((0, chance.randrange(len(lines))))
+    lines = lines[first : first + chance.choice((len(lines), chance.randrange(500, 4000)))]
+    count = chance.randrange(1, 20)
+    lost = set(chance.sample(range(count), chance.randrange(count)))
+
+    def lay_out(lines: list[Written], folder: Path, merged: Merged) -> None:
+        size = len(lines) // count + 1
+        for number in set(range(count)) - lost:
+            name = "server.log" if number == 0 else f"server.log.{number}"
+            place = (count - 1 - number) * size
+            merged.write(folder / name, lines[place : place + size])
+
+    told: Counter[str] = Counter()
+    for (outcome, _), count in attributed(lines, lay_out, only_of_several=True).items():
+        told[outcome] += count
+    return told
+
+
 def _given(log: BrokerLog) -> Iterator[tuple[int | None, int, str]]:
     """(the broker that it is given to, line, kind) of everything that a log tells."""
     alone = log.broker if log.speaks_for_one else None
@@ -110,7 +138,10 @@ def _given(log: BrokerLog) -> Iterator[tuple[int | None, int, str]]:
 
 
 def attributed(
-    lines: list[Written], lay_out: Callable[[list[Written], Path, Merged], None]
+    lines: list[Written],
+    lay_out: Callable[[list[Written], Path, Merged], None],
+    *,
+    only_of_several: bool = False,
 ) -> Counter[tuple[str, str]]:
     """How many lines of each kind are given to the right broker, to nobody, to a wrong one."""
     found: Counter[tuple[str, str]] = Counter()
@@ -118,6 +149,8 @@ def attributed(
         merged = Merged()
         lay_out(lines, Path(name), merged)
         for log in collect([Path(name)]).logs:
+            if only_of_several and not log.several:
+                continue
             nodes = merged.nodes[log.path]
             for broker, line, kind in _given(log):
                 right = broker == nodes[line - 1]

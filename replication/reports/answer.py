@@ -1,14 +1,17 @@
 """The whole answer as one JSON object, exactly as the outward contract has it."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from replication.protocol.judgement.judge import PartitionAnswer
 from replication.reports.headline import headline
+from replication.reports.inventory_words import zone_is_known
 from replication.reports.safe_text import plain_json
 
 FORMAT_VERSION = 1
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 DECIDING = ("committed_records_survive", "log_matching")
 
 
@@ -37,8 +40,20 @@ def assemble(
         "past_risks": [d for a in ordered for d in a.past_risks],
         "loss_details": [d for a in ordered for d in a.loss_details],
     }
+    if not zone_is_known(made):
+        for part in ("partitions", "losses", "at_risk", "past_risks", "loss_details"):
+            made[part] = _without_zone(made[part])
     made["headline"] = headline(made)
     return made
+
+
+def _without_zone(part: Any) -> Any:
+    """The same with moments as clocks printed them, which by ISO 8601 is of no known zone."""
+    if isinstance(part, dict):
+        return {key: _without_zone(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_without_zone(value) for value in part]
+    return part[:-1] if isinstance(part, str) and _MOMENT.fullmatch(part) else part
 
 
 def to_json(answer: dict[str, Any]) -> str:

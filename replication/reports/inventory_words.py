@@ -84,6 +84,19 @@ def zones_are_known(logs: list[dict[str, Any]]) -> bool:
     return all(x.get("zone_known_by") for x in logs if x["first_at"] is not None)
 
 
+def zone_is_known(answer: dict[str, Any]) -> bool:
+    """Whether the answer's moments are UTC: no log printed them in a zone that nothing shows."""
+    brokers = (answer.get("inventory") or {}).get("brokers", ())
+    return zones_are_known([log for broker in brokers for log in broker["logs"]])
+
+
+def clock_words(answer: dict[str, Any]) -> str:
+    """What stands behind a moment: whose clock tells it. Events alone do not know their zone."""
+    if not answer.get("inventory"):
+        return "by the clock of who saw it"
+    return "UTC" if zone_is_known(answer) else "by a clock of a zone that nothing shows"
+
+
 def zone_words(ahead: int) -> str:
     """`UTC+05:30`. ahead: minutes."""
     hours, minutes = divmod(abs(ahead), 60)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from replication.reports.headline import counted
-from replication.reports.inventory_words import zones_are_known
+from replication.reports.inventory_words import zone_is_known
 from replication.reports.natural import names, natural, of_partition
 from replication.reports.vocabulary import (
     CAUSE_WORDS,
@@ -84,8 +84,7 @@ def loss_text(answer: dict[str, Any]) -> list[str]:
 
 def details_of(answer: dict[str, Any]) -> dict[str | None, dict[str, Any]]:
     """The answer's loss_details by finding_id; a moment of no known zone is none of UTC."""
-    logs = [log for b in answer.get("inventory", {}).get("brokers", ()) for log in b["logs"]]
-    known = zones_are_known(logs)
+    known = zone_is_known(answer)
     return {
         d["finding_id"]: d if known else {**d, "election": _without_zone(d["election"])}
         for d in answer.get("loss_details", [])

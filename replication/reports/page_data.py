@@ -13,6 +13,7 @@ from typing import Any
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import moments
+from replication.reports.inventory_words import clock_words
 from replication.reports.loss_words import badness
 from replication.reports.ranking import Partition, damage_words, partitions
 from replication.reports.safe_text import plain
@@ -68,6 +69,8 @@ def build(
     ranked = partitions(answer)
     root = _common_folder(events)
     told, left_out = _stories(ranked, events, root, quotes)
+    for story in told.values():
+        story["clock"] = clock_words(answer)
     places = {i: _place_words(s, at) for s in told.values() for i, at in s["events"].items()}
     chosen = {
         f["finding_id"]: event_id

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from replication.protocol.ground.model import moment
 from replication.reports.event_words import brokers, offset_range
 from replication.reports.headline import undecided as open_questions
+from replication.reports.inventory_words import clock_words, moment
 from replication.reports.loss_words import (
     NO_DETAIL,
     allowed,
@@ -512,8 +512,8 @@ def read_from(
     ]
     if span is not None:
         sentences.append(
-            f"The first is of {moment(span[0])}, the last of {moment(span[1])}, by "
-            "the clocks of those who wrote them down."
+            f"The first is of {moment(span[0])}, the last of {moment(span[1])} "
+            f"{clock_words(answer)}."
         )
     parts = [f"<p>{escaped(' '.join(sentences))}</p>"]
     if root:

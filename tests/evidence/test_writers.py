@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.starts import Starts, mark
 from replication.evidence.broker_logs.threads import broker_of_thread, leader_of_thread
 from replication.evidence.broker_logs.writer_handles import (
     directories_of_settings,
@@ -107,18 +108,19 @@ def test_a_log_is_loaded_to_where_the_next_role_begins() -> None:
 
 
 def test_a_start_that_no_other_overlaps() -> None:
+    up = (process("server_started", 1), process("stopping", 2))
     start = (process("process_started", at=1), settings(2, "/d", at=2))
     ended = process("server_started", 2, 9)
     loaded = said("log_loaded", at=5, log_end_offset=23)
     version = process("kafka_version", at=8, version="2.8.2")
-    alone = (TWO[0], *start, ended)
+    alone = (*up, *start, ended)
     for line in (loaded, version):
-        numbered = [f._replace(line=n) for n, f in enumerate((TWO[0], *start, line, ended), 1)]
+        numbered = [f._replace(line=n) for n, f in enumerate((*up, *start, line, ended), 1)]
         writers = Writers()
         for fact in numbered:
             writers.learn(fact)
         told = [f for f in writers.resolved(numbered) if isinstance(f, LogLineFact)]
-        assert [f.broker for f in told] == [1, 2, 2, 2, 2]
+        assert [f.broker for f in told] == [1, 2, 2, 2, 2, 2]
     assert writer_of_last(*alone, loaded) == (1, 2)
 
 
@@ -157,6 +159,71 @@ def test_a_start_that_failed_makes_none_of_the_later_ones_longer() -> None:
     told = [f for f in writers.resolved(numbered) if isinstance(f, LogLineFact)]
     versions = [f.broker for f in told if f.kind == "kafka_version"]
     assert versions == [3, None, None, 3]
+
+
+def told(*lines: LogLineFact) -> list[tuple[str, int | None]]:
+    """(kind, writer) of each line, lines that stand in for a first one included."""
+    numbered = [fact._replace(line=number) for number, fact in enumerate(lines, 1)]
+    writers = Writers()
+    for fact in numbered:
+        writers.learn(fact)
+    return [(f.kind, f.broker) for f in writers.resolved(numbered) if isinstance(f, LogLineFact)]
+
+
+def begun() -> LogLineFact:
+    return process("process_started")
+
+
+def test_a_file_that_begins_amid_a_start_tells_nothing_of_the_next() -> None:
+    """The first line may be of broker 2, which names itself behind the end of the file."""
+    cut_off = (process("server_started", 2), begun(), settings(1, "/1"), TWO[0])
+    assert told(*cut_off)[1] == ("process_started", None)
+    stopped = (process("stopping", 1), *cut_off)
+    assert told(*stopped)[2] == ("process_started", 1)
+
+
+def test_what_is_loaded_while_two_start_is_of_either() -> None:
+    up = [process("server_started", broker) for broker in (1, 2, 3)]
+    both = [begun(), settings(1, "/1"), begun(), settings(2, "/2")]
+    ends = [process("server_started", broker) for broker in (1, 2)]
+    version = process("kafka_version", version="4.1.1")
+    assert told(*up, *both, version, *ends)[-3] == ("kafka_version", None)
+    assert told(*up, *both, ends[0], version, ends[1])[-2] == ("kafka_version", 2)
+
+
+def test_settings_that_kraft_prints_late_are_no_start() -> None:
+    starting = process("server_state_changed", 100, state="STARTING")
+    controller = (begun(), starting, process("server_started", 100))
+    other = process("server_state_changed", 1, state="STARTING")
+    late = process("settings", 100, values={"process.roles": "[controller]"})
+    lines = (*controller, begun(), late, other, process("server_started", 1))
+    assert [who for kind, who in told(*lines) if kind == "process_started"] == [100, 1]
+
+
+def test_a_start_goes_on_in_the_next_piece_of_a_rotated_log() -> None:
+    first = [process("stopping", 1), process("stopping", 2), begun()]
+    second = [settings(2, "/2"), begun(), settings(1, "/1")]
+    third = [process("server_started", broker) for broker in (2, 1)]
+    pieces = [
+        [mark(fact._replace(line=n)) for n, fact in enumerate(piece, 1)]
+        for piece in (first, second, third)
+    ]
+    starts = Starts.of([[m for m in piece if m] for piece in pieces], {1, 2})
+    assert starts.accounted == {(0, 3), (1, 2)}
+    assert starts.stand_ins == {(1, 1): 2, (1, 3): 1}
+    alone = Starts.of([[m for m in pieces[1] if m]], {1, 2})
+    assert (alone.first_lines, alone.accounted) == ({}, set())
+
+
+def test_a_log_that_is_set_aside_is_none_that_a_role_begins_with() -> None:
+    later = (
+        said("became_follower", 1, 10, log_end_offset=20),
+        said("became_follower", 2, 10, log_end_offset=23),
+        settings(1, "/1"),
+    )
+    aside = said("log_loaded", at=5, log_end_offset=23, directory="/1/t-0.fec-stray")
+    assert writer_of_last(*later, aside) == (1, 2)
+    assert writer_of_last(settings(1, "/1"), settings(2, "/2"), aside) == 1
 
 
 def test_a_signal_is_of_the_one_that_stops_at_once() -> None:

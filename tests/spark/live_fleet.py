@@ -1,9 +1,13 @@
-"""A fault on real brokers, shipped by a real rsyslog through Kafka into the running stream.
+"""Faults on real brokers, shipped by a real rsyslog through Kafka into the running stream.
 
-    python -m tests.spark.live_fleet [--kafka 4.3.0] [--scenario unclean_election]
+    python -m tests.spark.live_fleet [--kafka 4.3.0] [--rounds 5]
 
-Needs rsyslog with its Kafka output (Debian: rsyslog, rsyslog-kafka). Prints when the row of the
-fault came into `verdicts`, and holds the tables at the end against `import` of the same logs.
+Needs rsyslog with its Kafka output (Debian: rsyslog, rsyslog-kafka). Beside every broker digest.py
+prints what its directories hold. Each round loses records of a topic of its own: all but one of its
+replicas die, then the last, and one that was behind leads. Printed: how long after the ISR had
+shrunk the danger stood in `at_risk`, how long after the election the broken promise stood in
+`verdicts`, in seconds and in micro-batches, and whether the records named were those lost. The
+tables at the end are held against `import` of the same logs and digests.
 """
 
 import argparse
@@ -12,9 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +30,10 @@ from replication.evidence.shipping.live_join import named
 from replication.paths import project_root
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark.demo import JAVA_OPTIONS, PROPERTIES
-from tests.kafka_lab.scenarios import SCENARIOS
+from tests.kafka_lab.cluster import Plan
+from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.versions import Version
+from tests.spark.risk_fleet import Lost, loses, started_digests
 from tests.spark.test_kafka_source import Broker, make_topic, started_broker
 
 TOPIC = "broker-logs"
@@ -44,6 +50,7 @@ template(name="line" type="list" option.jsonf="on") {{
   property(outname="message" name="msg" format="jsonf")
 }}
 input(type="imfile" file="{logs}/*/logs/*.log" tag="kafka" ruleset="ship" addMetadata="on")
+input(type="imfile" file="{digests}/*.digest" tag="kafka" ruleset="ship" addMetadata="on")
 ruleset(name="ship") {{
   action(type="omkafka" broker=["{address}"] topic="{topic}" template="line"
          confParam=["compression.codec=none"] resubmitOnFailure="on")
@@ -52,11 +59,13 @@ ruleset(name="ship") {{
 
 
 def start_rsyslog(folder: Path, logs: Path, broker: Broker) -> "subprocess.Popen[bytes]":
-    """Ships every broker's log files, as they grow."""
+    """Ships every broker's log files, and what digests print, as they grow."""
     work = folder / "rsyslog"
     work.mkdir()
     config = work / "rsyslog.conf"
-    config.write_text(RSYSLOG.format(work=work, logs=logs, address=broker.address, topic=TOPIC))
+    config.write_text(
+        RSYSLOG.format(work=work, logs=logs, digests=folder, address=broker.address, topic=TOPIC)
+    )
     command = ["rsyslogd", "-n", "-f", str(config), "-i", str(work / "pid")]
     log = (work / "said.txt").open("wb")
     return subprocess.Popen(command, stdout=log, stderr=log)
@@ -81,13 +90,53 @@ def start_stream(folder: Path, broker: Broker) -> "subprocess.Popen[bytes]":
     )  # fmt: skip
 
 
-def verdicts(tables: Path) -> dict[tuple[str, int, str], str]:
+def rows_of(tables: Path, table: str) -> list[dict[str, Any]]:
     """What stands in the table now, read by another engine."""
     try:
-        rows = DeltaTable(str(tables / "verdicts")).to_pyarrow_table().to_pylist()
+        return list(DeltaTable(str(tables / table)).to_pyarrow_table().to_pylist())
     except TableNotFoundError:
-        return {}
-    return {(r["topic"], r["partition"], r["invariant"]): r["verdict"] for r in rows}
+        return []
+
+
+def verdicts(tables: Path) -> dict[tuple[str, int, str], str]:
+    """What the stream says of every partition."""
+    return {
+        (r["topic"], r["partition"], r["invariant"]): r["verdict"]
+        for r in rows_of(tables, "verdicts")
+    }
+
+
+@dataclass
+class Watch:
+    """Looks into the tables without pause. risky: by topic when a danger first stood there, and the
+    records that were named last; violated: by topic when the broken promise did."""
+
+    tables: Path
+    risky: dict[str, float] = field(default_factory=dict)
+    named: dict[str, set[int]] = field(default_factory=dict)
+    violated: dict[str, float] = field(default_factory=dict)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def look(self) -> None:
+        while not self.ended.wait(0.25):
+            now = time.time()
+            for row in rows_of(self.tables, "at_risk"):
+                if row["until"] is None:
+                    self.risky.setdefault(row["topic"], now)
+                    offsets = range(row["first_offset"], row["end_offset"])
+                    self.named.setdefault(row["topic"], set()).update(offsets)
+            for (topic, _, invariant), verdict in verdicts(self.tables).items():
+                if (invariant, verdict) == ("committed_records_survive", "VIOLATED"):
+                    self.violated.setdefault(topic, now)
+
+    def micro_batches(self, since: float, until: float) -> int:
+        """How many of the fold's ended in that time."""
+        ended = (
+            row["finished_at"] / 1000
+            for row in rows_of(self.tables, "_batches")
+            if row["query"] == "fold" and row["micro_batch_id"] >= 0
+        )
+        return sum(1 for at in ended if since < at <= until + 0.5)
 
 
 def waited(
@@ -112,54 +161,107 @@ def expected(logs: Path) -> dict[tuple[str, int, str], str]:
     }
 
 
-def started_after_the_last_kill(journal: list[dict[str, Any]]) -> float:
-    """When the laboratory started the first broker after it had killed the last one."""
-    killed = max(n for n, line in enumerate(journal) if line["action"] == "kill9")
-    started = next(line for line in journal[killed:] if line["action"] == "start")
-    return datetime.fromisoformat(started["ts"]).timestamp()
+def spread(numbers: list[float]) -> str:
+    """Median and the 95th of a hundred."""
+    ordered = sorted(numbers)
+    last = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+    return f"median {ordered[len(ordered) // 2]:.1f}, p95 {last:.1f}"
 
 
-def run(folder: Path, scenario: str, kafka: str) -> int:
-    """The whole story; exit status 0 when the tables end as the import says."""
-    lab = folder / "lab"
+def lost_in(tables: Path, topic: str) -> set[int]:
+    """The offsets that the ledger tells of."""
+    return {
+        offset
+        for row in rows_of(tables, "loss_ledger")
+        if row["topic"] == topic
+        for offset in range(row["first_offset"], row["end_offset"])
+    }
+
+
+def run(folder: Path, kafka: str, rounds: int) -> int:
+    """The whole story; exit status 0 when every loss was named before and the tables end as the
+    import says."""
     (folder / "log-broker").mkdir()
+    watch = Watch(folder / "tables")
+    watching = threading.Thread(target=watch.look)
+    moments: dict[str, Lost] = {}
     with started_broker(folder / "log-broker") as broker:
         make_topic(broker, TOPIC)
         stream = start_stream(folder, broker)
-        shipper = start_rsyslog(folder, lab / "cluster", broker)
-        try:
-            with ThreadPoolExecutor(1) as pool:
-                story = pool.submit(SCENARIOS[scenario].run, Version(kafka), lab)
-                key = ("t", 0, "committed_records_survive")
-                seen = waited(
-                    "row of the fault",
-                    lambda: verdicts(folder / "tables").get(key) == "VIOLATED",
-                    stream,
-                )
-                experiment = story.result()
-            fault = started_after_the_last_kill(experiment.cluster.journal.lines())
-            print(
-                f"{scenario} on {kafka}: the row came {seen - fault:.1f} s after the broker was "
-                "started that led without the records (trigger 2 s, rsyslog looks once a second)"
-            )
-            logs = folder / "copied"
-            for home in sorted((lab / "cluster").glob("*/logs")):
-                shutil.copytree(home, logs / home.parent.name)
-            wanted = expected(logs)
-            waited("equal tables", lambda: verdicts(folder / "tables") == wanted, stream, 120)
-            print(f"{len(wanted)} verdicts, each as `import` of the same logs says")
-        finally:
-            shipper.terminate()
-            stream.terminate()
-            stream.wait(120)
-    return 0
+        with Experiment(Plan(Version(kafka)), folder / "lab") as lab:
+            digests = started_digests(lab, folder)
+            shipper = start_rsyslog(folder, lab.cluster.directory, broker)
+            watching.start()
+            try:
+                for number in range(rounds):
+                    topic = f"t{number}"
+                    moments[topic] = loses(lab, topic)
+                    waited("row of the loss", lambda: topic in watch.violated, stream)  # noqa: B023
+                    lab.cluster.start_broker(3)
+                    lab.cluster.wait_for_isr(topic, 0, 1, 2, 3)
+                for process in digests:
+                    process.terminate()
+                equal = _ends_equal(folder, lab.cluster.directory, stream)
+            finally:
+                watch.ended.set()
+                watching.join()
+                for process in (*digests, shipper, stream):
+                    process.terminate()
+                stream.wait(120)
+    return _told(watch, moments, kafka) + (not equal)
+
+
+def _ends_equal(folder: Path, machines: Path, stream: "subprocess.Popen[bytes]") -> bool:
+    """Whether the tables come to say what importing the same logs and digests does."""
+    copied = folder / "copied"
+    for home in sorted(machines.glob("*/logs")):
+        shutil.copytree(home, copied / home.parent.name)
+    for printed in folder.glob("*.digest"):
+        shutil.copy(printed, copied / printed.stem)
+    wanted = expected(copied)
+    try:
+        waited("equal tables", lambda: verdicts(folder / "tables") == wanted, stream, 120)
+    except AssertionError as error:
+        found = verdicts(folder / "tables")
+        differ = {k: (v, found.get(k)) for k, v in wanted.items() if found.get(k) != v}
+        print(f"{error}: import says, the tables say: {differ}")
+        return False
+    print(f"{len(wanted)} verdicts, each as `import` of the same logs and digests says")
+    return True
+
+
+def _told(watch: Watch, moments: dict[str, Lost], kafka: str) -> int:
+    """Prints what was seen when; how many losses had not been named."""
+    print(
+        f"Kafka {kafka}, {len(moments)} rounds; trigger 2 s, rsyslog and digests look each second"
+    )
+    for what, seen, since in (
+        ("at_risk after the ISR had shrunk", watch.risky, lambda m: m.shrunk),
+        ("verdicts after one led that was behind", watch.violated, lambda m: m.led),
+    ):
+        took = [seen[topic] - since(m) for topic, m in moments.items() if topic in seen]
+        batches = [
+            float(watch.micro_batches(since(m), seen[topic]))
+            for topic, m in moments.items()
+            if topic in seen
+        ]
+        if took:
+            print(f"  {what}: {spread(took)} s; {spread(batches)} micro-batches")
+    missed = 0
+    for topic, at in moments.items():
+        lost, named = lost_in(watch.tables, topic), watch.named.get(topic, set())
+        ahead = at.killed - watch.risky.get(topic, at.killed)
+        missed += ahead <= 0 or not lost or not lost <= named
+        print(f"  {topic}: named {len(named)} records {ahead:.1f} s before the last holder died; "
+              f"lost {len(lost)}, of them named {len(lost & named)}")  # fmt: skip
+    return missed
 
 
 def main(argv: list[str]) -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kafka", default="4.3.0")
-    parser.add_argument("--scenario", default="unclean_election", choices=sorted(SCENARIOS))
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keep", type=Path, help="leave everything in this folder")
     flags = parser.parse_args(argv)
     if shutil.which("rsyslogd") is None:
@@ -167,9 +269,9 @@ def main(argv: list[str]) -> int:
         return 2
     if flags.keep:
         flags.keep.mkdir(parents=True)
-        return run(flags.keep, flags.scenario, flags.kafka)
+        return run(flags.keep, flags.kafka, flags.rounds)
     with tempfile.TemporaryDirectory() as name:
-        return run(Path(name), flags.scenario, flags.kafka)
+        return run(Path(name), flags.kafka, flags.rounds)
 
 
 if __name__ == "__main__":

@@ -134,29 +134,40 @@ def healthy(lab: Experiment) -> None:
     load.stop()
 
 
-def loses(lab: Experiment) -> tuple[float, float]:
-    """When the ISR had shrunk to one, and when that one died."""
+@dataclass(frozen=True)
+class Lost:
+    """Moments of one loss, seconds since 1970: the ISR had shrunk to one; that one died; one led
+    that had been behind."""
+
+    shrunk: float
+    killed: float
+    led: float
+
+
+def loses(lab: Experiment, topic: str = "t", stands: float = 25) -> Lost:
+    """Records of a topic are lost by an unclean election. stands: seconds that one holds them."""
     lab.cluster.create_topic(
-        "t", {0: [1, 2, 3]}, min_insync_replicas=1, unclean_leader_election_enable="true"
+        topic, {0: [1, 2, 3]}, min_insync_replicas=1, unclean_leader_election_enable="true"
     )
-    producer = lab.producer()
+    producer = lab.producer(topic=topic)
     producer.must(10, 2)
     time.sleep(2)
     lab.cluster.kill(2, 3)
-    lab.cluster.wait_for_isr("t", 0, 1)
+    lab.cluster.wait_for_isr(topic, 0, 1)
     shrunk = time.time()
     producer.must(5, 2)
-    time.sleep(25)
+    time.sleep(stands)
     lab.cluster.kill(1)
     killed = time.time()
     lab.cluster.start_broker(2)
-    lab.cluster.wait_for_leader("t", 0, 2)
+    lab.cluster.wait_for_leader(topic, 0, 2)
+    led = time.time()
     producer.must(3, 2)
     # Only its own next start shows that it had stopped when broker 2 was elected.
     lab.cluster.start_broker(1)
-    lab.cluster.wait_for_isr("t", 0, 1, 2)
+    lab.cluster.wait_for_isr(topic, 0, 1, 2)
     time.sleep(5)
-    return shrunk, killed
+    return Lost(shrunk, killed, led)
 
 
 def offsets(rows: list[dict[str, Any]]) -> set[int]:
@@ -174,13 +185,14 @@ def run(work: Path, kafka: str) -> int:
             healthy(lab)
             time.sleep(3)
             unfounded = list(fleet.critical)
-            shrunk, killed = loses(lab)
+            moments = loses(lab)
         finally:
             fleet.ended.set()
             shipping.join()
             for process in digests:
                 process.terminate()
     assert fleet.failure is None
+    shrunk, killed = moments.shrunk, moments.killed
     before = [
         (at, [r for r in rows if r["topic"] == "t"]) for at, rows in fleet.seen if at < killed
     ]

@@ -12,6 +12,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.line_families.family import brokers_among
+from replication.evidence.broker_logs.starts import names_who_starts
 from replication.evidence.broker_logs.threads import leader_of_thread
 
 # A fetcher cuts the log in the moment in which it says so.
@@ -21,12 +22,6 @@ _ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:[\\/])")
 _ROLES = frozenset(
     ("became_leader", "became_follower", "leader_and_isr_received", "leader_and_isr_ignored",
      "fetcher_added", "fetcher_removed")
-)  # fmt: skip
-# Printed by a broker that starts only: before it prints its settings, and behind them.
-_BEFORE_SETTINGS = frozenset(("process_started", "server_starting", "cluster_id"))
-_BEHIND_SETTINGS = frozenset(
-    ("kafka_version", "unclean_recovery", "clean_shutdown_found", "segment_recovered",
-     "corruption_found", "corrupt_segment_deleted", "corrupt_index_found", "high_watermark_missing")
 )  # fmt: skip
 _CUTS = frozenset(("truncated", "truncation_without_effect", "truncated_fully"))
 _FETCHER_KINDS = frozenset(
@@ -43,8 +38,17 @@ def log_directory(fact: LogLineFact) -> str | None:
     if not isinstance(named, str) or not named:
         return None
     directory = _path(named)
-    own = directory.name == f"{fact.topic}-{fact.partition}"
+    own = f"{directory.name}.".startswith(f"{fact.topic}-{fact.partition}.")
     return str(directory.parent if own else directory)
+
+
+def _is_aside(fact: LogLineFact) -> bool:
+    """Whether a line is about a log that is deleted, stray or on its way to another directory:
+    there more stands behind the partition's name (`UnifiedLog`)."""
+    named = fact.fields.get("directory")
+    return isinstance(named, str) and _path(named).name.startswith(
+        f"{fact.topic}-{fact.partition}."
+    )
 
 
 def directories_of_settings(values: dict[str, str]) -> set[str] | None:
@@ -110,72 +114,6 @@ def _at_once(before: LogLineFact, after: LogLineFact) -> bool:
     if before.at is None or after.at is None:
         return False
     return 0 <= after.at - before.at <= _AT_ONCE_MILLISECONDS
-
-
-def names_who_starts(fact: LogLineFact) -> bool:
-    """Whether a broker prints the line once it starts, with its id, before it loads its logs: its
-    settings, or with KRaft that it is STARTING (which prints the settings later)."""
-    return fact.broker is not None and fact.kind in ("settings", "cluster_id")
-
-
-@dataclass(slots=True)
-class Starts:
-    """By starts: what only a starting broker prints is the one's that starts alone.
-
-    stand_ins: lines that name a broker whose start overlaps another's, so that of its first line
-    nobody can say which it is; from there on it has started. accounted: such first lines.
-    """
-
-    stand_ins: set[int] = field(default_factory=set)
-    accounted: set[int] = field(default_factory=set)
-    # First line, last line, broker, and whether its very first lines are its own too.
-    _claimed: list[tuple[int, int, int, bool]] = field(default_factory=list)
-    # Since the last moment in which none was starting.
-    _begun: list[int] = field(default_factory=list)
-    _named: dict[int, int] = field(default_factory=dict)
-    _ended: list[int] = field(default_factory=list)
-    _left_over: bool = False
-
-    def learn(self, fact: LogLineFact) -> None:
-        """All lines, in the order of the file."""
-        if fact.kind == "process_started":
-            self._begun.append(fact.line)
-        elif names_who_starts(fact):
-            assert fact.broker is not None
-            self._named.setdefault(fact.broker, fact.line)
-        elif fact.kind == "server_started" and fact.broker is not None:
-            self._end(fact.line, fact.broker)
-
-    def _end(self, line: int, broker: int) -> None:
-        if not self._begun or broker not in self._named:
-            # It began before the file did: nothing up to here is sure.
-            self._claimed.clear()
-        self._ended.append(broker)
-        if not set(self._named) <= set(self._ended):
-            return
-        if self._begun and set(self._named) == {broker} == set(self._ended):
-            alone = len(self._begun) == 1 and not self._left_over
-            named = self._named[broker]
-            begin = min(self._begun[0], named) if alone else named
-            self._claimed.append((begin, line, broker, alone))
-        elif len(self._begun) == len(self._ended) == len(self._named) and not self._left_over:
-            self.stand_ins.update(self._named.values())
-            self.accounted.update(self._begun)
-        # Of a start that is not named yet the first line may be any of these.
-        left = len(self._begun) - len(self._ended)
-        self._begun = self._begun[-left:] if left > 0 else []
-        self._left_over = left > 0
-        self._named, self._ended = {}, []
-
-    def may_have_written(self, fact: LogLineFact) -> set[int] | None:
-        first = fact.kind in _BEFORE_SETTINGS
-        loaded = fact.kind == "log_loaded" and fact.fields.get("log_end_offset")
-        if not (first or loaded or fact.kind in _BEHIND_SETTINGS):
-            return None
-        for begin, end, broker, alone in self._claimed:
-            if begin <= fact.line <= end and (alone or not first):
-                return {broker}
-        return None
 
 
 @dataclass(slots=True)
@@ -307,7 +245,7 @@ class Roles:
     def may_have_loaded(self, fact: LogLineFact, brokers: Iterable[int]) -> set[int] | None:
         """Of a log that was loaded: those whose log may have ended there."""
         end = fact.fields.get("log_end_offset")
-        if fact.kind != "log_loaded" or fact.at is None or end is None:
+        if fact.kind != "log_loaded" or fact.at is None or end is None or _is_aside(fact):
             return None
         place = (fact.topic, fact.partition)
         return {b for b in brokers if self._next_end((place, b), fact.at) in (None, end)}

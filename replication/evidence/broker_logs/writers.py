@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.line_families.family import brokers_among
+from replication.evidence.broker_logs.starts import Mark, Starts, mark
 from replication.evidence.broker_logs.writer_handles import (
     Announcements,
     Homes,
     Replicas,
     Roles,
     Signals,
-    Starts,
-    names_who_starts,
     not_the_leader,
 )
 from replication.evidence.unreadable import Unreadable
@@ -32,10 +31,13 @@ class Writers:
     there: set[int] = field(default_factory=set)
     homes: Homes = field(default_factory=Homes)
     announcements: Announcements = field(default_factory=Announcements)
-    starts: Starts = field(default_factory=Starts)
     signals: Signals = field(default_factory=Signals)
     roles: Roles = field(default_factory=Roles)
     replicas: Replicas = field(default_factory=Replicas)
+    marks: list[Mark] = field(default_factory=list)
+    # Of this file and the rotated ones before and behind it, and which of them it is.
+    starts: Starts | None = None
+    piece: int = 0
 
     def learn(self, fact: LogLineFact) -> None:
         """Takes a line in the order of the file; all lines, before `resolved` is asked."""
@@ -44,13 +46,19 @@ class Writers:
             self.there.add(fact.broker)
         self.there.update(brokers_among(fact.fields))
         self.homes.learn(fact)
-        self.starts.learn(fact)
+        told = mark(fact)
+        if told is not None:
+            self.marks.append(told)
         self.signals.learn(fact)
         self.roles.learn(fact)
         self.replicas.learn(fact)
 
-    def learn_beside(self, named: Iterable[int], homes: Mapping[int, set[str]]) -> None:
-        """What files beside this one tell, of the same installation."""
+    def learn_beside(
+        self, named: Iterable[int], homes: Mapping[int, set[str]], starts: Starts, piece: int
+    ) -> None:
+        """What files beside this one tell, of the same installation. piece: which it is of those
+        that starts were learnt from."""
+        self.starts, self.piece = starts, piece
         self.named.update(named)
         self.there.update(self.named)
         for broker, directories in homes.items():
@@ -60,28 +68,28 @@ class Writers:
         self, facts: Iterable[LogLineFact | Unreadable]
     ) -> Iterator[LogLineFact | Unreadable]:
         """The facts with their writers; field `one_of` of a line that may be of several."""
+        starts = self.starts or Starts.of([self.marks], self.named)
         for fact in facts:
             if isinstance(fact, LogLineFact):
                 self.announcements.take(fact)
-                if fact.broker is None:
-                    fact = self._with_writer(fact)
-                if fact.line in self.starts.stand_ins and names_who_starts(fact):
+                at = (self.piece, fact.line)
+                if fact.broker is None and at not in starts.accounted:
+                    fact = self._with_writer(fact, starts)
+                if starts.stand_ins.get(at, -1) == fact.broker:
                     yield fact._replace(kind="process_started", fields={})
             yield fact
 
-    def _with_writer(self, fact: LogLineFact) -> LogLineFact:
-        if fact.line in self.starts.accounted and fact.kind == "process_started":
-            return fact
-        left = self._may_have_written(fact)
+    def _with_writer(self, fact: LogLineFact, starts: Starts) -> LogLineFact:
+        left = self._may_have_written(fact, starts)
         if len(left) == 1:
             return fact._replace(broker=left.pop())
         return fact._replace(fields={**fact.fields, "one_of": tuple(sorted(left))})
 
-    def _may_have_written(self, fact: LogLineFact) -> set[int]:
+    def _may_have_written(self, fact: LogLineFact, starts: Starts) -> set[int]:
         """Whom all handles leave; where they contradict one another, anybody."""
         left = set(self.there)
         for handle in (
-            self.starts.may_have_written(fact),
+            starts.may_have_written(fact, self.piece, self.there),
             self.signals.may_have_written(fact),
             self.announcements.may_have_written(fact),
             self.homes.may_have_written(fact, self.there),

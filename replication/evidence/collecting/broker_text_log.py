@@ -10,6 +10,7 @@ from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, is_kafkas, read_excerpt
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
+from replication.evidence.broker_logs.starts import Mark, Starts, mark
 from replication.evidence.broker_logs.telling_lines import Telling
 from replication.evidence.broker_logs.writer_handles import log_directory
 from replication.evidence.broker_logs.writers import Writers
@@ -31,8 +32,9 @@ PROCESS_KINDS = frozenset(
 # So long a start waits for ZooKeeper, at most, before it names its cluster.
 _NAMED_WITHIN = 120_000
 _CONFIGURED_WITHIN = 1_000
-# What files beside one tell of its writers: their ids, and the log directories of some.
-Beside = tuple[frozenset[int], dict[int, set[str]]]
+# What files beside one tell of its writers: their ids, the log directories of some, their starts
+# in all pieces of a rotated log, and which piece it is.
+Beside = tuple[frozenset[int], dict[int, set[str]], Starts, int]
 
 
 @dataclass(slots=True)
@@ -51,8 +53,9 @@ class BrokerLog:
     clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
     several: several brokers wrote it; nobodys: how many of its lines may be of more than one, and
     unsure: of which, by the partition that they are about, None for those about the process.
-    births: signs of topics that were created anew. damaged: some lines of it could not be read.
-    cluster_unknown: of which of several clusters it is cannot be told.
+    births: signs of topics that were created anew. marks: where brokers start and stop. damaged:
+    some lines of it could not be read. cluster_unknown: of which of several clusters it is cannot
+    be told.
     """
 
     path: str
@@ -73,6 +76,7 @@ class BrokerLog:
     last_at: int | None = None
     telling: list[LogLineFact] = field(default_factory=list)
     births: Births = field(default_factory=Births)
+    marks: list[Mark] = field(default_factory=list)
     ahead: int | None = None
     names_zone: bool = False
     several: bool = False
@@ -146,6 +150,9 @@ def read_log(
             log.unsure.setdefault(about, set()).update(fact.fields["one_of"])
         if fact.partition is None:
             _take_process_fact(log, fact)
+            told = mark(fact)
+            if told is not None:
+                log.marks.append(told)
         if fact.topic is None:
             continue
         printed = fact.fields.get("topic_id")

@@ -5,11 +5,12 @@ piece may be quiet. Each line is given to whom it is tied, by its own file and b
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.broker_logs.starts import Starts
 from replication.evidence.broker_logs.writer_handles import Homes
 from replication.evidence.collecting.broker_text_log import (
     Beside,
@@ -19,6 +20,8 @@ from replication.evidence.collecting.broker_text_log import (
 from replication.evidence.collecting.owners import broker_by_name
 
 _DATE = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d(?:[-_.T]?\d\d)*")
+# Not a date: at most four digits behind the file's name.
+_NUMBERED = re.compile(r"\.(?:log|out|txt|json)[-_.](\d{1,4})(?:\.(?:gz|xz|bz2|zst))?$")
 _ROTATED = re.compile(r"^(.*?\.(?:log|out|txt|json))[-_.].*$")
 _Again = Callable[[list[tuple[Path, Beside]]], Iterable[BrokerLog]]
 
@@ -59,7 +62,10 @@ def with_writers(
         shared = [log for log in beside if not _is_named_after_its_writer(log)]
         if _is_of_several(shared):
             told = (frozenset(w for log in shared for w in _writers(log)), _homes(shared))
-            wanted.update((log.path, told) for log in shared)
+            for pieces in _in_order(shared):
+                writers = {writer for log in pieces for writer in _writers(log)}
+                starts = Starts.of([log.marks for log in pieces], writers)
+                wanted.update((log.path, (*told, starts, n)) for n, log in enumerate(pieces))
     if not wanted:
         return logs
     read = again([(Path(path), told) for path, told in wanted.items()])
@@ -92,6 +98,33 @@ def unrotated(name: str) -> str:
     undated = _DATE.sub("", name)
     rotated = _ROTATED.match(undated)
     return rotated[1] if rotated else undated
+
+
+def _in_order(logs: list[BrokerLog]) -> Iterator[list[BrokerLog]]:
+    """The pieces of each rotated log, oldest first, as far as one follows the other: by numbers,
+    0 being the newest, of which none is missing. All others are by themselves."""
+    rotated: dict[str, dict[int, BrokerLog]] = {}
+    for log in logs:
+        number = _NUMBERED.search(Path(log.path).name)
+        known = rotated.setdefault(unrotated(Path(log.path).name), {})
+        which = int(number[1]) if number else 0
+        if which in known:
+            yield [log]
+        else:
+            known[which] = log
+    for pieces in rotated.values():
+        run: list[BrokerLog] = []
+        for which in sorted(pieces, reverse=True):
+            if run and (which + 1 not in pieces or not _follows(run[-1], pieces[which])):
+                yield run
+                run = []
+            run.append(pieces[which])
+        yield run
+
+
+def _follows(log: BrokerLog, later: BrokerLog) -> bool:
+    """Whether a piece can be the next one: some number the newest highest."""
+    return log.first_at is None or later.first_at is None or log.first_at <= later.first_at
 
 
 def _homes(logs: list[BrokerLog]) -> dict[int, set[str]]:

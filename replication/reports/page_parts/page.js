@@ -551,7 +551,7 @@
 
   function showMoment(told, moment, step) {
     const when = [`Event ${grouped(step + 1)} of ${grouped(told.moments.length)}`];
-    if (moment[TIME] !== null) when.push(`${new Date(told.base + moment[TIME]).toISOString().replace("T", " ").replace("Z", " UTC")}`);
+    if (moment[TIME] !== null) when.push(`${new Date(told.base + moment[TIME]).toISOString().replace("T", " ").replace("Z", "")} ${told.clock}`);
     if (moment[MERGED] > 1) when.push(`with ${grouped(moment[MERGED] - 1)} routine events before it`);
     if (moment[RULE] !== null) when.push(`rule: ${told.rules[moment[RULE]]}`);
     const parts = [node("p", { class: "when" }, when.join("  ·  ")), node("p", { class: "event" }, moment[WORDS])];

@@ -1,0 +1,111 @@
+"""Shipped lines of a fleet joined minute by minute: what a minute costs, and what is kept of it.
+
+Thirty brokers with ten thousand partitions tell their stories; every minute one partition in a
+hundred changes its leader, at the end all of them within one minute. The yardstick is the import of
+the same lines as a folder: what each minute would cost if nothing were remembered.
+
+    .venv/bin/python -m benchmarks.live [--brokers 30] [--topics 400] [--minutes 120]
+"""
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from benchmarks.broker_text import Cluster, Partition
+from replication.evidence.importer import import_evidence
+from replication.evidence.shipping.envelopes import ShippedLine
+from replication.evidence.shipping.live_join import Joined, LiveJoin
+
+CHANGED = 100
+OTHER_STORIES = 300
+
+
+class Fleet:
+    """What its brokers print, as a shipper sends it."""
+
+    def __init__(self, brokers: int, topics: int) -> None:
+        self.cluster = Cluster(brokers=brokers, topics=topics)
+        self.sent: dict[int, int] = {}
+
+    def begins(self) -> Iterator[ShippedLine]:
+        """Every broker starts and every partition gets its leader."""
+        for broker in range(1, self.cluster.brokers + 1):
+            for line in self.cluster.starts(broker).splitlines():
+                yield self._shipped(broker, line)
+        yield from self.moved(self.cluster.partitions)
+
+    def minute(self, share: int = CHANGED) -> Iterator[ShippedLine]:
+        """One of so many partitions changes its leader, and other things happen."""
+        cluster = self.cluster
+        began = cluster.now
+        for _ in range(OTHER_STORIES):
+            for broker, line in cluster.step():
+                yield self._shipped(broker, line)
+        chosen = cluster.choose.sample(cluster.partitions, len(cluster.partitions) // share)
+        yield from self.moved(chosen)
+        cluster.now = max(cluster.now, began + 60_000)
+
+    def moved(self, partitions: Iterable[Partition]) -> Iterator[ShippedLine]:
+        """Each gets another leader."""
+        for partition in partitions:
+            self.cluster.now += 1
+            for broker, line in self.cluster.tell("moved", partition):
+                yield self._shipped(broker, line)
+
+    def _shipped(self, broker: int, line: str) -> ShippedLine:
+        offset = self.sent.get(broker, 0)
+        self.sent[broker] = offset + len(line)
+        text = line.rstrip("\n")
+        return ShippedLine(
+            text, host=f"broker-{broker}", path="server.log", cluster="fleet", offset=offset
+        )
+
+
+def measured(live: LiveJoin, number: int, lines: Iterable[ShippedLine]) -> tuple[float, Joined]:
+    """CPU seconds of one micro-batch, without the making of its lines."""
+    made = list(lines)
+    began = time.process_time()
+    joined = live.step(number, made)
+    return time.process_time() - began, joined
+
+
+def main() -> None:
+    """Prints what the first and the last ten minutes cost, and the storm."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--brokers", type=int, default=30)
+    parser.add_argument("--topics", type=int, default=400, help="of 25 partitions each")
+    parser.add_argument("--minutes", type=int, default=120)
+    flags = parser.parse_args()
+    fleet = Fleet(flags.brokers, flags.topics)
+    partitions = len(fleet.cluster.partitions)
+    with tempfile.TemporaryDirectory() as folder:
+        live = LiveJoin(Path(folder) / "live", Path(folder) / "events")
+        first, joined = measured(live, 0, fleet.begins())
+        rows, costs, memory = joined.taken.rows, [], []
+        for number in range(1, flags.minutes + 1):
+            cost, joined = measured(live, number, fleet.minute())
+            costs.append(cost)
+            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+            rows += joined.taken.rows
+        storm, stormy = measured(live, flags.minutes + 1, fleet.minute(share=1))
+        files = list(live.folder.rglob("*.log"))
+        kept = sum(path.read_bytes().count(b"\n") for path in files)
+        began = time.process_time()
+        whole = sum(1 for _ in import_evidence([live.folder / "spool" / "fleet"]).events())
+        again = time.process_time() - began
+    early, late = sorted(costs[:10])[5], sorted(costs[-10:])[5]
+    told = len(stormy.changed)
+    print(f"fleet of {flags.brokers} brokers, {partitions:,} partitions, {flags.minutes} minutes")
+    print(f"  the first micro-batch: {first:.1f} CPU s")
+    print(f"  a minute: {early:.2f} CPU s at first, {late:.2f} at last ({late / early:.2f} times)")
+    print(f"  all of it imported: {again:.1f} CPU s ({again / late:.0f} minutes), {whole:,} events")
+    print(f"  storm: {storm:.1f} CPU s for {stormy.taken.rows:,} lines, {told:,} partitions")
+    print(f"  lines shipped: {rows + stormy.taken.rows:,}, kept: {kept:,} in {len(files):,} files")
+    print(f"  memory: {memory[0]} MB at first, {memory[-1]} MB at last")
+
+
+if __name__ == "__main__":
+    main()
