@@ -1,4 +1,4 @@
-"""Names of files and folders are their owners': patterns and escapes elsewhere mean nothing here."""
+"""Names of files and folders are their owners': a pattern or an escape elsewhere means nothing."""
 
 from pathlib import Path
 
