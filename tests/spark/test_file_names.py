@@ -5,29 +5,31 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from replication.evidence.event_dumps import write_events
-from replication.protocol.ground import wire
-from tests.spark.event_rows import made_trace
-from tests.spark.jobs_in_process import rows, run_stream
+from replication.spark.event_frames import as_one
 
 pytestmark = pytest.mark.spark
+# With each name that is a pattern a file that it would match.
+NAMES = (
+    "plain.jsonl", "1 50%20.jsonl", "[2].parquet", "2.parquet", "{a,b}.jsonl", "a.jsonl", "x*y",
+    "xzy", "?", "!", "[!q]", "back\\slash", "\\*", "a,b", "x#y", "é ü", "+ & =",
+)  # fmt: skip
 
 
-def test_names_with_a_meaning_in_addresses_and_patterns(
+def test_a_path_that_spark_is_given_means_that_file_alone(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """By the function with which Spark's readers and its file source look paths up."""
     folder = tmp_path / "of Ünit [1] {a,b}"
-    source = folder / "in"
-    source.mkdir(parents=True)
-    events = list(made_trace())
-    half = len(events) // 2
-    lines = "".join(wire.to_json(event) + "\n" for event in events[:half])
-    (source / "1 50%20*?.jsonl").write_text(lines + "nonsense\n")
-    # Named by what would match the pattern: it must not be read in the other's place.
-    (source / "2.parquet").write_bytes(b"")
-    write_events(source / "[2].parquet", events[half:])
-    run_stream(spark, folder)
-    assert len(rows(spark, folder / "tables", "replica_events")) == len(events)
-    (refused,) = rows(spark, folder / "tables", "quarantine")
-    assert refused["origin"] == str(source / "1 50%20*?.jsonl")
-    assert refused["origin_line"] == half + 1
+    folder.mkdir()
+    for name in NAMES:
+        (folder / name).touch()
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    configuration = jvm.org.apache.hadoop.conf.Configuration()
+    for path in (folder, *(folder / name for name in NAMES)):
+        given = jvm.org.apache.hadoop.fs.Path(as_one(str(path)))
+        system = given.getFileSystem(configuration)
+        spark_util = jvm.org.apache.spark.deploy.SparkHadoopUtil.get()
+        found = spark_util.globPathIfNecessary(system, given)
+        assert found.mkString("|") == f"file:{path}"
+        assert system.exists(found.head())
