@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -126,9 +127,12 @@ def hdfs(folder: Path) -> Iterator[str]:
 
 def copied(address: str, *arguments: str) -> None:
     """`hadoop fs ARGUMENTS`, by Spark's own client: -put, -get."""
-    command = [*JAVA, "-cp", f"{HOME}/jars/*", "org.apache.hadoop.fs.FsShell",
-               "-fs", address, *arguments]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True)
+    with tempfile.TemporaryDirectory() as conf:
+        # The shell of Hadoop wants the file, whatever it says.
+        Path(conf, "core-site.xml").write_text("<configuration/>")
+        command = [*JAVA, "-cp", f"{conf}:{HOME}/jars/*", "org.apache.hadoop.fs.FsShell",
+                   "-fs", address, *arguments]  # fmt: skip
+        subprocess.run(command, check=True, capture_output=True)
 
 
 def submit(job: str, master: str, *flags: object) -> list[str]:
