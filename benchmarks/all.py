@@ -24,6 +24,7 @@ BENCHMARKS = {
     "evidence": [],
     "live": ["--minutes", "40"],
     "quality": [],
+    "small_batches": [],
     "streaming": ["--rounds", "1"],
 }
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")

@@ -35,7 +35,10 @@ QUICK = (
     "--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN",
     "--driver-java-options",
     "-Dlog4j2.configurationFile=conf/log4j2.properties -Dspark.shutdown.timeout=150s "
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
+    "-XX:MetaspaceSize=400m",
+    # A heap of three gigabytes would grow for days before its size said anything.
+    "--driver-memory", "1g",
 )  # fmt: skip
 PARTITIONS, ACTIVE = 20, 4
 # So many files wait for the stream, so that it never waits for them.
@@ -43,6 +46,8 @@ AHEAD = 20
 # So many files stay in the folder after they were folded.
 LEFT = 200
 TICKS = os.sysconf("SC_CLK_TCK")
+# The exit status of a JVM that SIGTERM has ended.
+TERMINATED = 128 + signal.SIGTERM
 FOLDED = re.compile(r"fold micro-batch (\d+):")
 
 
@@ -95,6 +100,9 @@ class Month:
         self.maintenance: list[float] = []
         self._partitions = [Partition(i) for i in range(PARTITIONS)]
         self._beside: subprocess.Popen[bytes] | None = None
+        # Of the stream; and of each round of maintenance.
+        self.status: int | None = None
+        self.statuses: list[int] = []
         (work / "in").mkdir(parents=True)
 
     def run(self, micro_batches: int, minutes: float) -> None:
@@ -119,10 +127,10 @@ class Month:
                 self.maintain()
                 time.sleep(0.1)
             stream.send_signal(signal.SIGTERM)
-            stream.wait()
+            self.status = stream.wait()
             reader.join()
         if self._beside is not None:
-            self._beside.wait()
+            self.statuses.append(self._beside.wait())
 
     def follow(self, stream: "subprocess.Popen[str]", log: object) -> None:
         """Counts what the stream says that it has folded."""
@@ -146,8 +154,9 @@ class Month:
                     file.writelines(partition.round())
             partial.rename(path)
             self.fed += 1
-            # Who fills a folder empties it too.
-            (self.work / "in" / f"{self.folded - LEFT:06}.jsonl").unlink(missing_ok=True)
+            # Who fills a folder empties it too: so many files back, all have been folded.
+            old = self.fed - AHEAD - LEFT
+            (self.work / "in" / f"{old:06}.jsonl").unlink(missing_ok=True)
 
     def maintain(self) -> None:
         """Starts the maintenance job where it is due."""
@@ -155,6 +164,8 @@ class Month:
             return
         if self.folded < self.maintain_every * (len(self.maintenance) + 1):
             return
+        if self._beside is not None:
+            self.statuses.append(self._beside.returncode)
         self.maintenance.append(time.monotonic())
         log = (self.work / "maintain.log").open("ab")
         flags = (
@@ -181,7 +192,7 @@ class Month:
             self.folded, cpu_of(pid), time.monotonic() - started,
             sum(memory_of(each) for each in descendants(pid) | {pid}),
             *held(tables), *held(kept), held(state)[1],
-            len(list(commits.glob("[0-9]*.json"))),
+            max(int(path.stem) for path in commits.glob("[0-9]*.json")),
         )  # fmt: skip
         before = self.samples[-1] if self.samples else Sample(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self.samples.append(sample)
@@ -226,13 +237,43 @@ def line_of(sample: Sample, before: Sample) -> str:
     )
 
 
+def faults_of(month: Month, warm_up: int) -> list[str]:
+    """In words, why the run says nothing, or what it says against the stream; [] where all is
+    well."""
+    kept = [s for s in month.samples if s.micro_batches >= warm_up]
+    found = [f"a round of maintenance ended with {s}" for s in month.statuses if s]
+    if month.status != TERMINATED:
+        found.append(f"the stream ended with {month.status}, not as asked")
+    if len(kept) < 3:
+        return [*found, "too few micro-batches for a ratio"]
+    if ratio_of(kept) > AIM:
+        found.append(f"CPU {ratio_of(kept):.2f} times that of the beginning")
+    third = len(kept) // 3
+    for name in ("memory", "state_bytes", "table_files", "checkpoint_files"):
+        first, last = (max(getattr(s, name) for s in p) for p in (kept[:third], kept[-third:]))
+        if last > AIM * first:
+            found.append(f"{name}: most of the first third {first:,}, of the last {last:,}")
+    if kept[-1].verdict_commits > kept[0].verdict_commits:
+        found.append("steady traffic has written verdicts")
+    return found
+
+
+def costs_of(kept: list[Sample]) -> list[float]:
+    """CPU seconds of a micro-batch between each two samples."""
+    return [(b.cpu - a.cpu) / (b.micro_batches - a.micro_batches) for a, b in pairwise(kept)]
+
+
+def ratio_of(kept: list[Sample]) -> float:
+    """What the last micro-batches cost against the first."""
+    return costs_of(kept)[-1] / costs_of(kept)[0]
+
+
 def summary(month: Month, warm_up: int) -> list[str]:
     """The last micro-batches against the first after the warm-up."""
     kept = [s for s in month.samples if s.micro_batches >= warm_up]
     if len(kept) < 3:
-        return ["too few micro-batches for a ratio"]
-    costs = [(b.cpu - a.cpu) / (b.micro_batches - a.micro_batches) for a, b in pairwise(kept)]
-    ratio = costs[-1] / costs[0]
+        return []
+    costs, ratio = costs_of(kept), ratio_of(kept)
     verdict = "reached" if ratio <= AIM else "MISSED"
     return [
         f"{month.folded} micro-batches, {len(month.maintenance)} rounds of maintenance beside them",
@@ -265,10 +306,12 @@ def main(argv: list[str]) -> int:
         month = Month(base, flags.every, flags.maintain_every, flags.quick)
         month.run(flags.micro_batches, flags.minutes)
         print("\n".join(summary(month, flags.warm_up)))
+        faults = faults_of(month, flags.warm_up)
+        print("\n".join(faults) or "all flat")
     finally:
         if flags.folder is None:
             shutil.rmtree(base)
-    return 0
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -7,9 +7,11 @@ read and folded; the truth stays what it was.
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.digest import write_digest
@@ -23,7 +25,28 @@ EXPECTED: dict[str, dict[str, dict[str, Any]]] = json.loads(
 )
 DECIDING = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
 
+# One of each kind of capture beside the quick ones: of ZooKeeper and KRaft, chaos, traced, with
+# several segments. The others are more of the same.
+MORE = (
+    "chaos__2.8.2__seed36", "kip101_scenario_1__0.10.2.2__silent_divergence__trace",
+    "isr_shrink_expand__2.8.2__trace", "not_loss_traps__4.3.0__retention",
+    "unclean_election__4.1.1",
+)  # fmt: skip
+
 Change = Callable[[Path], None]
+
+
+def marks_of(incident: str, quick: Sequence[str]) -> list[pytest.MarkDecorator]:
+    """When a check of many captures looks at this one: always, in `make test`, in `make sweeps`."""
+    if incident in quick:
+        return []
+    sweep = [] if incident in MORE else [pytest.mark.sweep]
+    return [pytest.mark.slow, *sweep]
+
+
+def each_incident(quick: Sequence[str]) -> list[Any]:
+    """Every captured incident as a parameter, marked."""
+    return [pytest.param(i, marks=marks_of(i, quick)) for i in sorted(EXPECTED)]
 
 
 def changed_copy(incident: str, change: Change, into: Path) -> Path:

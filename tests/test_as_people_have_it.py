@@ -29,6 +29,7 @@ from tests.changed_evidence import (
     INCIDENTS,
     broker_logs,
     changed_copy,
+    each_incident,
     folded_with,
     living,
     log_directories,
@@ -106,10 +107,7 @@ def known(conclusion: Any, evidence: str) -> Any:
 
 
 @pytest.mark.parametrize("clothes", CLOTHES)
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in QUICK[:1] else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(QUICK[:1]))
 def test_other_clothes_give_the_same_answer(incident: str, clothes: str, tmp_path: Path) -> None:
     evidence = changed_copy(incident, CLOTHES[clothes], tmp_path)
     imported = import_evidence([evidence])
@@ -133,10 +131,7 @@ MERGED = {"one installation": one_file_of_all, "many machines": one_directory_pa
 
 
 @pytest.mark.parametrize("change", MERGED)
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in QUICK else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(QUICK))
 def test_no_line_of_a_merged_file_is_given_to_the_wrong_broker(incident: str, change: str) -> None:
     """Less may be known; but each cut that is told is one that its own broker's log tells. 0.10
     prints one also where nothing is cut."""
@@ -192,10 +187,7 @@ NO_EPOCHS = [incident for incident in sorted(EXPECTED) if "0.10" in incident]
 
 
 @pytest.mark.parametrize("hours", ZONES)
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in QUICK[:1] else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(QUICK[:1]))
 def test_local_time_gives_the_same_answer(incident: str, hours: float, tmp_path: Path) -> None:
     folded = fold_all(import_evidence([changed_copy(incident, in_zone(hours), tmp_path)]).events())
     for topic_partition in EXPECTED[incident]:
@@ -215,10 +207,7 @@ def undated(evidence: Path) -> None:
         shutil.rmtree(path)
 
 
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in NO_EPOCHS else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(NO_EPOCHS))
 def test_where_nothing_shows_the_zone_nothing_rests_on_it(incident: str, tmp_path: Path) -> None:
     """Less is known, and nothing wrong is said."""
     folded = fold_all(import_evidence([changed_copy(incident, undated, tmp_path)]).events())
@@ -257,10 +246,7 @@ def test_a_moment_of_no_known_zone_is_not_called_utc(
 
 
 @pytest.mark.parametrize("hours", [-8.0, 5.5])
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in QUICK[:1] else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(QUICK[:1]))
 def test_one_broker_may_be_in_a_zone_of_its_own(
     incident: str, hours: float, tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ from tests.changed_evidence import (
     folded_with,
     living,
     log_directories,
+    marks_of,
     nodes,
     verdicts_of,
     wrong_verdicts,
@@ -38,7 +39,7 @@ SEVERAL_SEGMENTS = "not_loss_traps__4.3.0__retention"
 
 
 def marked(incidents: list[str]) -> list[object]:
-    return [i if i in QUICK else pytest.param(i, marks=pytest.mark.slow) for i in incidents]
+    return [pytest.param(i, marks=marks_of(i, QUICK)) for i in incidents]
 
 
 def wrong_of(incident: str, folded: list[FoldedPartition]) -> list[str]:

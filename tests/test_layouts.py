@@ -22,6 +22,7 @@ from tests.changed_evidence import (
     INCIDENTS,
     broker_logs,
     changed_copy,
+    each_incident,
     folded_with,
     living,
     log_directories,
@@ -153,10 +154,7 @@ def every_log(change: Callable[[Path], None]) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize("layout", FILE_BY_FILE)
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in QUICK else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(QUICK))
 def test_another_layout_gives_the_same_answer(incident: str, layout: str) -> None:
     folded = folded_with(incident, every_log(FILE_BY_FILE[layout]))
     for topic_partition in EXPECTED[incident]:
@@ -198,10 +196,7 @@ LESS_KNOWN: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("change", LESS_KNOWN)
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in QUICK else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(QUICK))
 def test_where_less_can_be_known_nothing_wrong_is_said(incident: str, change: str) -> None:
     folded = folded_with(incident, LESS_KNOWN[change])
     wrong = []

@@ -11,6 +11,7 @@ from tests.changed_evidence import (
     EXPECTED,
     broker_logs,
     changed_copy,
+    each_incident,
     living,
     verdicts_of,
 )
@@ -41,10 +42,7 @@ def outcomes(incident: str, world: str, way: str) -> Counter[str]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize(
-    "incident",
-    [i if i in QUICK[:1] else pytest.param(i, marks=pytest.mark.slow) for i in sorted(EXPECTED)],
-)
+@pytest.mark.parametrize("incident", each_incident(QUICK[:1]))
 def test_no_line_is_given_to_the_wrong_broker(incident: str, world: str, way: str) -> None:
     told = outcomes(incident, world, way)
     assert told["right"] + told["nobody"] > 0

@@ -11,7 +11,7 @@ from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import import_evidence
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.judgement.bounded import fold_all
-from tests.changed_evidence import EXPECTED, INCIDENTS, Change, changed_copy
+from tests.changed_evidence import EXPECTED, INCIDENTS, Change, changed_copy, marks_of
 from tests.mutated_evidence import (
     NOTHING_WRONG,
     SAME_ANSWER,
@@ -29,7 +29,7 @@ def cases(classes: dict[str, Any]) -> Iterator[Any]:
     for mutations in classes.values():
         for incident in EXPECTED:
             for what, change in mutations(incident):
-                marks = [] if incident in QUICK else [pytest.mark.slow]
+                marks = marks_of(incident, QUICK)
                 yield pytest.param(incident, change, id=f"{incident}, {what}", marks=marks)
 
 

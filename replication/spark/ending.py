@@ -8,9 +8,13 @@ has ended; how long Spark lets it is -Dspark.shutdown.timeout in conf/spark-defa
 import signal
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -27,11 +31,13 @@ class Stop:
     """Whether the job was asked to end: then the running micro-batches end first.
 
     told_by_jvm: the JVM waits for that. ended: set when the job has ended, so that the JVM may too.
+    take_hook_away: has the JVM not wait any more; False where it does not.
     """
 
     asked: bool = False
     told_by_jvm: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
+    take_hook_away: Callable[[], Any] = bool
 
     def asked_by(self, number: int, frame: FrameType | None) -> None:
         """The handler of SIGTERM and SIGINT."""
@@ -47,11 +53,15 @@ class Stop:
         assert jvm is not None
         ensure_callback_server_started(gateway)
         hooks = jvm.org.apache.spark.util.ShutdownHookManager
-        hooks.addShutdownHook(FIRST, _Hook(self))
+        hook = hooks.addShutdownHook(FIRST, _Hook(self))
+        self.take_hook_away = lambda: hooks.removeShutdownHook(hook)
 
     def leave(self) -> None:
-        """The job has ended."""
+        """The job has ended: a JVM that ends after it does not call a Python that is gone."""
         self.ended.set()
+        # A JVM that is ending, or has ended, gives no hook back.
+        with suppress(Py4JError, OSError):
+            self.take_hook_away()
         if self.told_by_jvm:
             time.sleep(REPLY_SECONDS)
 

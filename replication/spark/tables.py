@@ -9,7 +9,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
 from replication.spark.analyzer_version import analyzer_version
+from replication.spark.append_commit import AppendCommit
+from replication.spark.batch_rows import batch_rows
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
 from replication.spark.lease import Lease
+from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit
 
 BATCHES = "_batches"
@@ -41,6 +44,11 @@ FIRST_COMMIT = f"{0:020d}.json"
 START = -1
 # Delta's names of operations that this tool does not make, but for the retention of events.
 FOREIGN = ("DELETE", "UPDATE", "MERGE", "TRUNCATE", "RESTORE")
+# What rows of `_batches` count, micro-batch by micro-batch.
+ADDED_UP = (
+    "rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings",
+    "held_in_state",
+)  # fmt: skip
 # A longer list of partitions to replace is given as a table of its own to a full rewrite.
 REPLACED_BY_NAME = 2_000
 # A commit that meets one of another process (OPTIMIZE, DELETE) is tried again this often.
@@ -125,9 +133,20 @@ class Store:
 
         part tells a second write to the same table in one micro-batch from the first.
         """
-        purpose = f"{table}/{part}" if part else table
-        written = self._written(rows, writer, purpose, micro_batch_id).mode("append")
-        self._save(written, table, writer)
+        app = f"{writer.app}/{table}/{part}" if part else f"{writer.app}/{table}"
+        transaction = (app, micro_batch_id)
+        if self._is_to_make(table, transaction):
+            self._save(AppendCommit(completed(table, rows), transaction), table, writer)
+
+    def _is_to_make(self, table: str, transaction: tuple[str, int]) -> bool:
+        """Whether a commit has not been made. Looked up only where this process has made no earlier
+        one, and the table has any."""
+        app, micro_batch_id = transaction
+        known = self._finished.get(app, START)
+        self._finished[app] = max(micro_batch_id, known)
+        if START < known < micro_batch_id or self._snapshot(table).version() == 0:
+            return True
+        return not self._holds(table, *transaction)
 
     def replace_where(
         self,
@@ -175,16 +194,24 @@ class Store:
         written = self._written(rows, writer, table, micro_batch_id).mode("overwrite")
         self._save(written, table, writer)
 
-    def _save(self, written: DataFrameWriter | RowCommit, table: str, writer: Writer) -> None:
+    def _save(
+        self, written: DataFrameWriter | RowCommit | AppendCommit, table: str, writer: Writer
+    ) -> None:
         for attempt in range(COMMIT_TRIES):
             try:
+                # Of other writes Delta looks up the id itself: what did land is not made twice.
+                if (
+                    attempt
+                    and isinstance(written, AppendCommit)
+                    and self._holds(table, *written.transaction)
+                ):
+                    break
                 with writer.lease.held() if writer.lease is not None else nullcontext():
                     version = written.save(self.path(table))
                 if version is not None and version % CHECKPOINT_EVERY == 0:
                     self._checkpoint(table)
                 break
             except PySparkException as error:
-                # Its transaction id keeps a commit that did land from being made twice.
                 if attempt == COMMIT_TRIES - 1 or "DELTA_CONCURRENT" not in str(error):
                     raise
                 time.sleep(0.2 * 2**attempt)
@@ -204,7 +231,10 @@ class Store:
 
     def is_written(self, table: str, writer: Writer, micro_batch_id: int) -> bool:
         """Whether this micro-batch's commit to the table has been made already."""
-        version = self._snapshot(table).transactions().get(f"{writer.app}/{table}")
+        return self._holds(table, f"{writer.app}/{table}", micro_batch_id)
+
+    def _holds(self, table: str, app: str, micro_batch_id: int) -> bool:
+        version = self._snapshot(table).transactions().get(app)
         return bool(version.isDefined() and version.get() >= micro_batch_id)
 
     def version(self, table: str) -> int:
@@ -281,17 +311,12 @@ class Store:
         # Delta knows no transaction version below 0; runs.py sees to it that START is done once.
         app = f"{writer.app}/{BATCHES}"
         transaction = None if micro_batch_id == START else (app, micro_batch_id)
-        if transaction is not None:
-            known = self._finished.get(app, START)
-            perhaps = known == START or micro_batch_id <= known
-            if perhaps and self.is_written(BATCHES, writer, micro_batch_id):
-                return
-            self._finished[app] = micro_batch_id
-        self._save(RowCommit(contracts.tables()[BATCHES], row, transaction), BATCHES, writer)
+        if transaction is None or self._is_to_make(BATCHES, transaction):
+            self._save(RowCommit(contracts.tables()[BATCHES], row, transaction), BATCHES, writer)
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
-        return newest_of(newest_rows(self._batches()).collect()) if self._has_batches() else {}
+        return newest_of(self._batches())
 
     def holds(self, incident: str) -> bool:
         """Whether there are answers about an incident of that name."""
@@ -299,24 +324,24 @@ class Store:
 
     def knows_run(self, query: str, name: str) -> bool:
         """Whether a run of that name has written for a query."""
-        same = (F.col("query") == query) & (F.col("run") == name)
-        return not self._batches().filter(same).isEmpty()
+        return any(row["query"] == query and row["run"] == name for row in self._batches())
 
-    def _has_batches(self) -> bool:
-        commits = self.folder / BATCHES / "_delta_log"
-        return commits.is_dir() and len(list(commits.glob("*.json"))) > 1
-
-    def _batches(self) -> DataFrame:
-        return self.newest(BATCHES)
+    def _batches(self) -> list[dict[str, Any]]:
+        """Every row of `_batches`; [] where there is no such table."""
+        if not (self.folder / BATCHES / "_delta_log").is_dir():
+            return []
+        found = batch_rows(self.folder / BATCHES)
+        if found is None:
+            return [row.asDict() for row in self.newest(BATCHES).collect()]
+        return found
 
     def retained_above(self, run: str) -> int:
         """The micro-batch of an ingest's run up to which maintenance has deleted events; -1: none
         were."""
-        if not self._has_batches():
-            return START
-        rows = self._batches().filter((F.col("run") == run) & (F.col("query") == RETENTION))
-        found = rows.agg(F.max("micro_batch_id").alias("newest")).collect()[0]["newest"]
-        return START if found is None else int(found)
+        return max(
+            (r["micro_batch_id"] for r in self._batches()
+             if r["run"] == run and r["query"] == RETENTION), default=START,
+        )  # fmt: skip
 
     def miscounted(self, runs: Mapping[str, str]) -> list[str]:
         """In words, each table whose rows at the cut are not as many as were counted.
@@ -325,43 +350,53 @@ class Store:
         micro-batch; what is there is what the table holds of that run. Of events only those count
         that retention has left alone.
         """
+        every = self._batches()
+        batches = [row for row in every if runs.get(row["query"]) == row["run"]]
         above = {"replica_events": self.retained_above(runs.get("ingest", ""))}
-        of_runs = reduce(Column.__or__, [
-            (F.col("query") == query) & (F.col("run") == run) for query, run in runs.items()
-        ])  # fmt: skip
-        batches = self._batches().filter(of_runs)
-        changes = batches.select("query", "micro_batch_id", F.explode("table_rows"))
-        left = reduce(Column.__and__, [
-            (F.col("key") != table) | (F.col("micro_batch_id") > newest)
-            for table, newest in above.items()
-        ])  # fmt: skip
-        sums = changes.filter(left).groupBy("query", "key").agg(F.sum("value").alias("n"))
-        counted: dict[tuple[str, str], int] = {
-            (row["query"], row["key"]): row["n"] for row in sums.collect()
-        }
-        cut = cut_of(newest_rows(batches).collect(), self.folder)
-        frames = []
-        for query, run in runs.items():
-            for table in WRITTEN_BY[query]:
-                if table != REFOLDS:
-                    counted.setdefault((query, table), 0)
-            for table in [t for q, t in counted if q == query]:
-                own = self.at_cut(table, cut).filter(F.col("run") == run)
-                own = own.filter(F.col("query") == query) if table == "quarantine" else own
-                if above.get(table, START) > START:
-                    own = own.filter(F.col("micro_batch_id") > above[table])
-                frames.append(own.groupBy().agg(
-                    F.lit(query).alias("query"), F.lit(table).alias("table"),
-                    F.count("*").alias("n"),
-                ))  # fmt: skip
-        found = {
-            (r["query"], r["table"]): r["n"] for r in reduce(DataFrame.union, frames).collect()
-        }
+        counted = {(q, t): 0 for q in runs for t in WRITTEN_BY[q] if t != REFOLDS}
+        for row in batches:
+            for table, change in (row["table_rows"] or {}).items():
+                if row["micro_batch_id"] > above.get(table, START) or table not in above:
+                    key = (row["query"], table)
+                    counted[key] = counted.get(key, 0) + change
+        cut = cut_of(batches, self.folder)
+        alone = all(
+            row in batches for row in every if row["query"] in runs or row["query"] == RETENTION
+        )
+        if alone and self._rows_by_log(cut, {t for _, t in counted}) == _by_table(counted):
+            return []
+        found = self._rows_of(runs, list(counted), cut, above)
         return [
             f"{table} holds {found[query, table]} rows of run {runs[query]!r}, {rows} were counted"
             for (query, table), rows in sorted(counted.items())
             if found[query, table] != rows
         ]
+
+    def _rows_by_log(self, cut: Cut, tables: Iterable[str]) -> dict[str, int | None]:
+        """How many rows each table has as its log says, None where that does not."""
+        found: dict[str, int | None] = {}
+        for table in tables:
+            files = files_of(self.folder / table, cut.get(table))
+            rows = list(files.values()) if files is not None else [None]
+            found[table] = None if None in rows else sum(n for n in rows if n is not None)
+        return found
+
+    def _rows_of(
+        self, runs: Mapping[str, str], keys: Iterable[tuple[str, str]], cut: Cut,
+        above: Mapping[str, int],
+    ) -> dict[tuple[str, str], int]:  # fmt: skip
+        """How many rows of a run each (query, table) has at a cut."""
+        frames = []
+        for query, table in keys:
+            own = self.at_cut(table, cut).filter(F.col("run") == runs[query])
+            own = own.filter(F.col("query") == query) if table == "quarantine" else own
+            if above.get(table, START) > START:
+                own = own.filter(F.col("micro_batch_id") > above[table])
+            frames.append(own.groupBy().agg(
+                F.lit(query).alias("query"), F.lit(table).alias("table"), F.count("*").alias("n"),
+            ))  # fmt: skip
+        rows = reduce(DataFrame.union, frames).collect()
+        return {(row["query"], row["table"]): row["n"] for row in rows}
 
     def changed_by_others(self) -> list[str]:
         """In words, the newest commit of each table that this tool does not make."""
@@ -376,23 +411,12 @@ class Store:
 
     def _has_deleted(self) -> bool:
         """Whether maintenance has deleted events: then a DELETE may be its own."""
-        return not self._batches().filter(F.col("query") == RETENTION).isEmpty()
+        return any(row["query"] == RETENTION for row in self._batches())
 
     def sums(self, run: str, query: str) -> dict[str, int]:
         """The sums of a run's figures over its rows of `_batches`."""
-        names = (
-            "rows_in",
-            "applied",
-            "duplicates",
-            "quarantined",
-            "held",
-            "superseded",
-            "findings",
-            "held_in_state",
-        )
-        rows = self.newest(BATCHES).filter((F.col("run") == run) & (F.col("query") == query))
-        row = rows.agg(*[F.coalesce(F.sum(n), F.lit(0)).alias(n) for n in names]).collect()[0]
-        return {name: int(row[name]) for name in names}
+        rows = [r for r in self._batches() if r["run"] == run and r["query"] == query]
+        return {name: sum(row[name] or 0 for row in rows) for name in ADDED_UP}
 
     def cut(self) -> Cut:
         """The consistent cut that the newest rows of `_batches` name."""
@@ -419,6 +443,14 @@ def newest_rows(batches: DataFrame) -> DataFrame:
     """The newest row of each query among rows of `_batches`: of a long run they are many."""
     newest = F.max_by(F.struct("*"), F.struct("run_number", "micro_batch_id")).alias("row")
     return batches.groupBy("query").agg(newest).select("row.*")
+
+
+def _by_table(counted: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """The sums over all queries."""
+    found: dict[str, int] = {}
+    for (_, table), rows in counted.items():
+        found[table] = found.get(table, 0) + rows
+    return found
 
 
 def check_counts(store: Store, runs: Mapping[str, str]) -> None:

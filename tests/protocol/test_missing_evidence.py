@@ -69,6 +69,7 @@ def test_evidence_that_nobody_declares_missing_in_small_worlds(version: str) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 def test_more_default_evidence() -> None:
     score, _ = by_default_evidence(150, 1_000)
 
@@ -83,6 +84,7 @@ def test_random_removals() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", range(2))
 def test_more_random_removals(part: int) -> None:
     score, _ = by_chance(150, 1_000 + 150 * part)

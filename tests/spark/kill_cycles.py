@@ -231,6 +231,13 @@ def in_order(targets: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(targets, key=lambda target: target[0] != "ingest")
 
 
+def each_then_some(
+    targets: Sequence[tuple[str, str]], number: int, chance: random.Random
+) -> list[tuple[str, str]]:
+    """So many targets: each once before any comes at random."""
+    return [*targets[:number], *chance.choices(targets, k=max(0, number - len(targets)))]
+
+
 def main(argv: list[str]) -> int:
     """The command; exit status 0 when the tables equal those of an undisturbed run."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -238,7 +245,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--cycles", type=int, default=10)
     parser.add_argument("--ended", type=int, default=2, help="SIGTERMs after them")
     flags = parser.parse_args(argv)
-    chosen = random.Random(flags.seed).choices(TARGETS, k=flags.cycles)
+    chosen = each_then_some(TARGETS, flags.cycles, random.Random(flags.seed))
     with tempfile.TemporaryDirectory() as name:
         spark = start_session(Path(name) / "warehouse")
         targets = in_order(chosen) + [("fold", "replica_states")] * flags.ended

@@ -29,6 +29,7 @@ from tests.spark.kill_cycles import (
     Kills,
     NotThereError,
     differences,
+    each_then_some,
     in_order,
     kill_group,
     prepare,
@@ -63,7 +64,7 @@ class ExecutorKills(Kills):
         """Kills executors at so many moments; then to the end, started again where it asks."""
         process: subprocess.Popen[bytes] | None = self.start()
         try:
-            for query, table in in_order(self.chance.choices(AIMED, k=kills)):
+            for query, table in in_order(each_then_some(AIMED, kills, self.chance)):
                 assert process is not None
                 if not self.waited_for(process, query, table):
                     process = self.again(process)

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replication.spark import contracts, tables
+from replication.spark.append_commit import AppendCommit
+from replication.spark.batch_rows import batch_rows
 from replication.spark.delta_schemas import first_commit
+from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit
-from replication.spark.tables import BATCHES, Store, Writer
+from replication.spark.tables import BATCHES, REFOLDS, Store, Writer
 
 TABLE = contracts.tables()[BATCHES]
 
@@ -81,3 +85,76 @@ def test_spark_reads_them_and_each_micro_batch_is_there_once(
     ]  # fmt: skip
     assert found[-1].table_rows == {"verdicts": 2}
     assert list((tmp_path / BATCHES / "_delta_log").glob("*4.checkpoint.parquet"))
+    assert in_order(batch_rows(tmp_path / BATCHES)) == in_order(by_spark(store))
+    spark.sql(f"OPTIMIZE delta.`{tmp_path / BATCHES}`").collect()
+    for number in range(4):
+        (tmp_path / BATCHES / "_delta_log" / f"{number:020d}.json").unlink()
+    store.finish(writer, 4, {"rows_in": 5})
+    found = in_order(batch_rows(tmp_path / BATCHES))
+    assert found == in_order(by_spark(store))
+    assert store.newest_batches() == {"fold": found[-1]}
+    assert store.sums("first", "fold")["rows_in"] == 11
+
+
+def by_spark(store: Store) -> list[dict[str, Any]]:
+    told = [c.name for c in TABLE.told if c.type != "timestamp"]
+    return [r.asDict() for r in store.newest(BATCHES).select(*told).collect()]
+
+
+def in_order(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    assert rows is not None
+    return sorted(rows, key=lambda row: row["micro_batch_id"])
+
+
+@pytest.mark.spark
+def test_rows_are_appended_once_however_often_it_is_tried(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(spark, tmp_path)
+    store.create()
+    writer = Writer("first", 0, "fold", "token", "fold/id")
+    columns = ", ".join(f"{c.name} {c.type}" for c in contracts.tables()[REFOLDS].columns)
+    rows = spark.createDataFrame([("c/t/i/0", 3, -1, bytearray(b"x"), "first", 0)], columns)
+    for number in (0, 1, 1):
+        store.append(REFOLDS, rows, writer, number)
+    store.append(REFOLDS, rows, writer, 1, "another part")
+    Store(spark, tmp_path).append(REFOLDS, rows, writer, 1)
+    sound = AppendCommit.save
+
+    def lands_and_fails(commit: AppendCommit, path: str) -> None:
+        sound(commit, path)
+        raise PySparkException("DELTA_CONCURRENT_APPEND")
+
+    monkeypatch.setattr(AppendCommit, "save", lands_and_fails)
+    store.append(REFOLDS, rows, writer, 2)
+    assert store.newest(REFOLDS).count() == 4
+    assert DeltaTable(tmp_path / REFOLDS).transaction_version(f"fold/id/{REFOLDS}") == 2
+
+
+def commit(table: Path, number: int, *actions: dict[str, Any]) -> None:
+    (table / "_delta_log").mkdir(exist_ok=True)
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (table / "_delta_log" / f"{number:020d}.json").write_text(text)
+
+
+def add(path: str, **other: Any) -> dict[str, Any]:
+    return {"add": {"path": path, **other}}
+
+
+def test_the_files_of_a_table_are_those_that_its_log_names(tmp_path: Path) -> None:
+    assert files_of(made(tmp_path / "empty")) == {}
+    commit(tmp_path, 0, add("a", stats='{"numRecords": 2}'), add("b"))
+    commit(tmp_path, 1, add("c", stats='{"numRecords": 3}'), {"remove": {"path": "a"}})
+    commit(tmp_path, 2, {"commitInfo": {}}, add("b"), {"remove": {"path": "b"}})
+    assert files_of(tmp_path) == files_of(tmp_path, 1) == {"b": None, "c": 3}
+    assert files_of(tmp_path, 0) == {"a": 2, "b": None}
+
+
+@pytest.mark.parametrize("other", [{"deletionVector": {"cardinality": 1}}, {"path": "a%20b"}])
+def test_what_only_delta_can_tell_is_left_to_it(tmp_path: Path, other: dict[str, Any]) -> None:
+    commit(tmp_path, 0, add("a"))
+    commit(tmp_path, 1, {"add": {"path": "b", **other}})
+    assert files_of(tmp_path) is None
+    assert files_of(tmp_path, 0) == {"a": None}
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    assert files_of(tmp_path) is None
