@@ -16,7 +16,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from replication.evidence.collecting.collection import NoEvidence
 from replication.protocol.judgement.bounded import FoldedPartition
@@ -194,7 +193,7 @@ def _others(whole: FoldedPartition, now: FoldedPartition) -> Iterator[str]:
 
 def _overclaims(whole: FoldedPartition, now: FoldedPartition) -> Iterator[str]:
     """What the first sentence says too much: that nothing is lost, or an exact number too small."""
-    said = headline(_answer(now))
+    said = said_first(now)
     is_lost = {v["invariant"]: v["verdict"] == "VIOLATED" for v in whole.answer.verdicts}
     gone, known = (sum(len(rows) > 0 for rows in lost(f).values()) for f in (whole, now))
     if (gone and said.startswith("Nothing lost")) or (
@@ -205,14 +204,17 @@ def _overclaims(whole: FoldedPartition, now: FoldedPartition) -> Iterator[str]:
         yield f"headline: {said}; {gone} are"
 
 
-def _answer(partition: FoldedPartition) -> dict[str, Any]:
+def said_first(partition: FoldedPartition) -> str:
+    """The headline about one partition."""
     made = partition.answer
-    return {
-        "partitions": [made.partition],
-        "verdicts": made.verdicts,
-        "losses": made.losses,
-        "divergences": made.divergences,
-    }
+    return headline(
+        {
+            "partitions": [made.partition],
+            "verdicts": made.verdicts,
+            "losses": made.losses,
+            "divergences": made.divergences,
+        }
+    )
 
 
 def limit(incident: str, artefact: Path, how: Damage, now: list[FoldedPartition]) -> str | None:

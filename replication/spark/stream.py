@@ -321,8 +321,14 @@ class StreamJob:
         while query.isActive:
             if self.stop.asked:
                 break
+            self._turned()
             query.awaitTermination(1)
         _end(query)
+
+    def _turned(self) -> None:
+        """Tells probes that this loop goes on."""
+        if self.alerting is not None:
+            self.alerting.metrics.turn()
 
     def _follow(
         self,
@@ -337,6 +343,7 @@ class StreamJob:
         self.progress.say(f"following; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
         while not self.stop.asked and all(query.isActive for query in queries):
             time.sleep(self.settings.poll_seconds)
+            self._turned()
             for admission in admissions:
                 admission.admit()
             if self.alerting is not None:

@@ -35,7 +35,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         )
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
-    gone = replaced(evidence, *_by_what_copies_show(evidence, acked, repeated, leader))
+    gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
@@ -47,7 +47,8 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
             seen_all = _seen_all(evidence.contents, evidence.copies, by_payload=True)
         place = _place(evidence.contents, leader, a.offset, name, seen_all)
         if a.offset is not None and (a.path, a.line) in gone:
-            place = (a.offset, None, UNSEEN_CONTENT)
+            shown = set() if name is not None else _shown_beside(evidence, leader, a.offset)
+            place = (a.offset, *(shown.pop() if len(shown) == 1 else (None, _unseen(shown))))
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
     rows = _told_apart(rows)
@@ -119,6 +120,22 @@ def _by_what_copies_show(
         elif any(place.offset == a.offset and _in_log(leader, place) for place in places):
             seen_there.append(a)
     return unseen, seen_there
+
+
+def _shown_beside(
+    evidence: PartitionEvidence, leader: Copy | None, offset: int
+) -> set[tuple[int | None, int | None]]:
+    """(leader epoch, content) of the records that copies show at an offset and the leader's log has
+    not: one that nothing names and that is gone is one of these, if there are any."""
+    held = [s for copy in evidence.copies for s in clipped(copy.spans, offset, offset + 1)]
+    stands = clipped(leader.spans, offset, offset + 1) if leader is not None else []
+    records = {(s.leader_epoch, s.content) for s in held}
+    return records - {(s.leader_epoch, s.content) for s in stands}
+
+
+def _unseen(shown: set[tuple[int | None, int | None]]) -> int | None:
+    """The content of a record that none of the copies has; None where it may be one of several."""
+    return None if shown else UNSEEN_CONTENT
 
 
 def _claimed(evidence: PartitionEvidence, leader: Copy | None) -> set[int]:

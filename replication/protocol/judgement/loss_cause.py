@@ -91,8 +91,15 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
 
 
 def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
+    """By the first leader without the record; one that several leaders would give stands."""
     term = losing_term(state, lost, absences)
-    return replace(_cause(state, lost, term), term=term)
+    found = replace(_cause(state, lost, term), term=term)
+    others = [_cause(state, lost, t) for t in _may_have_lost_it(state, lost) if t is not term]
+    if all(other.name == found.name for other in others):
+        return found
+    named = {name for c in (found, *others) for name in (c.name, *c.contributing)} - {"unknown"}
+    election = found.election if all(other.election is not None for other in others) else None
+    return replace(found, name="unknown", contributing=tuple(sorted(named)), election=election)
 
 
 def _by_its_writer(state: State, record: Span, absences: list[Absence]) -> Span:
@@ -176,6 +183,25 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm
     return _term_by_time(state, lost, absences)
 
 
+def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
+    """Terms that may be the first in the last row without the record: of some leaders it is not
+    known whether they had it."""
+    after = written_at(lost)
+    found: list[LeaderTerm] = []
+    unsure = True
+    for term in state.history.terms:
+        if after is None or term.order <= after or never_began(state, term):
+            continue
+        lacking = lacks(state, term, lost)
+        if lacking is False:
+            found, unsure = [], True
+            continue
+        if unsure:
+            found.append(_elected_in(state, term))
+        unsure = lacking is None
+    return found if len(found) > 1 else []
+
+
 def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
     """The unclean election of a leader that came to lead only in a later epoch."""
     chain = [term]
@@ -202,8 +228,10 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
 
 
 def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:
-    """Whether the leader's disk came back shorter, from an end that nobody saw: it may have fetched
-    the record before."""
+    """Whether the leader's disk came back shorter, from an end that nobody saw, or may have, for no
+    line tells: it may have fetched the record before."""
+    if not (state.is_traced(leader) or state.covered("broker_log", leader)):
+        return True
     replica = state.replicas.get(leader)
     back = None if replica is None or state.is_traced(leader) else replica.came_back_with
     return (back is not None and back <= lost.offset) or any(

@@ -9,6 +9,7 @@ from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy
 from replication.evidence.joining.event_order import Entry
 from replication.evidence.joining.places import Place
 from replication.evidence.joining.promised_records import claimed_elsewhere, promised, unplaced
+from replication.evidence.joining.registrations import Recorded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from tests.evidence.joining.evidence import evidence
@@ -99,3 +100,20 @@ def test_what_was_acknowledged_without_an_offset_and_stands_nowhere_is_told() ->
         contents=Contents(places={"here": [Place(1, 0, 0)]}, payloads_read=True),
     )  # fmt: skip
     assert unplaced(each) == [gone, nothing]
+
+
+def test_a_record_that_nothing_names_and_that_is_gone_is_the_one_that_another_copy_shows() -> None:
+    nameless = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
+    again = replace(nameless[1], ts=9, line=3)
+    now, then = (
+        SimpleNamespace(
+            broker=broker, is_dump=False, slot=0, read_at=None, clean=True, path=str(broker),
+            spans=[Span(5, 7, leader_epoch, leader_epoch)],
+            directory=SimpleNamespace(epoch_entries=(), kind="replica"),
+        )
+        for broker, leader_epoch in ((1, 1), (2, 0))
+    )  # fmt: skip
+    anew = line("became_leader", leader_epoch=1, log_end_offset=5)
+    led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
+    each = evidence(anew, acknowledgements=[*nameless, again], copies=[now, then], recorded=led)
+    assert ev.RecordsAcknowledged(6, 7, "all", 0, 0) in [entry.fact for entry in promised(each)]

@@ -12,10 +12,12 @@ from tests.protocol.judgement.told import copy, elected, given, told
 RECORD = Span(3, 4, 0, 0)
 
 
-def story(kind: str, start: int, isr: tuple[int, ...] = (1, 2, 3)) -> list[ev.Fact]:
+def story(
+    kind: str, start: int, isr: tuple[int, ...] = (1, 2, 3), covered: tuple[int, ...] = (1, 2, 3)
+) -> list[ev.Fact]:
     """Broker 1 led with five records; broker 2 takes over from this offset on."""
     return [
-        *given(1, 2, 3),
+        *given(*covered),
         elected(1, 0, "initial", isr),
         ev.BecameLeader(1, 0, 0, 0),
         elected(2, 1, kind),
@@ -37,6 +39,29 @@ def test_the_term_whose_leader_began_below_the_record_lost_it() -> None:
 def test_only_the_leader_had_promised_it() -> None:
     state = told(story("clean", 3))
     assert cause_of(state, RECORD, "acknowledged_by_leader", []).name == "acks_one_failover"
+
+
+def test_a_leader_of_whom_no_line_tells_may_have_lost_it_from_its_disk() -> None:
+    state = told(story("clean", 3, covered=(1, 3)))
+    assert cause_of(state, RECORD, "acknowledged_by_leader", []).name == "unknown"
+
+
+def test_a_cause_that_rests_on_what_a_leader_had_is_not_told_where_nothing_shows_that() -> None:
+    """Broker 3 was elected uncleanly after broker 2 had failed to get it from the first leader: it
+    lost the record only if it had it, and what it had is not known."""
+    facts = [
+        *story("clean", 3, covered=(1, 2))[:-1],
+        elected(3, 2, "unclean", (3,)),
+        elected(1, 3, "unclean", (1,)),
+        ev.BecameLeader(1, 3, 3, 0),
+    ]
+    cause = cause_of(told(facts), RECORD, "acknowledged_by_leader", [])
+    assert (cause.name, cause.contributing) == (
+        "unknown",
+        ("acks_one_failover", "unclean_election"),
+    )
+    began = [*facts[:-2], ev.BecameLeader(3, 2, 3, 0), *facts[-2:]]
+    assert cause_of(told(began), RECORD, "acknowledged_by_leader", []).name == "acks_one_failover"
 
 
 def test_a_leader_that_came_back_short_from_a_crash_may_have_had_it() -> None:
