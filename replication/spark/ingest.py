@@ -48,7 +48,7 @@ class Ingest:
         else:
             reader = self.spark.readStream.schema(SLICE_DDL).format("json")
             limit = self.settings.max_files_per_trigger
-            frame = reader.option("maxFilesPerTrigger", limit).load(source)
+            frame = reader.option("maxFilesPerTrigger", limit).load(event_frames.as_one(source))
         writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
         writer = writer.option("checkpointLocation", self.run.spark_location)
         return triggered(writer, self.settings).start()

@@ -29,6 +29,7 @@ from replication.spark import contracts
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
 from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
+from replication.spark.event_frames import as_one
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
@@ -103,7 +104,7 @@ class Live:
         else:
             reader = self.spark.readStream.schema(SLICE_DDL).format("json")
             limit = self.settings.max_files_per_trigger
-            frame = reader.option("maxFilesPerTrigger", limit).load(str(self.notes))
+            frame = reader.option("maxFilesPerTrigger", limit).load(as_one(str(self.notes)))
         writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
         writer = writer.option("checkpointLocation", self.run.spark_location)
         return triggered(writer, self.settings).start()
