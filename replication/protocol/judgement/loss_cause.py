@@ -221,6 +221,8 @@ def _elected_beside_it(state: State, lost: Lost) -> LeaderTerm | None:
         return None
     if not before or before[-1].leader == term.leader or term.election_kind not in UNCLEAN:
         return None
+    if lacks(state, term, lost) is False or has_since(state, term, lost):
+        return None  # It is back.
     return term if has_since(state, before[-1], lost) else None
 
 
