@@ -55,8 +55,8 @@ class EpochsByClock:
         possible = [r for r in self.reigns if self._is_possible(r, a.ts)]
         if not possible:
             raise self._refused(a, "when no broker led")
-        reign = possible[0]
-        if len(possible) > 1 or reign.start_offset is None or a.offset < reign.start_offset:
+        reign = [r for r in self.reigns if a.ts + self.bound >= r.begin][-1]
+        if possible != [reign] or reign.start_offset is None or a.offset < reign.start_offset:
             return None
         epoch = reign.leader_epoch
         if reign.end_offset is not None and a.offset >= reign.end_offset:

@@ -58,6 +58,14 @@ def test_after_its_start_a_leader_answered_where_its_predecessors_lines_end() ->
     assert epochs(500, told(25, 8_000)) == [None]
 
 
+def test_where_the_newest_leader_has_ended_no_older_one_is_meant() -> None:
+    found = two_leaders(500)
+    found.lines[2].insert(1, line("stopped_cleanly", at=6_000, number=2))
+    clocks = epochs_by_clock(found)
+    assert clocks is not None
+    assert clocks.epoch_of(told(25, 8_000)) is None
+
+
 def test_what_stands_below_a_leaders_start_it_did_not_write() -> None:
     assert epochs(500, told(19, 6_000), ends=30) == [None]
 
