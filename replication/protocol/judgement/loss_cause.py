@@ -21,6 +21,7 @@ from replication.protocol.judgement.lost_record import (
     taken_from,
     written_at,
 )
+from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import may_have_written
 from replication.protocol.judgement.term_starts import term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
@@ -233,12 +234,25 @@ def _led_on_from(state: State, term: LeaderTerm) -> LeaderTerm:
     return term
 
 
+def _kept_by_controller(state: State, term: LeaderTerm) -> LeaderTerm:
+    """The unclean election of a leader whose lines are missing and that the controller has kept
+    since, epoch by epoch: nothing tells that it stopped in between."""
+    first = term
+    for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
+        if earlier.leader != first.leader or earlier.leader_epoch + 1 != first.leader_epoch:
+            break
+        if first.election_kind != "same_leader" or log_is_covered(state, first.leader):
+            break
+        first = earlier
+    return first if first.election_kind in UNCLEAN else term
+
+
 def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
     """The unclean election of a leader that came to lead only in a later epoch, or has led on.
 
     Who leads on lost nothing in between: what it lacks then, it lacked when it was elected.
     """
-    term = _led_on_from(state, term)
+    term = _kept_by_controller(state, _led_on_from(state, term))
     chain = [term]
     for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
         if earlier.leader != term.leader or not never_began(state, earlier):
