@@ -262,8 +262,10 @@ def _folded(
     kept: list[Event] = []
     sources: dict[str, Event] = {}
     rows = len(misfits)
+    incident = imported.incident
     for events in groups:
         rows += len(events)
+        incident = incident or (events[0].incident if events else "")
         more = fold_all(events)
         named = {step["event_id"] for f in more for x in f.answer.findings for step in x["witness"]}
         sources.update((e.event_id, e) for e in events if e.event_id in named)
@@ -278,8 +280,9 @@ def _folded(
     counts = _counts(imported, rows, misfits, folded)
     answers = [f.answer for f in folded]
     answer = assemble(
-        _clusters(imported, folded), counts, answers, imported.inventory, imported.observations
-    )
+        _clusters(imported, folded), counts, answers, imported.inventory, imported.observations,
+        incident or None,
+    )  # fmt: skip
     acknowledgements = imported.collection.acknowledgements
     name_clients(answer, acknowledgements, by_time=imported.clocks_compare)
     return Diagnosis(imported, kept, folded, answer, sources)

@@ -98,11 +98,19 @@ def test_incidents_of_one_cluster_are_told_apart_by_name(
     assert main(["diagnose", str(folder), "--incident", "june"]) == 2
     assert "no incident june in the event dumps" in capsys.readouterr().err
     assert main(["diagnose", str(LOST), "--format", "json"]) == 1
-    wanted = json.loads(capsys.readouterr().out)["losses"]
-    assert main(["diagnose", str(folder), "--incident", "may", "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["incident"] is None
+    page = tmp_path / "page.html"
+    may = ["diagnose", str(folder), "--incident", "may", "--format", "json", "--report", str(page)]
+    assert main(may) == 1
     said = capsys.readouterr()
     assert "of other incidents (april) passed by" in said.err
-    assert json.loads(said.out)["losses"] == wanted
+    assert json.loads(said.out)["losses"] == told["losses"]
+    assert json.loads(said.out)["incident"] == "may"
+    assert "<p class=facts>incident may</p>" in page.read_text(encoding="utf-8")
+    # Told by the events alone.
+    assert main(["diagnose", str(folder / "april.parquet"), "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["incident"] == "april"
     with pytest.raises(SystemExit):
         main(["import", str(LOST), "--out", str(folder / "x.jsonl"), "--incident", "a/b"])
 

@@ -21,12 +21,14 @@ def assemble(
     answers: Iterable[PartitionAnswer],
     inventory: dict[str, Any] | None = None,
     observations: Iterable[dict[str, Any]] = (),
+    incident: str | None = None,
 ) -> dict[str, Any]:
-    """clusters, counts, inventory and observations as the contract's keys; answers in identity
-    order."""
+    """clusters, counts, inventory, observations and incident as the contract's keys; answers in
+    identity order."""
     ordered = list(answers)
     made: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
+        "incident": incident,
         "clusters": clusters,
         "input": counts,
         "inventory": inventory or {},

@@ -140,6 +140,8 @@ def header(answer: dict[str, Any], title: str) -> str:
     lines = "".join(f"<p class=facts>{escaped(f)}</p>" for f in facts[:5])
     more = len(facts) - 5
     lines += f"<p class=facts>and {more} more clusters</p>" if more > 0 else ""
+    if answer.get("incident"):
+        lines = f"<p class=facts>incident {escaped(answer['incident'])}</p>{lines}"
     return f"<header><p class=kicker>Kafka replication report</p><h1>{title}</h1>{lines}</header>"
 
 

@@ -430,7 +430,8 @@ class Admission:
     def _note(self, part: Slice) -> None:
         # Never a name that was there before: Spark passes over what it has seen.
         path = self.notes / f"{self._next:012d}-{uuid.uuid4().hex[:8]}.json"
-        partial = path.with_suffix(".partial")
+        # Spark's file source reads whatever name begins with neither . nor _.
+        partial = path.with_name(f".{path.stem}.partial")
         taken = self._seen(part)
         seen = {"stamp": taken.stamp, "head": taken.head, "tail": taken.tail, "whole": taken.whole}
         partial.write_text(json.dumps(asdict(part) | seen) + "\n", encoding="utf-8")

@@ -6,6 +6,7 @@ for the reason that, the laptop tool refuses it.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, reduce
@@ -98,12 +99,16 @@ def _is_whole(part: Slice) -> bool:
 
 def _whole_files(spark: SparkSession, paths: list[str]) -> DataFrame:
     reader = spark.read.format("text").option("lineSep", "\n")
-    uris = [Path(p).as_uri() for p in paths]
-    return reader.load(uris).select(
+    return reader.load([as_one(p) for p in paths]).select(
         F.col("value").cast("binary").alias("raw"),
         F.col("_metadata.file_path").alias("origin"),
         F.lit(None).cast("bigint").alias("origin_offset"),
     )
+
+
+def as_one(path: str) -> str:
+    """An absolute path as Spark's readers take it: nothing in it has a meaning in patterns."""
+    return "file:" + re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", path)
 
 
 def _parts(spark: SparkSession, parts: list[Slice]) -> DataFrame:
@@ -154,7 +159,7 @@ def _judged(rows: DataFrame) -> DataFrame:
 
 def _parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
     reader = spark.read.format("parquet").schema(contracts.event_ddl())
-    frame = reader.load([Path(p).as_uri() for p in paths])
+    frame = reader.load([as_one(p) for p in paths])
     names = ", ".join(c.name for c in contracts.event_columns())
     rows = frame.selectExpr(
         f"struct({names}, CAST(NULL AS STRING) AS _corrupt) AS event",

@@ -125,6 +125,7 @@ def answer_of(
     partitions = _partitions(verdicts, _rows(found, "replica_states", topic, incident))
     return {
         "format_version": FORMAT_VERSION,
+        "incident": incident,
         "clusters": _clusters(found, partitions, incident),
         "input": _counts(found, incident),
         "partitions": partitions,

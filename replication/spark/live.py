@@ -27,7 +27,9 @@ from replication.evidence.shipping.envelopes import (
 from replication.evidence.shipping.live_join import Joined, LiveJoin
 from replication.spark import contracts
 from replication.spark.alerting import Alerting
+from replication.spark.ending import Stop
 from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
+from replication.spark.event_frames import as_one
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
@@ -75,6 +77,7 @@ class Live:
     progress: Progress
     source: ShippedSource
     alerting: Alerting | None = None
+    stop: Stop = field(default_factory=Stop)
 
     @cached_property
     def joining(self) -> LiveJoin:
@@ -101,7 +104,7 @@ class Live:
         else:
             reader = self.spark.readStream.schema(SLICE_DDL).format("json")
             limit = self.settings.max_files_per_trigger
-            frame = reader.option("maxFilesPerTrigger", limit).load(str(self.notes))
+            frame = reader.option("maxFilesPerTrigger", limit).load(as_one(str(self.notes)))
         writer = frame.writeStream.queryName(QUERY).foreachBatch(self.take)
         writer = writer.option("checkpointLocation", self.run.spark_location)
         return triggered(writer, self.settings).start()
@@ -130,6 +133,7 @@ class Live:
         self.store.finish(writer, micro_batch_id, figures)
         self._tell(joined, micro_batch_id, figures)
         self.progress.say(_told(micro_batch_id, joined))
+        self.stop.between(QUERY)
 
     def _tell(self, joined: Joined, micro_batch_id: int, figures: dict[str, Any]) -> None:
         """Hands over what alerts and metrics are made of, by cluster ids."""

@@ -1,15 +1,25 @@
-"""The answer as Prometheus metrics: gauges by cluster and topic, and how the queries get on."""
+"""The answer as Prometheus metrics: gauges by cluster and topic, and how the queries get on.
 
-from collections.abc import Iterable, Mapping
+Beside /metrics /health answers probes: 200 while the job's own loop turns, 503 where it has stood
+still for long (a JVM that answers no more).
+"""
+
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, make_wsgi_app
 
 from replication.spark.alerts import CRITICAL, Alert, Answer, Row
 from replication.spark.topic_partition_ids import parts_of
 
 PREFIX = "replication"
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined")
+# A look at a large source folder, or a receiver of alerts that does not answer, takes minutes.
+STANDSTILL_SECONDS = 600.0
 
 
 class Metrics:
@@ -17,6 +27,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.turned = time.monotonic()
         where = ("cluster", "cluster_name", "topic")
         self.at_risk = self._gauge("records_at_risk", "Records one failure away from loss",
                                    *where, "tier", "failure")  # fmt: skip
@@ -43,9 +54,29 @@ class Metrics:
     def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
         return Gauge(f"{PREFIX}_{name}", about, labels, registry=self.registry)
 
-    def serve(self, port: int) -> None:
-        """Answers scrapes at /metrics from a thread of its own. OSError: the port is taken."""
-        start_http_server(port, registry=self.registry)
+    def serve(self, port: int) -> WSGIServer:
+        """Answers scrapes and probes from a thread of its own. OSError: the port is taken."""
+        server = make_server("0.0.0.0", port, self.answers(), _Server, _Silent)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server
+
+    def answers(self) -> Callable[..., Iterable[bytes]]:
+        """The WSGI application: /health, and the metrics everywhere else."""
+        metrics: Callable[..., Iterable[bytes]] = make_wsgi_app(self.registry)
+
+        def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            if environ["PATH_INFO"] != "/health":
+                return metrics(environ, start_response)
+            still = time.monotonic() - self.turned
+            status = "200 OK" if still < STANDSTILL_SECONDS else "503 Service Unavailable"
+            start_response(status, [("Content-Type", "text/plain")])
+            return [f"the job's loop turned {still:.0f} s ago\n".encode()]
+
+        return answer
+
+    def turn(self) -> None:
+        """The job's loop has come round."""
+        self.turned = time.monotonic()
 
     def show(self, answer: Answer, standing: Iterable[Alert]) -> None:
         """Sets every gauge that follows from the answer."""
@@ -86,6 +117,19 @@ class Metrics:
         """newest: by cluster the time of its newest line, in milliseconds."""
         for cluster, at in newest.items():
             self.newest.labels(cluster).set(at / 1000)
+
+
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    """A thread for each that asks."""
+
+    daemon_threads = True
+
+
+class _Silent(WSGIRequestHandler):
+    """Says nothing of who asked."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
 
 
 def _rows(

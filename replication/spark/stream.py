@@ -258,6 +258,7 @@ class StreamJob:
             live = Live(
                 self.spark, store, live_run, self.settings, self.progress, source, self.alerting
             )
+            live.stop = self.stop
             if isinstance(source.where, Path):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
@@ -282,6 +283,7 @@ class StreamJob:
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
         folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
         folding.alerting = self.alerting
+        reading.stop = folding.stop = self.stop
         folding.judge_anew()
         if self.settings.interval_seconds is None:
             self._all_there_is(reading, folding, notes)
@@ -321,8 +323,14 @@ class StreamJob:
         while query.isActive:
             if self.stop.asked:
                 break
+            self._turned()
             query.awaitTermination(1)
-        _end(query)
+        _end(query, self.stop)
+
+    def _turned(self) -> None:
+        """Tells probes that this loop goes on."""
+        if self.alerting is not None:
+            self.alerting.metrics.turn()
 
     def _follow(
         self,
@@ -337,12 +345,13 @@ class StreamJob:
         self.progress.say(f"following; stop with SIGTERM or Ctrl-C (process {os.getpid()})")
         while not self.stop.asked and all(query.isActive for query in queries):
             time.sleep(self.settings.poll_seconds)
+            self._turned()
             for admission in admissions:
                 admission.admit()
             if self.alerting is not None:
                 self.alerting.deliver()
         for query in queries:
-            _end(query)
+            _end(query, self.stop)
 
     def _finish(
         self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run
@@ -356,12 +365,15 @@ class StreamJob:
         self.progress.say(f"tables: {self.tables}")
 
 
-def _end(query: StreamingQuery) -> None:
+def _end(query: StreamingQuery, stop: Stop) -> None:
     """Ends a query between two micro-batches if it can; raises what it failed with."""
     deadline = time.monotonic() + LAST_MICRO_BATCH_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        if query.name in stop.resting:
+            break
         time.sleep(0.1)
     if query.isActive:
+        stop.stopping(query.name)
         query.stop()
     failure = query.exception()
     if failure is not None:

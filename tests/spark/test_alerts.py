@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -289,3 +290,24 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
     checked = subprocess.run([promtool, "check", "rules", str(RULES)], capture_output=True)
     assert checked.returncode == 0, checked.stderr
     assert b"9 rules found" in checked.stdout
+
+
+def test_probes_are_told_while_the_loop_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Metrics()
+    server = job.serve(0)
+    address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        job.turn()
+        with urllib.request.urlopen(f"{address}/health", timeout=60) as answer:
+            assert answer.status == 200
+        with urllib.request.urlopen(f"{address}/metrics", timeout=60) as answer:
+            assert b"replication_events_held" in answer.read()
+        monkeypatch.setattr("replication.spark.metrics.STANDSTILL_SECONDS", 0.0)
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            urllib.request.urlopen(f"{address}/health", timeout=60)
+        monkeypatch.setattr("replication.spark.metrics.STANDSTILL_SECONDS", 1e9)
+        with urllib.request.urlopen(f"{address}/health", timeout=60) as answer:
+            assert answer.status == 200
+    finally:
+        server.shutdown()
+        server.server_close()

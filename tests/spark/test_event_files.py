@@ -152,6 +152,20 @@ def test_a_missing_folder_and_a_file_are_no_source(tmp_path: Path) -> None:
         event_files(tmp_path / "file")
 
 
+def test_a_note_that_is_being_written_is_none_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's file source passes over names that begin with . or _, and takes all others."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_text("{}\n")
+    admission = Admission(tmp_path / "in", tmp_path / "notes", 0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", lambda one, other: None)
+        admission.admit()
+    (unfinished,) = (tmp_path / "notes").iterdir()
+    assert unfinished.name.startswith(".")
+
+
 def test_hidden_and_unfinished_names_are_left_alone(tmp_path: Path) -> None:
     for name in (".hidden", "_log", "a.jsonl.tmp", "b.partial"):
         (tmp_path / name).write_text("{}\n")

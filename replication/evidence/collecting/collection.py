@@ -297,6 +297,8 @@ def read_file(
         if is_broker_log(path):
             names_zone = stamps_name_zone(path)
             found = read_log(path, with_excerpts(path, zone), facts_folder, result.unreadable)
+            if not found.count and (said := excerpt(path, headed=True)):
+                found = read_log(path, said, facts_folder, result.unreadable)
             found.names_zone = names_zone
             result.found_logs.append(found)
         elif is_topic_description(path):

@@ -5,7 +5,6 @@ the end of its log, wrote there anew. So no log has to show the lost ones.
 """
 
 from collections.abc import Iterable
-from itertools import pairwise
 
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.partition_evidence import PartitionEvidence
@@ -17,31 +16,38 @@ _ENDS = {"log_loaded": "log_end_offset", "truncated": "to_offset"}
 
 def replaced(
     evidence: PartitionEvidence,
+    acked: Iterable[Acknowledgement],
     unseen: Iterable[Acknowledgement],
     seen_there: Iterable[Acknowledgement],
 ) -> set[_Line]:
     """(path, line) of unseen acknowledgements whose record is gone, whichever of them stands.
 
-    unseen: those whose record no copy shows; seen_there: whose record a copy shows at its offset.
+    unseen: those of acked whose record no copy shows; seen_there: whose record stands there now.
     Of records at one offset those that were promised least count as the lost ones. Empty where
     offsets below every one that can have been written anew are told twice as well: such a log has
     another idea of an offset.
     """
     since = _written_anew_from(evidence)
     stands = {a.offset for a in seen_there}
-    by_offset: dict[int, dict[object, Acknowledgement]] = {}
-    for a in unseen:
-        if a.offset is not None:
-            by_offset.setdefault(a.offset, {}).setdefault(_record(a), a)
+    by_offset = _by_offset(unseen)
     gone = {
         offset: sorted(records.values(), key=_least_promised)[: None if offset in stands else -1]
         for offset, records in by_offset.items()
     }
-    told = [o for o in (*by_offset, *stands) if o is not None]
-    twice = [offset for offset, lost in gone.items() if lost]
+    told = _by_offset(acked)
+    twice = [offset for offset, records in told.items() if len(records) > 1]
     if since is None or not twice or not min(told) < since <= min(twice):
         return set()
     return {(a.path, a.line) for lost in gone.values() for a in lost}
+
+
+def _by_offset(acked: Iterable[Acknowledgement]) -> dict[int, dict[object, Acknowledgement]]:
+    """What was acknowledged at each offset, the first line of each record."""
+    found: dict[int, dict[object, Acknowledgement]] = {}
+    for a in acked:
+        if a.offset is not None:
+            found.setdefault(a.offset, {}).setdefault(_record(a), a)
+    return found
 
 
 def _record(a: Acknowledgement) -> object:
@@ -61,8 +67,8 @@ def _written_anew_from(evidence: PartitionEvidence) -> int | None:
     """The lowest offset from which a leader can have written anew; None where none is told of."""
     found: list[int | None] = []
     for copy in evidence.copies:
-        starts = sorted(copy.directory.epoch_entries or ())
-        found += [offset for _, (_, offset) in pairwise(starts)]
+        starts = [*(copy.directory.epoch_entries or ()), *((s[2], s[0]) for s in copy.spans)]
+        found += [offset for leader_epoch, offset in starts if leader_epoch]
     for lines in evidence.lines.values():
         led = [f for f in lines if f.kind == "became_leader" and f.fields.get("leader_epoch")]
         found += [f.fields.get("log_end_offset") for f in led]

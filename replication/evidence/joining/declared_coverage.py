@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from replication.evidence.joining.copies import latest
+from replication.evidence.joining.lives_in_doubt import lives_in_doubt
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol.ground import events as ev
@@ -47,6 +48,9 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield _of_clients(evidence, "consumptions")
     if evidence.history_complete:
         yield ev.CoverageDeclared("controller_history", None, True)
+    doubt = lives_in_doubt(evidence)
+    if doubt is not None:
+        yield ev.CoverageDeclared("controller_history", None, False, doubt)
     if evidence.later_history is not None:
         yield ev.CoverageDeclared("controller_history_end", None, False, evidence.later_history)
     if evidence.copies and evidence.bytes_verified and not evidence.contents.unreadable:

@@ -1,13 +1,14 @@
-"""A copy whose epoch file contradicts its records: the two are not of one moment.
+"""A copy whose leader epochs contradict each other or the controllers' log: not of one moment.
 
 No checksum covers leader epochs, and a file of another time lies among the others unseen. Which of
 the two tells of the log is unknown, so the copy counts as unread from there on.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from itertools import pairwise
 
 from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.registrations import Recorded
 from replication.evidence.log_directories.log_directory import LEADER_EPOCHS
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
@@ -18,24 +19,54 @@ Entries = tuple[tuple[int, int], ...]
 _NO_END = 1 << 63
 
 
-def doubted(copies: Iterable[Copy], described: ev.PartitionDescribed) -> Iterator[Unreadable]:
-    """Takes from each copy what its epoch file contradicts; where that begins."""
+def doubted(
+    copies: Iterable[Copy], described: ev.PartitionDescribed, leaderless: Set[int] = frozenset()
+) -> Iterator[Unreadable]:
+    """Takes from each copy what is contradicted; where that begins. leaderless: see there."""
     flags = known_behaviour(described.kafka_version, described.inter_broker_version)
     for copy in copies:
-        entries = copy.directory.epoch_entries
-        if not entries or copy.read_at is not None or copy.directory.kind != "replica":
+        entries = copy.directory.epoch_entries or ()
+        if copy.read_at is not None or copy.directory.kind != "replica":
             continue
-        first = min(_misfits(copy, entries, flags), default=None)
-        if first is None:
+        within = min(_misfits(copy, entries, flags), default=_NO_END) if entries else _NO_END
+        led_by_nobody = min(_of(copy, entries, leaderless), default=_NO_END)
+        first = min(within, led_by_nobody)
+        if first == _NO_END:
             continue
         copy.unread_from = first
         copy.spans = clipped(copy.spans, 0, first)
         yield Unreadable(
             str(copy.directory.path / LEADER_EPOCHS),
             "file",
-            f"it contradicts the log's records at offset {first}: one of the two is of another "
-            "time, so the log counts as unread from there on",
+            _RECORDS.format(first) if within == first else _CONTROLLERS.format(first),
         )
+
+
+_RECORDS = (
+    "it contradicts the log's records at offset {}: one of the two is of another time, so the log "
+    "counts as unread from there on"
+)
+_CONTROLLERS = (
+    "it or the log's records name a leader epoch from offset {} on in which the controllers' log "
+    "has no leader: one of them is of another time, so the log counts as unread from there on"
+)
+
+
+def leaderless(recorded: Iterable[Recorded]) -> Set[int]:
+    """Leader epochs that the controllers' own records give to no leader.
+
+    Each change of leader has an epoch of its own (PartitionChangeBuilder; Election in ZooKeeper
+    mode), so no record is of such an epoch, and no file names it.
+    """
+    own = [r.fact for r in recorded if r.source.line is None]
+    led = {fact.leader_epoch for fact in own if fact.leader is not None}
+    return {fact.leader_epoch for fact in own if fact.leader is None} - led
+
+
+def _of(copy: Copy, entries: Entries, epochs: Set[int]) -> Iterator[int]:
+    """Where the file or the records name one of these epochs."""
+    yield from (start for leader_epoch, start in entries if leader_epoch in epochs)
+    yield from (span.first_offset for span in copy.spans if span.leader_epoch in epochs)
 
 
 def _misfits(copy: Copy, entries: Entries, flags: Behaviour | None) -> Iterator[int]:

@@ -77,15 +77,12 @@ def incarnations_of_promises(
     by_client: dict[tuple[str, str], list[Promise]] = {}
     for promise in promises:
         by_client.setdefault((promise.path, promise.client), []).append(promise)
-    times: dict[str, list[tuple[int, int]]] = {}
-    for mine in by_client.values():
-        for promise in mine:
-            found = _standing_in(promise, standing)
-            if found in order and promise.ts is not None:
-                times.setdefault(promise.path, []).append((promise.ts, order.index(found)))
     for mine in by_client.values():
         mine.sort(key=lambda p: p.line)
+    times = _times(by_client.values(), order, standing, by_clock)
+    for mine in by_client.values():
         known = [_standing_in(p, standing) for p in mine]
+        by_offsets = _by_offsets(mine, order)
         for index, promise in enumerate(mine):
             found = known[index]
             if found is not None or len(order) < 2:
@@ -100,12 +97,33 @@ def incarnations_of_promises(
             if len(fits) == 1:
                 yield promise, fits[0]
             elif timed in fits and (
-                timed == _by_offsets(promise, mine, order)
+                timed == by_offsets[index]
                 or _in_time(promise.ts, order.index(timed), times.get(promise.path, []))
             ):
                 yield promise, timed
             else:
                 yield promise, None
+
+
+def _times(
+    clients: Iterable[list[Promise]],
+    order: list[str],
+    standing: dict[str, set[str]],
+    by_clock: ByClock,
+) -> dict[str, list[tuple[int, int]]]:
+    """By log, (time, place in the order) of the promises that are shown to be of an incarnation.
+
+    By what stands in its copies, else by a client's offsets where the clock never contradicts them.
+    """
+    times: dict[str, list[tuple[int, int]]] = {}
+    for mine in clients:
+        named = list(zip(mine, _by_offsets(mine, order), strict=True))
+        agree = all(by in (None, by_clock(p.topic, p.ts)) for p, by in named if p.ts is not None)
+        for promise, by in named:
+            found = _standing_in(promise, standing) or (by if agree else None)
+            if found in order and promise.ts is not None:
+                times.setdefault(promise.path, []).append((promise.ts, order.index(found)))
+    return times
 
 
 def _in_time(ts: int | None, which: int, times: list[tuple[int, int]]) -> bool:
@@ -128,10 +146,10 @@ def _standing_in(
     return next(iter(places)) if len(places) == 1 else None
 
 
-def _by_offsets(promise: Promise, mine: list[Promise], order: list[str]) -> str | None:
-    """The incarnation by a client's offsets, which begin anew with each; None if they do not."""
+def _by_offsets(mine: list[Promise], order: list[str]) -> list[str | None]:
+    """The incarnation of each of a client's promises, by offsets, which begin anew with each."""
     placed = [p for p in mine if p.offset is not None]
     restarts = [b.line for a, b in pairwise(placed) if (b.offset or 0) < (a.offset or 0)]
     if len(restarts) != len(order) - 1:
-        return None
-    return order[sum(1 for line in restarts if line <= promise.line)]
+        return [None] * len(mine)
+    return [order[sum(1 for line in restarts if line <= p.line)] for p in mine]

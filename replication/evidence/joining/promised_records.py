@@ -39,7 +39,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         )
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
-    gone = replaced(evidence, *_by_what_copies_show(evidence, acked, repeated, leader))
+    gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
     clocks = epochs_by_clock(evidence)
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:

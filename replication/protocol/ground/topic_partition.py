@@ -225,6 +225,17 @@ class StorageLoss:
     at: int = 0
 
 
+@dataclass(slots=True)
+class UncleanStart:
+    """A replica came back from a stop that was not seen to be clean, with this log end: of what it
+    had before, nothing may tell. leader_epoch: the last that it knew. at: the step of the fold."""
+
+    replica: int
+    log_end_offset: int
+    leader_epoch: int | None
+    at: int
+
+
 @dataclass(frozen=True, slots=True)
 class Derived:
     """A value that nobody observed and that a rule forces between two observations.
@@ -272,6 +283,7 @@ class History:
     truncations: list[Truncation] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     storage_losses: list[StorageLoss] = field(default_factory=list)
+    unclean_starts: list[UncleanStart] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
     refutations: list[Refutation] = field(default_factory=list)
     derived: list[Derived] = field(default_factory=list)

@@ -57,10 +57,16 @@ def contract_of(state: State, cause: Cause, tier: str, offset: int) -> str:
 
 def _may_be_committed(state: State, cause: Cause) -> bool:
     """Whether what went with a leader's disk may have been: it may have been alone in the ISR,
-    where it commits by itself; from 3.7 on only as many as acks=all needs do (KAFKA-15583)."""
+    where it commits by itself; from 3.7 on only as many as acks=all needs do (KAFKA-15583).
+
+    Nor does anything tell of what went in a way that nobody knows.
+    """
     flags, needed = state.behaviour(), state.min_insync_replicas_in(cause.term)
-    names = cause.contributing if cause.name == "unknown" else (cause.name,)
-    if not set(names) & set(BY_DISK) or state.is_wholly_traced():
+    if state.is_wholly_traced():
+        return False
+    if cause.name == "unknown":
+        return True
+    if cause.name not in BY_DISK:
         return False
     if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
         return True

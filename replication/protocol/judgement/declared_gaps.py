@@ -120,7 +120,8 @@ def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
         return []
     if verdict.verdict == VIOLATED and (name in BY_ONE_STEP or name in BY_CLIENTS):
         return []  # Losses that do not stand have been made doubts before.
-    controller = ["some of the controller's history"] if gaps.controller else []
+    history = _told(state, "some of the controller's history", ("controller_history", None))
+    controller = [history] if gaps.controller else []
     if name in BY_REGISTRATION:
         return controller
     # Every leader is known where the controller's history is whole; others promise nothing.

@@ -15,7 +15,11 @@ from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.declared_gaps import Gaps
 from replication.protocol.judgement.divergence import is_cut_by_following
 from replication.protocol.judgement.loss_cause import borders, cause_of
-from replication.protocol.judgement.reference import Reference, log_is_known
+from replication.protocol.judgement.reference import (
+    Reference,
+    lived_on_unseen,
+    log_is_known,
+)
 
 TIERS = (
     "consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader",
@@ -215,26 +219,22 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
         loss.status = "recovered"
         return
     for number, replica in sorted(state.replicas.items()):
-        if (
-            number != ref.leader
-            and _holds(replica.log.spans, loss)
-            and _still_counts(state, number)
-        ):
-            loss.copies.append(
-                SurvivingCopy(
-                    number,
-                    "replica",
-                    replica.observed_at,
-                    _destroyed_when(state, ref, number, loss.first_offset),
-                    replica.as_of,
-                )
-            )
+        if number == ref.leader or not _holds(replica.log.spans, loss):
+            continue
+        if _still_counts(state, number):
+            kind, when = "replica", _destroyed_when(state, ref, number, loss.first_offset)
+        elif lived_on_unseen(state, replica):
+            kind, when = "salvage", None  # A copy of what the replica may have cut since.
+        else:
+            continue
+        copy = SurvivingCopy(number, kind, replica.observed_at, when, replica.as_of)
+        loss.copies.append(copy)
     salvage: dict[tuple[int, str], SurvivingCopy] = {}
-    for copy in state.history.copies:
-        if _holds(copy.spans, loss):
-            when = None if copy.kind == "older" else "the directory is deleted"
-            found = SurvivingCopy(copy.replica, "salvage", copy.observed_at, when, copy.as_of)
-            salvage[(copy.replica, copy.kind)] = found
+    for aside in state.history.copies:
+        if _holds(aside.spans, loss):
+            when = None if aside.kind == "older" else "the directory is deleted"
+            found = SurvivingCopy(aside.replica, "salvage", aside.observed_at, when, aside.as_of)
+            salvage[(aside.replica, aside.kind)] = found
     loss.copies += [salvage[key] for key in sorted(salvage)]
     if any(c.kind == "replica" for c in loss.copies):
         loss.status = "recoverable"
@@ -250,7 +250,8 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
 
 
 def _still_counts(state: State, replica: int) -> bool:
-    return log_is_known(state, state.replicas.get(replica))
+    known = state.replicas.get(replica)
+    return log_is_known(state, known) and not lived_on_unseen(state, known)
 
 
 def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> bool:
@@ -259,7 +260,7 @@ def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> boo
     That the leader's is another one has been proven before.
     """
     replica = state.replicas.get(number)
-    if replica is None or not log_is_known(state, replica):
+    if replica is None or not _still_counts(state, number):
         return False
     held = clipped(replica.log.spans, loss.first_offset, loss.first_offset + 1)
     if not leads and any(_may_be_it(span, loss) for span in held):

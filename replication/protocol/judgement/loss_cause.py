@@ -21,6 +21,7 @@ from replication.protocol.judgement.lost_record import (
     taken_from,
     written_at,
 )
+from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import may_have_written
 from replication.protocol.judgement.term_starts import term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
@@ -176,6 +177,9 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm
             found = term
     if found is not None:
         return _elected_in(state, found)
+    beside = _elected_beside_it(state, lost)
+    if beside is not None:
+        return beside
     known = [a.term for a in absences if a.term is not None]
     if known or lost.written_in is not None:
         # Gone from the last leader's own log, where no later one began without it.
@@ -205,8 +209,53 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
     return found if len(found) > 1 else []
 
 
+def _elected_beside_it(state: State, lost: Lost) -> LeaderTerm | None:
+    """The unclean election of the last leader, where the one before it still holds the record: a
+    leader that was not away since then has lacked it from the start, whatever it had cut before."""
+    began = [t for t in state.history.terms if not never_began(state, t)]
+    if not began:
+        return None
+    term = _led_on_from(state, began[-1])
+    before = [t for t in began if t.order < term.order]
+    history = state.history
+    away = [(s.replica, s.at) for s in history.unclean_starts]
+    away += [(s.replica, s.at) for s in history.storage_losses]
+    if any(who == term.leader and at >= term.started_at for who, at in away):
+        return None
+    if not before or before[-1].leader == term.leader or term.election_kind not in UNCLEAN:
+        return None
+    return term if has_since(state, before[-1], lost) else None
+
+
+def _led_on_from(state: State, term: LeaderTerm) -> LeaderTerm:
+    """The first of the terms in a row in which a leader has led on."""
+    before = [t for t in state.history.terms if t.order < term.order and not never_began(state, t)]
+    while term.leads_on and before and before[-1].leader == term.leader:
+        if (term.start_offset or 0) < (before[-1].start_offset or 0):
+            break  # It has started again without a line that says so.
+        term = before.pop()
+    return term
+
+
+def _kept_by_controller(state: State, term: LeaderTerm) -> LeaderTerm:
+    """The unclean election of a leader whose lines are missing and that the controller has kept
+    since, epoch by epoch: nothing tells that it stopped in between."""
+    first = term
+    for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
+        if earlier.leader != first.leader or earlier.leader_epoch + 1 != first.leader_epoch:
+            break
+        if first.election_kind != "same_leader" or log_is_covered(state, first.leader):
+            break
+        first = earlier
+    return first if first.election_kind in UNCLEAN else term
+
+
 def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
-    """The unclean election of a leader that came to lead only in a later epoch."""
+    """The unclean election of a leader that came to lead only in a later epoch, or has led on.
+
+    Who leads on lost nothing in between: what it lacks then, it lacked when it was elected.
+    """
+    term = _kept_by_controller(state, _led_on_from(state, term))
     chain = [term]
     for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
         if earlier.leader != term.leader or not never_began(state, earlier):

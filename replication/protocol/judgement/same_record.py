@@ -8,13 +8,16 @@ from replication.protocol.judgement.reference import (
     lived_on_unseen,
     log_is_covered,
     log_is_known,
+    newest_leader_epoch,
 )
 from replication.protocol.judgement.term_starts import TermStarts, term_start
 from replication.protocol.judgement.unseen_terms import (
     BESIDE_THE_ISR,
     UNSURE_KINDS,
-    lost_storage_in_isr,
+    kept_since_in_sync,
+    may_have_lost_storage_in_isr,
     never_began,
+    unnamed_leader_epoch,
 )
 
 
@@ -151,7 +154,7 @@ def _by_position(
         if held.leader_epoch is None:
             return None
         return held.leader_epoch <= promise.latest_term[0]
-    if not _first_to_stand_there(state, end - 1) and not _never_cut(state, first, end):
+    if not _first_to_stand_there(state, ref, end - 1) and not _never_cut(state, first, end):
         return None
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
         return None
@@ -241,10 +244,13 @@ def _was_not_passed_on(
     state: State, starts: TermStarts, promise: Promise, place: int, offset: int
 ) -> bool:
     """Whether what that term's leader wrote there cannot have been committed: another one, elected
-    from the ISR, began below, and no release without a known defect lets it lack such a record."""
+    from the ISR, began below, and by the release's rules or by its own lines lacks no such record.
+
+    To join the ISR it had to hold what this leader had committed by then, in every release.
+    """
     led = starts.terms[place]
     missed = led.leads_on and place > 0 and starts.terms[place - 1].leader != led.leader
-    if promise.how in ("acks_1", "consumed") or missed or not _keeps_committed(state):
+    if promise.how in ("acks_1", "consumed") or missed:
         return False
     for after in range(place + 1, len(starts.terms)):
         term, start = starts.terms[after], starts.starts[after]
@@ -255,7 +261,8 @@ def _was_not_passed_on(
             and start <= offset
             and term.leader != led.leader
             and term.election_kind not in UNSURE_KINDS
-            and not lost_storage_in_isr(state, term, offset + 1)
+            and not may_have_lost_storage_in_isr(state, term, offset + 1)
+            and (_keeps_committed(state) or kept_since_in_sync(state, term))
         )
     return False
 
@@ -271,11 +278,17 @@ def _keeps_committed(state: State) -> bool:
     )
 
 
-def _first_to_stand_there(state: State, last: int) -> bool:
+def _first_to_stand_there(state: State, ref: Reference, last: int) -> bool:
     """Whether nobody led from, and nobody cut to, that offset or below it after the first term.
 
-    With ZooKeeper a leader that lost its log's end may lead on in its epoch: its lines tell.
+    Of an epoch that nothing tells of, nobody knows. With ZooKeeper a leader that lost its log's
+    end may lead on in its epoch: its lines tell.
     """
+    terms = state.history.terms
+    if not terms or terms[-1].leader_epoch < newest_leader_epoch(state):
+        return False
+    if unnamed_leader_epoch(state, ref.starts, -1) is not None:
+        return False
     if state.settings.controller != "kraft" and not all(
         log_is_covered(state, first.leader) for first in state.history.terms[:1]
     ):

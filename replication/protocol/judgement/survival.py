@@ -141,11 +141,12 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
             writers = may_have_written(state, ref.starts, low, promise)
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
             lost = [found[0] for found in fates]
-            if _was_replaced(state, promise, low):
+            replaced = _was_replaced(state, promise, low)
+            if replaced:
                 lost = lost[:-1]
             if whole and lost and all(lost):
                 absences += lost[0]
-            elif any(lost):
+            elif any(lost) or (replaced and not lost):
                 doubts.append(_unsure(promise, low, high))
     return absences, doubts
 

@@ -159,19 +159,36 @@ def must_have_held(
 
 def lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
     """Whether a leader lost storage below that end and has not joined the ISR anew since."""
-    for loss in state.history.storage_losses:
-        if loss.replica != term.leader or loss.left_end_offset >= end:
-            continue
-        since = -1 if loss.leader_epoch is None else loss.leader_epoch
-        joined_anew = any(
-            since < t.leader_epoch < term.leader_epoch
-            and t.isr is not None
-            and term.leader not in t.isr
-            for t in state.history.terms
-        )
-        if since <= term.leader_epoch and not joined_anew:
-            return True
-    return False
+    return any(
+        loss.replica == term.leader
+        and loss.left_end_offset < end
+        and _is_still_without(state, term, loss.leader_epoch)
+        for loss in state.history.storage_losses
+    )
+
+
+def may_have_lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
+    """The same, or it came back so short, and had not been seen to stop cleanly."""
+    return lost_storage_in_isr(state, term, end) or any(
+        start.replica == term.leader
+        and start.log_end_offset < end
+        and start.at < term.started_at
+        and _is_still_without(state, term, start.leader_epoch)
+        for start in state.history.unclean_starts
+    )
+
+
+def _is_still_without(state: State, term: LeaderTerm, known: int | None) -> bool:
+    """Whether a leader that lost records when it knew that leader epoch did not join the ISR anew
+    before its term."""
+    since = -1 if known is None else known
+    joined_anew = any(
+        since < t.leader_epoch < term.leader_epoch
+        and t.isr is not None
+        and term.leader not in t.isr
+        for t in state.history.terms
+    )
+    return since <= term.leader_epoch and not joined_anew
 
 
 def truncates_to_high_watermark(state: State) -> bool:

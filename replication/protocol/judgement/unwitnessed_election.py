@@ -6,12 +6,17 @@ from itertools import pairwise
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, StorageLoss
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
-from replication.protocol.judgement.reference import Reference, newest_leader_epoch
+from replication.protocol.judgement.reference import (
+    Reference,
+    log_is_covered,
+    newest_leader_epoch,
+)
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import (
     UNSURE_KINDS,
     kept_since_in_sync,
+    may_have_lost_storage_in_isr,
     never_began,
     stands_still,
     truncates_to_high_watermark,
@@ -148,15 +153,39 @@ def _lost_itself(state: State, ref: Reference, absence: Absence) -> bool:
     return wrote in (None, ref.leader) and not cut
 
 
-def came_back_alone(state: State, starts: TermStarts) -> int | None:
-    """A leader that stopped, not cleanly, and led again next: what it lost of its log meanwhile
-    nobody else has to show. None where there is none, or what was committed is known."""
-    if all(_known_by_the_end(state, starts)[-1:]):
-        return None
+def came_back_alone(state: State, ref: Reference) -> int | None:
+    """A leader that stopped, perhaps not cleanly, and led again next, or was elected after such a
+    stop: what it lost of its log meanwhile nobody else has to show.
+
+    None where there is none, or what was committed is known.
+    """
+    starts, known = ref.starts, _known_by_the_end(state, ref.starts)
     for before, term in pairwise(starts.terms):
-        if _may_have_come_back_short(state, before, term):
+        if _may_have_come_back_short(state, before, term) and not known[-1]:
+            return term.leader
+    shown = {s.leader_epoch: s.end_offset for s in ref.spans}
+    held: float = 0
+    began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
+    for place, after in pairwise(began):
+        before, term, start = starts.terms[place], starts.terms[after], starts.starts[after]
+        held = max(held, _held_by_the_end(state, before, starts.starts[place], shown))
+        if before.ended == "stopped" and not before.end_is_certain:
+            held = math.inf
+        holds_all = known[place] or (start is not None and held <= start)
+        if not holds_all and _may_have_been_away(state, before, term):
             return term.leader
     return None
+
+
+def _may_have_been_away(state: State, before: LeaderTerm, term: LeaderTerm) -> bool:
+    """Whether a leader was back in the ISR from a stop that nothing shows to be clean.
+
+    Its lines tell; where they are missing, an epoch without a leader: the whole ISR was away.
+    """
+    if not log_is_covered(state, term.leader):
+        return term.recorded and term.leader_epoch > before.leader_epoch + 1
+    short = may_have_lost_storage_in_isr(state, term, 1 << 62)
+    return short and before.leader != term.leader
 
 
 def lost_by_its_leader(state: State, ref: Reference) -> tuple[int, int, int] | None:

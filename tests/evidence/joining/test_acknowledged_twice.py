@@ -16,8 +16,14 @@ def told(offset: int, number: int, acks: str = "all", name: str | None = None) -
     return replace(found, payload_id=name)
 
 
-def lost(*unseen: Acknowledgement, there: tuple[Acknowledgement, ...] = ()) -> set[int]:
-    return {line for _, line in replaced(evidence(ANEW), unseen, there)}
+def lost(
+    *unseen: Acknowledgement,
+    there: tuple[Acknowledgement, ...] = (),
+    before: tuple[Acknowledgement, ...] = (),
+) -> set[int]:
+    """before: those whose record only an older copy shows."""
+    acked = [*before, *unseen, *there]
+    return {line for _, line in replaced(evidence(ANEW), acked, unseen, there)}
 
 
 BELOW = told(2, 1)
@@ -41,4 +47,11 @@ def test_the_same_line_from_two_files_is_one_record() -> None:
 def test_a_log_that_tells_offsets_twice_where_nothing_was_written_anew_says_nothing() -> None:
     assert lost(told(2, 1), told(2, 2), told(6, 3), told(6, 4)) == set()
     assert lost(told(6, 3), told(6, 4)) == set()
-    assert replaced(evidence(), [BELOW, told(6, 2), told(6, 3)], []) == set()
+    acked = [BELOW, told(6, 2), told(6, 3)]
+    assert replaced(evidence(), acked, acked, []) == set()
+
+
+def test_what_only_an_older_copy_shows_tells_as_well_that_offsets_are_offsets() -> None:
+    anew = (told(6, 2, name="a"), told(6, 3, name="b"))
+    assert lost(*anew, before=(BELOW,)) == {2}
+    assert lost(*anew, before=(BELOW, told(2, 4, name="c"))) == set()

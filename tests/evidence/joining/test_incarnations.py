@@ -47,3 +47,13 @@ def test_offsets_that_begin_anew_must_agree_with_the_clock() -> None:
     assert told(mine, {}) == ["old", "new"]
     late = [acknowledged("x", ts=25, line=1, offset=7), mine[1]]
     assert told(late, {}) == [None, "new"]
+
+
+def test_a_client_that_wrote_in_one_incarnation_only_is_placed_by_the_others_of_its_log() -> None:
+    both = [acknowledged("x", ts=5, line=1, offset=7), acknowledged("y", ts=30, line=3, offset=0)]
+    once = acknowledged("z", ts=6, line=2, offset=8, client="q")
+    assert told([*both, once], {}) == ["old", "new", "old"]
+    # Alone nothing shows that its clock can be trusted; nor where the offsets contradict one.
+    assert told([once], {}) == [None]
+    late = acknowledged("x", ts=25, line=1, offset=7)
+    assert told([late, both[1], once], {}) == [None, "new", None]

@@ -49,6 +49,10 @@ def test_acks_one_promises_one_copy() -> None:
     assert allowed_by(under(), cause, "acknowledged_by_leader") == [("acks", "1")]
 
 
+def test_what_went_in_a_way_that_nobody_knows_may_have_been_committed() -> None:
+    assert contract_of(under(), Cause("unknown"), "acknowledged_by_leader", 3) == "unknown"
+
+
 def test_whether_a_second_disk_lost_it_may_not_be_known() -> None:
     """Broker 2 came back with less from a stop of which nothing tells that it was clean."""
     cause = Cause("storage_loss", lossy=frozenset({1}))

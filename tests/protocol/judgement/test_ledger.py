@@ -92,6 +92,25 @@ def test_a_copy_that_the_rule_keeps_outlives_following() -> None:
     assert copies(fold_steps(told.world)) == {1: "broker 1 loses this directory"}
 
 
+def test_a_copy_whose_broker_lived_on_unseen_is_no_current_replica() -> None:
+    """Broker 2 started again after the copy that holds the record; its lines are missing."""
+    facts = [
+        *given(1, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(2, 4, "all", 0, 0),
+        copy(2, (0, 4, 0, 0)),
+    ]
+
+    def found(*more: ev.Fact) -> tuple[object, list[object]]:
+        left = [copy(1, (0, 2, 0, 0)), copy(3, (0, 2, 0, 0))]
+        (loss,) = answer(told([*facts, *more, *left])).losses
+        return loss["status"], [c["kind"] for c in loss["surviving_copies"]]
+
+    assert found() == ("recoverable", ["replica"])
+    assert found(ev.ReplicaStarted(2)) == ("undetermined", ["salvage"])
+
+
 def test_nothing_is_asked_for_that_was_handed_over() -> None:
     state = fold_steps(story("kafka=2.8.2 unclean=yes", "produce A a", "stop A").world)
     asked = [

@@ -83,6 +83,34 @@ def test_an_unclean_election_outside_the_isr_took_it() -> None:
     assert cause.election.leader == 2
 
 
+def test_who_leads_on_without_the_record_was_elected_without_it() -> None:
+    """That a high watermark was learned as late as in epoch 1 does not make epoch 2 the culprit."""
+    facts = story("unclean", 3, (1, 3))
+    facts[-1:] = [elected(2, 2, "same_leader"), ev.BecameLeader(2, 2, 9, 3), *facts[-1:]]
+    lost = Lost(Span(3, 4, None, 7), "committed", (1, 1 << 30))
+    found = losing_term(told(facts), lost, [])
+    assert found is not None
+    assert (found.leader_epoch, found.election_kind) == (1, "unclean")
+
+
+def test_what_the_leader_before_still_holds_the_unclean_election_took() -> None:
+    """Before leader epochs: that the new leader had cut its log before is no cause."""
+    state = without_epochs(
+        (10, elected(1, 0, "initial", (1,))),
+        (20, ev.BecameLeader(1, 0)),
+        (21, ev.BecameFollower(2, 0, 1)),
+        (22, ev.Truncated(2, 3, None, "high_watermark")),
+        (30, ev.LeadershipRecorded(2, 1, (2,), 1, "unclean")),
+        (40, ev.BecameLeader(2, 1)),
+        (50, ev.ReplicaLogObserved(1, 0, 5, (Span(0, 5, None, 0),), 5, None, (), True)),
+        (50, ev.ReplicaLogObserved(2, 0, 4, (Span(0, 3, None, 0), Span(3, 4, None, 1)), 4, None,
+                                   (), True)),
+    )  # fmt: skip
+    promise = Promise(Span(3, 4, None, 0), (1, 1 << 30), "checkpoint", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    assert cause_of(state, Span(3, 4, None, 0), "committed", gone).name == "unclean_election"
+
+
 def test_what_the_last_leader_wrote_itself_no_election_took() -> None:
     """Gone from its own log: it took over before the record was written."""
     lost = Lost(Span(10, 11, 1, 0), "committed", None)

@@ -137,6 +137,14 @@ def test_what_another_record_replaced_was_written_before_the_last_that_may_have_
     assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
 
 
+def test_what_another_record_replaced_is_in_doubt_though_nothing_tells_who_led() -> None:
+    held = [copy(r, (8, 10, 0, 0)) for r in (1, 2, 3)]
+    facts = [*given(), ev.PartitionDescribed(cleanup_policy="compact", leader=1), GONE_FROM_SIGHT]
+    assert verdict([*facts, *held], ACKNOWLEDGED) == "HOLDS"
+    twice = ev.RecordsAcknowledged(3, 6, "all")
+    assert verdict([*facts, twice, *held], ACKNOWLEDGED) == "UNKNOWN"
+
+
 def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
     facts = [
         *given(1, 2, 3, version="3.9.1"),
@@ -247,13 +255,20 @@ def test_a_leader_that_led_twice_in_an_epoch_may_have_written_an_offset_twice() 
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
 
 
-def handed_on(kind: str = "clean", release: str = "3.9.1", acks: str = "all") -> list[ev.Fact]:
-    """Broker 2 crashes; broker 1 leads on from 16. Compaction has left nothing from 16 to 30."""
+def handed_on(
+    *before: ev.Fact, kind: str = "clean", release: str = "3.9.1", acks: str = "all"
+) -> list[ev.Fact]:
+    """Broker 2 crashes; broker 1 leads on from 16. Compaction has left nothing from 16 to 30.
+
+    before: what broker 1 did under broker 2.
+    """
     return [
         *given(1, 2, 3, version=release),
         ev.PartitionDescribed(cleanup_policy="compact"),
         elected(2, 0, "initial"),
         ev.BecameLeader(2, 0, 0, 0),
+        ev.BecameFollower(1, 0, 2, 0, 0),
+        *before,
         ev.ReplicaStopped(2, "process_crash"),
         elected(1, 1, kind),
         ev.BecameLeader(1, 1, 16, 16),
@@ -266,5 +281,41 @@ def test_what_the_next_leader_from_the_isr_began_without_was_not_committed_befor
     """So offsets that were told at acks=all are the next leader's; by what the release keeps."""
     assert verdict(handed_on(), ACKNOWLEDGED) == "HOLDS"
     assert verdict(handed_on(kind="unclean"), ACKNOWLEDGED) == "UNKNOWN"
-    assert verdict(handed_on(release="1.1.1"), ACKNOWLEDGED) == "UNKNOWN"
     assert verdict(handed_on(acks="1"), ACKNOWLEDGED) == "UNKNOWN"
+
+
+def test_where_a_release_may_lose_what_is_committed_the_next_leaders_own_lines_tell() -> None:
+    """It had what was committed when it joined the ISR; it was not cut, nor back from a crash."""
+    cut = (ev.BecameFollower(1, 0, 2, 18, 0), ev.Truncated(1, 18, 16, "leader_epoch"))
+    assert verdict(handed_on(release="1.1.1"), ACKNOWLEDGED) == "HOLDS"
+    assert verdict(handed_on(*cut, release="1.1.1"), ACKNOWLEDGED) == "UNKNOWN"
+
+
+def test_the_next_leader_may_have_come_back_from_a_crash_without_what_it_held() -> None:
+    crashed = (ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 14, None, False))
+    left = (ev.ReplicaStopped(1, "clean"), ev.ReplicaStarted(1, 0, 14, None, True))
+    for release in ("1.1.1", "3.9.1"):
+        assert verdict(handed_on(*crashed, release=release), ACKNOWLEDGED) == "UNKNOWN"
+        assert verdict(handed_on(*left, release=release), ACKNOWLEDGED) == "HOLDS"
+
+
+def test_one_start_told_by_two_lines_is_no_return_from_a_crash() -> None:
+    made = ev.ReplicaStarted(1, 0, 0, None, False)
+    assert verdict([made, made, *handed_on()], ACKNOWLEDGED) == "HOLDS"
+    again = ev.ReplicaStarted(1, 0, 5, None, False)
+    assert told([made, made]).replicas[1].came_back_with is None
+    assert told([made, again]).replicas[1].came_back_with == 5
+
+
+def test_a_start_after_a_stop_is_of_another_process_though_the_log_was_made_last() -> None:
+    """The line of a new log follows that of its role: the next start is no second one of it."""
+    facts = [
+        *given(1, 2, 3),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.ReplicaStarted(2, 0, 0, None, None),
+        ev.HighWatermarkAdvanced(2, 5),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 8, None, None),
+    ]
+    assert told(facts).replicas[2].known_high_watermark is None
+    assert told(facts[:-2]).replicas[2].known_high_watermark == 5

@@ -103,7 +103,7 @@ def test_a_leader_that_came_back_alone_is_a_question_without_acknowledgements() 
     ]
     state = told([*given(1, 2, 3, acks=False), *facts])
 
-    assert came_back_alone(state, reference(state).starts) == 1
+    assert came_back_alone(state, reference(state)) == 1
     assert verdict([*given(1, 2, 3, acks=False), *facts]) == "UNKNOWN"
     assert verdict([*given(1, 2, 3), *facts]) == "HOLDS"
 
@@ -129,5 +129,38 @@ def came_back(*covered: int, acks: bool) -> list[ev.Fact]:
 def test_a_leader_that_came_back_alone_from_an_unclean_stop_has_not_all_that_it_committed() -> None:
     """Its high watermark at its own start says nothing of what it had before the stop."""
     assert came_back_alone(told(came_back(1, 2, 3, acks=False)), reference(
-        told(came_back(1, 2, 3, acks=False))).starts) == 1  # fmt: skip
+        told(came_back(1, 2, 3, acks=False)))) == 1  # fmt: skip
     assert verdict(came_back(1, 2, 3, acks=True)) == "UNKNOWN"
+
+
+def away(*between: ev.Fact, covered: tuple[int, ...] = (1, 2, 3), then: int = 2) -> list[ev.Fact]:
+    """Broker 1 crashes, broker 2 leads the epoch `then` from the ISR; no acknowledgements."""
+    return [
+        *given(*covered, acks=False),
+        elected(1, 0, "initial", (1, 2)),
+        *([ev.BecameLeader(1, 0, 0, 0)] if covered else []),
+        *([ev.BecameFollower(2, 0, 1, 0, 0)] if covered else []),
+        *([ev.ReplicaStopped(1, "process_crash")] if covered else []),
+        *between,
+        elected(2, then, "clean", (1, 2)),
+        *([ev.BecameLeader(2, then, 2, 2)] if covered else []),
+        *([ev.ReplicaStarted(1, 0, 2, None, False)] if covered else []),
+        *([ev.BecameFollower(1, then, 2, 2, 2)] if covered else []),
+        *(copy(r, (0, 2, 0, 0), (2, 3, then, 0), mark=3) for r in (1, 2, 3)),
+    ]
+
+
+def test_a_leader_from_the_isr_that_was_back_from_a_crash_may_lack_what_was_committed() -> None:
+    crashed = (ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStarted(2, 0, 2, None, False))
+    left = (ev.ReplicaStopped(2, "clean"), ev.ReplicaStarted(2, 0, 2, None, True))
+
+    assert verdict(away(*crashed)) == "UNKNOWN"
+    assert verdict(away(*left)) == "HOLDS"
+    assert verdict(away()) == "HOLDS"
+
+
+def test_where_no_line_tells_an_epoch_without_a_leader_shows_that_the_isr_was_away() -> None:
+    nobody = ev.LeadershipRecorded(None, 1, (1, 2), 1, None)
+
+    assert verdict(away(nobody, covered=())) == "UNKNOWN"
+    assert verdict(away(covered=(), then=1)) == "HOLDS"

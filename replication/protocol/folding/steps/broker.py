@@ -14,13 +14,21 @@ from replication.protocol.folding.steps.replica import (
 from replication.protocol.folding.steps.terms import end_term, note_log_end
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from replication.protocol.ground.topic_partition import Promise, Replica, State, StorageLoss
+from replication.protocol.ground.topic_partition import (
+    Promise,
+    Replica,
+    State,
+    StorageLoss,
+    UncleanStart,
+)
 
 
 def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     """A broker loaded the log: a new process, or a line of one that runs already."""
     replica = replica_of(state, fact.replica)
     replica.stopped = False
+    if not fact.clean and not _is_told_again(replica, fact.log_end_offset):
+        _note_unclean_start(state, replica, fact.log_end_offset)
     if replica.known_log_end_offset is not None and not replica.just_started:
         # The log was loaded before and something happened since: this is another process.
         end_term(state, replica, "stopped", None)
@@ -30,8 +38,6 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     replica.kafka_version = fact.kafka_version or replica.kafka_version
     lives_on(state, replica)
     replica.clean_start = fact.clean
-    if not fact.clean:
-        _note_unclean_start(state, replica, fact.log_end_offset)
     if replica.role is None:
         # The line of a log that is made when its broker leads already tells nothing of an end.
         note_log_end(state, replica, fact.log_end_offset, certain=bool(fact.clean))
@@ -49,6 +55,11 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         cut_epochs(state, replica, unclean=fact.clean is False)
 
 
+def _is_told_again(replica: Replica, end: int | None) -> bool:
+    """Whether this is another line of the start that was told last."""
+    return replica.just_started and end is not None and end == replica.known_log_end_offset
+
+
 def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | None) -> None:
     """What a replica came back with from a stop that was not seen to be clean."""
     end, lowest = log_end_offset or 0, replica.may_have_lost_from
@@ -57,6 +68,9 @@ def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | No
     if log_end_offset is not None and replica.known_log_end_offset is not None:
         before = replica.came_back_with
         replica.came_back_with = end if before is None else min(before, end)
+    if replica.known_log_end_offset is not None or end or state.registration.leader_epoch > 0:
+        start = UncleanStart(replica.replica, end, replica.leader_epoch, state.applied)
+        state.history.unclean_starts.append(start)
 
 
 def _has_led(state: State, replica: int) -> bool:
@@ -100,6 +114,7 @@ def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> N
     replica.stopped = fact.reason == "clean"
     end_term(state, replica, "stopped", None)
     replica.role = None
+    replica.just_started = False
     if fact.log_end_offset is not None:
         if fact.reason in ("power_loss", "disk_loss"):
             observe_log_end(state, replica, fact.log_end_offset, event)

@@ -101,12 +101,13 @@ def _lost_unseen(view: View) -> Verdict | None:
             "nothing tells whether they were committed",
             ["an acknowledgement log", "consumption logs"],
         )
-    alone = came_back_alone(view.state, view.ref.starts)
+    alone = came_back_alone(view.state, view.ref)
     unsure_of = view.doubts_of("acks_1") or not view.covered("acknowledgements")
     if alone is not None and unsure_of:
         return unknown(
             NAME,
-            f"broker {alone} stopped, not cleanly, and led again: nothing tells what its log lost",
+            f"broker {alone} was away and led again, and nothing shows that it had stopped "
+            "cleanly: nothing tells what its log lost",
             ["an acknowledgement log"],
         )
     answered = lost_by_who_answered(view.state, view.ref, view.absences)
