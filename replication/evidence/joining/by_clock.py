@@ -58,14 +58,18 @@ class EpochsByClock:
         reign = [r for r in self.reigns if a.ts + self.bound >= r.begin][-1]
         if possible != [reign] or reign.start_offset is None or a.offset < reign.start_offset:
             return None
-        epoch = reign.leader_epoch
+        written_in = reign.leader_epoch
         if reign.end_offset is not None and a.offset >= reign.end_offset:
             end = reign.end_offset
-            raise self._refused(a, f"in leader epoch {epoch}, whose leader's log ended at {end}")
-        if self.told.setdefault((epoch, a.offset), (a.path, a.line)) != (a.path, a.line):
-            path, line = self.told[epoch, a.offset]
-            raise self._refused(a, f"in leader epoch {epoch}, in which {path} line {line} was, too")
-        return epoch
+            raise self._refused(
+                a, f"in leader epoch {written_in}, whose leader's log ended at {end}"
+            )
+        if self.told.setdefault((written_in, a.offset), (a.path, a.line)) != (a.path, a.line):
+            path, line = self.told[written_in, a.offset]
+            raise self._refused(
+                a, f"in leader epoch {written_in}, in which {path} line {line} was, too"
+            )
+        return written_in
 
     def hold(self, a: Acknowledgement, leader_epoch: int | None) -> None:
         """Holds the bound against a record whose epoch a log shows. Raises ClocksDisagree."""
@@ -142,11 +146,11 @@ def _end(lines: list[LogLineFact], leader_epoch: int) -> tuple[int | None, int |
     """When a leader's own lines end its leadership, and its log end when it followed another."""
     led, end, kept = False, None, True
     for line in lines:
-        epoch = line.fields.get("leader_epoch")
+        begun = line.fields.get("leader_epoch")
         if line.kind == "became_leader":
             if led and end is not None:
                 break
-            led = led or epoch == leader_epoch
+            led = led or begun == leader_epoch
         elif led and line.kind in _ENDS:
             kept = kept and (line.kind != "process_started" or end is not None)
             end = line.at if end is None else end
