@@ -31,12 +31,15 @@ def each_once(facts: Iterable[LogLineFact]) -> Iterator[LogLineFact]:
 
 
 def _behind_a_fall_back(facts: list[LogLineFact]) -> set[int]:
-    """The lines (by id) before which their file had told of later ones already."""
+    """The lines (by id) behind one before which their file had told of later ones already."""
     latest: dict[str, int] = {}
+    fallen: set[str] = set()
     found: set[int] = set()
     for fact in sorted(facts, key=lambda fact: fact.line):
         if fact.at is not None:
             if fact.at + _OUT_OF_ORDER < latest.get(fact.path, fact.at):
+                fallen.add(fact.path)
+            if fact.path in fallen:
                 found.add(id(fact))
             latest[fact.path] = max(fact.at, latest.get(fact.path, fact.at))
     return found
