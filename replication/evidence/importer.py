@@ -149,6 +149,7 @@ def import_evidence(
         collection.unreadable += joined.unreadable
     for partition in partitions:
         partition.payload_id_in = payload_id_in
+        partition.clock_bound = told.clock_bound
     return Import(collection, clusters, partitions, _trace_id(collection), generation, incident)
 
 

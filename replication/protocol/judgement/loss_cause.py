@@ -192,11 +192,14 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
     known whether they had it."""
     after = written_at(lost)
     found: list[LeaderTerm] = []
-    unsure = True
+    unsure, before = True, None
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
         lacking = lacks(state, term, lost)
+        again, before = before == term.leader and term.election_kind == "same_leader", term.leader
+        if again and lacking is not False and taken_from(state, lost, term.leader, term) is None:
+            continue  # It has what it had when it led before.
         if lacking is False:
             found, unsure = [], True
             continue
