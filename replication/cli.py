@@ -19,6 +19,7 @@ from replication.evidence.collecting.collection import NoEvidence, Told
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import Import, import_evidence
+from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.opening import lines_of
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground.events import Event
@@ -66,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
         with progress.told():
             status: int = arguments.run(arguments)
         return status
-    except (Unusable, NoEvidence) as error:
+    except (Unusable, NoEvidence, ClocksDisagree) as error:
         print(f"replication-analyzer {arguments.command}: {error}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
@@ -197,7 +198,7 @@ def _told(arguments: argparse.Namespace) -> Told:
             raise Unusable(f"--broker {number}: expected a broker id and a file or folder")
         brokers[Path(path)] = int(number)
     zone = _time_zone(arguments.time_zone)
-    return Told(names, brokers, zone, all_producers=arguments.all_producers)
+    return Told(names, brokers, zone, arguments.all_producers, arguments.clock_bound)
 
 
 def _time_zone(text: str | None) -> tzinfo | None:

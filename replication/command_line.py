@@ -90,6 +90,14 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         "acknowledged",
     )
     command.add_argument(
+        "--clock-bound",
+        metavar="MS",
+        type=_milliseconds,
+        help="the clocks of brokers, controllers and clients differ by at most so many ms, an "
+        "answer's way to its client included: tells in which leader epoch a record known by "
+        "offset alone was acknowledged",
+    )
+    command.add_argument(
         "--payload-id-in",
         metavar="PLACE",
         type=_place_of_ids,
@@ -103,6 +111,12 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many read files at once; by default as many as help, at most 4",
     )
+
+
+def _milliseconds(text: str) -> int:
+    if not text.isdecimal() or len(text) > 12:
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number of milliseconds")
+    return int(text)
 
 
 def _place_of_ids(text: str) -> str:

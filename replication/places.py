@@ -279,3 +279,17 @@ def folder(text: str) -> Place:
         f"{text}: neither a path of the machine's file system nor one (SCHEME://HOST/..) of a "
         "Hadoop file system that driver and every worker reach (docs/running.md)"
     )
+
+
+def plain_folder(text: str) -> Place:
+    """As `folder`, of a folder that Spark's file source follows: in its path no sign of patterns,
+    since of n files below such a path it reads each n times (DataSource.checkAndGlobPathIfNecessary
+    without globbing). For argparse."""
+    path = folder(text)
+    signs = sorted(set(str(path.absolute())) & set("{}[]*?\\"))
+    if signs:
+        raise argparse.ArgumentTypeError(
+            f"{path}: has {' '.join(signs)} in its path, which Spark's file source takes for signs "
+            "of a pattern: name another folder"
+        )
+    return path

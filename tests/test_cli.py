@@ -11,6 +11,7 @@ from replication import cli
 from replication.cli import main
 from replication.quality import command as check_quality
 from replication.spark import import_artifacts, incident_page, maintain, replay, stream, views
+from tests.changed_evidence import changed_copy
 
 INCIDENTS = Path(__file__).parent / "incidents"
 LOST = INCIDENTS / "unclean_election__4.1.1"
@@ -54,6 +55,20 @@ def test_a_topic_that_is_not_there_is_named(
     assert main(["import", str(LOST), "--topic", "nope", "--out", out]) == 2
     assert main(["diagnose", str(LOST), "--topic", "nope"]) == 2
     assert capsys.readouterr().err.count("no topic nope in this evidence") == 2
+
+
+def test_a_clock_bound_that_the_evidence_contradicts_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def an_hour_earlier(folder: Path) -> None:
+        path = folder / "acks.jsonl"
+        path.write_text(path.read_text().replace("T15:", "T14:"))
+
+    folder = str(changed_copy(LOST.name, an_hour_earlier, tmp_path))
+    assert main(["diagnose", folder]) == 1
+    assert main(["diagnose", folder, "--clock-bound", "500"]) == 2
+    assert "the clocks differ by more; declare a larger bound" in capsys.readouterr().err
+    assert main(["diagnose", folder, "--clock-bound", "3700000"]) == 1
 
 
 def test_event_dumps_are_not_imported_again_in_silence(

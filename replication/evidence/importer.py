@@ -82,7 +82,13 @@ class Import:
             "no topic partition found in this evidence: it is Kafka's, but names none (only "
             "__cluster_metadata, or logs without a line about one). Hand over server.log and "
             "state-change.log of all brokers, whole, and their log directories"
+            + "".join(f"; {aside}" for aside in self._left_aside()[:3])
         )
+
+    def _left_aside(self) -> list[str]:
+        found = self.collection
+        told = [f"{u.path}: {u.reason}" for u in [*found.unreadable, *found.ignored]]
+        return [found.unpacked.shown(each) for each in told]
 
     def events(self) -> Iterator[ev.Event]:
         """All events, each partition's in sequence, with their content-derived ids."""
@@ -143,6 +149,7 @@ def import_evidence(
         collection.unreadable += joined.unreadable
     for partition in partitions:
         partition.payload_id_in = payload_id_in
+        partition.clock_bound = told.clock_bound
     return Import(collection, clusters, partitions, _trace_id(collection), generation, incident)
 
 

@@ -22,6 +22,8 @@ from pyspark.sql import SparkSession
 FIRST = 1_000
 # A micro-batch that is cut off is done again at the next start; ending between two is tidier.
 LAST_MICRO_BATCH_SECONDS = 100.0
+# So long the JVM has to take in that a query is to stop, before its last micro-batch lets go.
+STOP_SECONDS = 0.5
 # So long Python stays after its job, so that the JVM hears that the hook is done.
 REPLY_SECONDS = 1.0
 
@@ -31,17 +33,37 @@ class Stop:
     """Whether the job was asked to end: then the running micro-batches end first.
 
     told_by_jvm: the JVM waits for that. ended: set when the job has ended, so that the JVM may too.
-    take_hook_away: has the JVM not wait any more; False where it does not.
+    take_hook_away: has the JVM not wait any more; False where it does not. resting: the queries
+    that wait after a micro-batch to be stopped.
     """
 
     asked: bool = False
     told_by_jvm: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
     take_hook_away: Callable[[], Any] = bool
+    resting: set[str] = field(default_factory=set)
+    _stopping: set[str] = field(default_factory=set)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def asked_by(self, number: int, frame: FrameType | None) -> None:
         """The handler of SIGTERM and SIGINT."""
         self.asked = True
+
+    def between(self, query: str) -> None:
+        """A query has written a micro-batch whole: where the job is to end it goes no further."""
+        if not self.asked:
+            return
+        with self._changed:
+            self.resting.add(query)
+            self._changed.wait_for(lambda: query in self._stopping, 1.4 * LAST_MICRO_BATCH_SECONDS)
+        # What Spark does after a stop has begun it gives up, or has done: either is right.
+        time.sleep(STOP_SECONDS)
+
+    def stopping(self, query: str) -> None:
+        """A query is about to be stopped: it need not wait for that any more."""
+        with self._changed:
+            self._stopping.add(query)
+            self._changed.notify_all()
 
     def listen(self, spark: SparkSession) -> None:
         """Takes SIGTERM and SIGINT of this process, and the end of the JVM."""

@@ -9,7 +9,7 @@ partitions are folded again as a batch, and the result comes back into the strea
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,7 @@ from replication.spark import answer_tables, contracts
 from replication.spark.alerting import Alerting
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.answer_tables import LATE, Outcome
+from replication.spark.ending import Stop
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked, query_id, triggered
 from replication.spark.progress import Progress
@@ -72,6 +73,7 @@ class Fold:
     refolds: int = 0
     held_in_state: int | None = None
     alerting: Alerting | None = None
+    stop: Stop = field(default_factory=Stop)
 
     def start(self) -> StreamingQuery:
         """Starts the query."""
@@ -156,6 +158,7 @@ class Fold:
         figures["milliseconds"] = int((time.monotonic() - started) * 1000)
         self.store.finish(writer, micro_batch_id, figures)
         self.progress.report(QUERY, micro_batch_id, figures)
+        self.stop.between(QUERY)
 
     def _held(self) -> int:
         """How many events the state holds behind gaps, in all partitions."""

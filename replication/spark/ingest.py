@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replication.spark import event_frames, quarantine
+from replication.spark.ending import Stop
 from replication.spark.event_files import SLICE_DDL, Slice, still_readable
 from replication.spark.progress import Progress
 from replication.spark.runs import Run
@@ -38,6 +39,7 @@ class Ingest:
     settings: Settings
     progress: Progress
     _may_be_repeated: bool = True
+    stop: Stop = field(default_factory=Stop)
 
     def start(self, source: KafkaSource | str) -> StreamingQuery:
         """Starts the query. source: a Kafka topic, or the folder of the admitted slices' notes."""
@@ -91,6 +93,7 @@ class Ingest:
         self.store.finish(writer, micro_batch_id, figures)
         self._may_be_repeated = False
         self.progress.report(QUERY, micro_batch_id, figures)
+        self.stop.between(QUERY)
 
     def _write_events(
         self, delivered: DataFrame | None, writer: Writer, micro_batch_id: int

@@ -28,6 +28,7 @@ from replication.evidence.shipping.live_join import Joined, LiveJoin
 from replication.places import Place, place
 from replication.spark import contracts
 from replication.spark.alerting import Alerting
+from replication.spark.ending import Stop
 from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, still_readable
 from replication.spark.event_frames import as_one
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
@@ -77,6 +78,7 @@ class Live:
     progress: Progress
     source: ShippedSource
     alerting: Alerting | None = None
+    stop: Stop = field(default_factory=Stop)
 
     @cached_property
     def joining(self) -> LiveJoin:
@@ -130,6 +132,7 @@ class Live:
         self.store.finish(writer, micro_batch_id, figures)
         self._tell(joined, micro_batch_id, figures)
         self.progress.say(_told(micro_batch_id, joined))
+        self.stop.between(QUERY)
 
     def _tell(self, joined: Joined, micro_batch_id: int, figures: dict[str, Any]) -> None:
         """Hands over what alerts and metrics are made of, by cluster ids."""

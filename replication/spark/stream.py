@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
         "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
     )
     made.add_argument(
-        "--checkpoint-dir", required=True, type=places.folder, metavar="DIR",
+        "--checkpoint-dir", required=True, type=places.plain_folder, metavar="DIR",
         help="where the stream keeps its place and its state",
     )  # fmt: skip
     made.add_argument(
@@ -265,6 +265,7 @@ class StreamJob:
             live = Live(
                 self.spark, store, live_run, self.settings, self.progress, source, self.alerting
             )
+            live.stop = self.stop
             if not isinstance(source.where, KafkaSource):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
@@ -289,6 +290,7 @@ class StreamJob:
         reading = Ingest(self.spark, store, ingest_run, self.settings, self.progress)
         folding = Fold(self.spark, store, fold_run, ingest_run.name, self.settings, self.progress)
         folding.alerting = self.alerting
+        reading.stop = folding.stop = self.stop
         folding.judge_anew()
         if self.settings.interval_seconds is None:
             self._all_there_is(reading, folding, notes)
@@ -330,7 +332,7 @@ class StreamJob:
                 break
             self._turned()
             query.awaitTermination(1)
-        _end(query)
+        _end(query, self.stop)
 
     def _turned(self) -> None:
         """Tells probes that this loop goes on."""
@@ -356,7 +358,7 @@ class StreamJob:
             if self.alerting is not None:
                 self.alerting.deliver()
         for query in queries:
-            _end(query)
+            _end(query, self.stop)
 
     def _finish(
         self, store: Store, admission: Admission | None, reading: runs.Run, folding: runs.Run
@@ -370,12 +372,15 @@ class StreamJob:
         self.progress.say(f"tables: {self.tables}")
 
 
-def _end(query: StreamingQuery) -> None:
+def _end(query: StreamingQuery, stop: Stop) -> None:
     """Ends a query between two micro-batches if it can; raises what it failed with."""
     deadline = time.monotonic() + LAST_MICRO_BATCH_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        if query.name in stop.resting:
+            break
         time.sleep(0.1)
     if query.isActive:
+        stop.stopping(query.name)
         query.stop()
     failure = query.exception()
     if failure is not None:

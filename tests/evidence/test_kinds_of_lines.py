@@ -16,7 +16,7 @@ KINDS = sorted({family.kind for family in FAMILIES if family.kind})
 CODE = "".join(p.read_text() for p in ROOT.rglob("*.py") if FOLDER not in p.parents)
 # No name of theirs stands in the code: of any line it counts who wrote it, which topic id it
 # prints, and which leader epoch. These are common in logs that say nothing else.
-SAY_WHO_WROTE = {"became_controller", "controller_resigned", "server_state_changed"}
+SAY_WHO_WROTE = {"became_controller", "controller_resigned"}
 PRINT_A_TOPIC_ID = {"replica_created"}
 
 

@@ -111,6 +111,31 @@ def test_a_packed_snapshot_and_a_log_of_zookeeper_3_9(packed: str) -> None:
     assert (late.replicas, late.is_whole(0)) == ({0: (3, 1)}, True)
 
 
+@pytest.mark.parametrize("old_log", [True, False])
+def test_an_incident_told_by_a_server_of_3_9(old_log: bool, tmp_path: Path) -> None:
+    """The directory of a server that was upgraded from 3.4, and what is left of it when the old log
+    was purged: then the losses are told, and no cause."""
+    with tarfile.open(FILES / "unclean_election__1.1.1.tar.gz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    folder = tmp_path / "zookeeper" / "version-2"
+    if not old_log:
+        (folder / "log.1").unlink()
+    (folder / "log.18c").write_bytes(
+        gzip.decompress((FILES / "zookeeper_3.9.3.log.18c.gz").read_bytes())
+    )
+    packed = (FILES / "zookeeper_3.9.3.snapshot.18b.snappy").read_bytes()
+    (folder / "snapshot.18b.snappy").write_bytes(packed)
+    folded = fold_all(import_evidence([tmp_path], kafka_version="1.1.1").events())
+    (found,) = [f.answer for f in folded if f.answer.partition["topic"] == "t"]
+    verdicts = {v["invariant"]: v["verdict"] for v in found.verdicts}
+    assert verdicts["committed_records_survive"] == "VIOLATED"
+    assert verdicts["acknowledged_records_survive"] == "VIOLATED"
+    assert verdicts["log_matching"] == "HOLDS"
+    lost = [(x["first_offset"], x["end_offset"], x["status"]) for x in found.losses]
+    assert lost == LOSSES["1.1.1"]
+    assert [x["cause"] for x in found.losses] == ["unclean_election" if old_log else "unknown"]
+
+
 def test_brokers_and_controllers_elections_are_told(tmp_path: Path) -> None:
     """Registrations are ephemeral: the transaction logs have them, and the counter of elections."""
     source = FILES / "unclean_election__2.8.2.tar.gz"

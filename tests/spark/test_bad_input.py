@@ -4,7 +4,7 @@ import gzip
 import io
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,18 +100,41 @@ def cut_gzip(path: Path) -> int:
     return -1
 
 
+def a_broken_page(path: Path) -> int:
+    write_events(path, made_trace(3)[:20])
+    data = bytearray(path.read_bytes())
+    data[4:400] = b"\xff" * 396
+    path.write_bytes(bytes(data))
+    return 20
+
+
 WHOLE_FILES: list[tuple[str, Callable[[Path], int], str, str]] = [
     ("other.parquet", a_parquet_file, "foreign_schema", "format_version is int32, not bigint"),
+    ("page.parquet", a_broken_page, "unreadable_file", "cannot be read"),
     ("core.dump", junk, "unreadable_file", "NUL bytes"),
     ("cut.jsonl.gz", cut_gzip, "unreadable_file", "broken gzip"),
 ]
 
 
+def written_otherwise(events: list[Event]) -> list[str]:
+    """Lines that are the same events in another form: one without its identity, some with nulls."""
+    lines = [wire.to_json(event) for event in events]
+    row = wire.json.loads(lines[4])
+    del row["event_id"]
+    lines[4] = wire.json.dumps(row)
+    # What is null is absent, however it is spaced; a quote and a colon in a text change nothing.
+    lines[5] = wire.json.dumps(wire.json.loads(lines[5]) | {"acks": None, "source_line": None})
+    lines[6] = lines[6][:-1] + ',"error":null}'
+    odd = replace(events[7], source=Source('a":b', 1))
+    lines[7] = wire.to_json(odd)
+    return lines
+
+
 def test_unusable_files_are_quarantined_whole_and_the_job_goes_on(
     spark: SparkSession, folder: Path
 ) -> None:
-    """Beside a gzip file and a Parquet file of good events, which are read."""
-    text = "".join(wire.to_json(e) + "\n" for e in GOOD[:20]).encode()
+    """Beside a gzip file and a Parquet file of good events, which are read, in whatever form."""
+    text = "".join(line + "\n" for line in written_otherwise(GOOD[:20])).encode()
     (folder / "in" / "a.jsonl.gz").write_bytes(gzip.compress(text))
     write_events(folder / "in" / "b.parquet", GOOD[20:])
     wanted = {}
@@ -130,80 +153,73 @@ def test_unusable_files_are_quarantined_whole_and_the_job_goes_on(
         f"in all: {len(GOOD) + total} rows = {len(GOOD)} applied + 0 duplicates + "
         f"{total} quarantined + 0 held" in said
     )
-
-
-def test_events_that_fit_nothing_are_refused_by_the_fold(spark: SparkSession, folder: Path) -> None:
-    """An unassigned replica, and the same sequence with other content."""
-    stranger = identified(
-        Event("", "trace", "cluster", "t", "id", 0, len(GOOD), HighWatermarkAdvanced(9, 1))
-    )
-    clash = other_content(GOOD[-1])
-    write_events(folder / "in" / "a.jsonl", [*GOOD, clash, stranger])
-    said = run_stream(spark, folder)
-    found = {r["event_id"]: r for r in rows(spark, folder / "tables", "quarantine")}
-    # The stranger waits behind the slot that has two contents.
-    assert set(found) == {GOOD[-1].event_id, clash.event_id}
-    assert f"= {len(GOOD) - 1} applied + 0 duplicates + 2 quarantined + 1 held" in said
-    write_events(folder / "in" / "b.jsonl", made_trace(1))
-    lost = identified(Event("", "trace", "cluster", "t", "id", 1, len(GOOD),
-                            HighWatermarkAdvanced(9, 1)))  # fmt: skip
-    write_events(folder / "in" / "c.jsonl", [lost])
-    run_stream(spark, folder)
-    found = {r["event_id"]: r for r in rows(spark, folder / "tables", "quarantine")}
-    assert "replica 9 is not assigned" in found[lost.event_id]["reason"]
-    assert found[lost.event_id]["origin"] == "replica_events"
-    assert found[lost.event_id]["sequence"] == len(GOOD)
-
-
-def test_a_growing_file_is_read_to_its_last_whole_line_and_the_rest_later(
-    spark: SparkSession, folder: Path
-) -> None:
-    whole = "".join(wire.to_json(event) + "\n" for event in GOOD)
-    cut = whole.index("\n", len(whole) // 2) + 30
-    file = folder / "in" / "growing.jsonl"
-    file.write_text(whole[:cut])
-    said = run_stream(spark, folder, settle_seconds="3600")
-    assert "left for later, as it may still grow" in said
-    assert " 0 quarantined" in said
-    with file.open("a") as grown:
-        grown.write(whole[cut:])
-    said = run_stream(spark, folder, settle_seconds="3600")
-    assert f"in all: {len(GOOD)} rows = {len(GOOD)} applied + 0 duplicates + 0 quarantined" in said
-    assert rows(spark, folder / "tables", "quarantine") == []
-
-
-def test_an_event_without_an_identity_gets_the_one_of_its_content(
-    spark: SparkSession, folder: Path
-) -> None:
-    lines = [wire.to_json(event) for event in GOOD]
-    row = wire.json.loads(lines[4])
-    del row["event_id"]
-    lines[4] = wire.json.dumps(row)
-    # What is null is absent, however it is spaced; a quote and a colon in a text change nothing.
-    lines[5] = wire.json.dumps(wire.json.loads(lines[5]) | {"acks": None, "source_line": None})
-    lines[6] = lines[6][:-1] + ',"error":null}'
-    odd = replace(GOOD[7], source=Source('a":b', 1))
-    lines[7] = wire.to_json(odd)
-    (folder / "in" / "a.jsonl").write_text("\n".join(lines) + "\n")
-    said = run_stream(spark, folder)
-    assert f"= {len(GOOD)} applied + 0 duplicates + 0 quarantined" in said
     stored = rows(spark, folder / "tables", "replica_events")
     assert {r["event_id"] for r in stored} == {e.event_id for e in GOOD}
 
 
-def test_a_parquet_file_with_a_broken_page_is_quarantined_and_the_others_are_read(
-    spark: SparkSession, folder: Path
-) -> None:
-    write_events(folder / "in" / "a.parquet", GOOD[:20])
-    write_events(folder / "in" / "b.parquet", GOOD[20:])
-    data = bytearray((folder / "in" / "b.parquet").read_bytes())
-    data[4:400] = b"\xff" * 396
-    (folder / "in" / "b.parquet").write_bytes(bytes(data))
-    said = run_stream(spark, folder)
-    assert f"= 20 applied + 0 duplicates + {len(GOOD) - 20} quarantined + 0 held" in said
-    (row,) = rows(spark, folder / "tables", "quarantine")
-    assert row["origin"] == str(folder / "in" / "b.parquet")
-    assert "cannot be read" in row["reason"]
+@dataclass(frozen=True)
+class Runs:
+    """What two runs over one folder said, and what lay in quarantine after each, by event."""
+
+    said: tuple[str, str]
+    quarantined: tuple[dict[str, Any], dict[str, Any]]
+
+
+CLASH = other_content(GOOD[-1])
+GROWING = made_trace(2)
+
+
+def unassigned(partition: int) -> Event:
+    """An event behind those of made_trace, of a replica that is not assigned."""
+    fact = HighWatermarkAdvanced(9, 1)
+    return identified(Event("", "trace", "cluster", "t", "id", partition, len(GOOD), fact))
+
+
+@pytest.fixture(scope="module")
+def runs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """A file that contradicts itself and one that still grows; then its rest, and two more."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "in").mkdir()
+
+    def run() -> tuple[str, dict[str, Any]]:
+        said = run_stream(spark, folder, settle_seconds="3600")
+        return said, {r["event_id"]: r for r in rows(spark, folder / "tables", "quarantine")}
+
+    # The stranger waits behind the slot that has two contents.
+    write_events(folder / "in" / "a.jsonl", [*GOOD, CLASH, unassigned(0)])
+    whole = "".join(wire.to_json(event) + "\n" for event in GROWING)
+    cut = whole.index("\n", len(whole) // 2) + 30
+    file = folder / "in" / "growing.jsonl"
+    file.write_text(whole[:cut])
+    first = run()
+    write_events(folder / "in" / "b.jsonl", made_trace(1))
+    write_events(folder / "in" / "c.jsonl", [unassigned(1)])
+    with file.open("a") as grown:
+        grown.write(whole[cut:])
+    second = run()
+    return Runs((first[0], second[0]), (first[1], second[1]))
+
+
+def test_events_that_fit_nothing_are_refused_by_the_fold(runs: Runs) -> None:
+    """An unassigned replica, and the same sequence with other content."""
+    first, second = runs.quarantined
+    assert set(first) == {GOOD[-1].event_id, CLASH.event_id}
+    lost = unassigned(1)
+    assert set(second) == {*first, lost.event_id}
+    assert "replica 9 is not assigned" in second[lost.event_id]["reason"]
+    assert second[lost.event_id]["origin"] == "replica_events"
+    assert second[lost.event_id]["sequence"] == len(GOOD)
+
+
+def test_a_growing_file_is_read_to_its_last_whole_line_and_the_rest_later(runs: Runs) -> None:
+    first, second = runs.said
+    assert "left for later, as it may still grow" in first
+    assert " + 2 quarantined + 1 held" in first
+    given = 3 * len(GOOD) + 3
+    assert (
+        f"in all: {given} rows = {given - 4} applied + 0 duplicates + 3 quarantined + 1 held"
+        in second
+    )
 
 
 def test_an_empty_folder_is_said(spark: SparkSession, folder: Path) -> None:

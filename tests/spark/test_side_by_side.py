@@ -1,7 +1,6 @@
 """Incidents of one cluster stand side by side: in one run, and run after run."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -155,8 +154,7 @@ def test_a_stream_keeps_the_incident_that_it_began_with(spark: SparkSession, fol
     assert lost(spark, folder / "tables") == {"may": [15]}
 
 
-@pytest.fixture
-def of_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[str]]]:
+def tables_of_before(folder: Path) -> dict[str, list[str]]:
     """Empty tables without the columns that were added since; those columns."""
     added: dict[str, list[str]] = {}
     for table in contracts.tables().values():
@@ -180,6 +178,19 @@ def of_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
     return added
 
 
+@pytest.fixture(scope="module")
+def older(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, list[str]]]:
+    """Tables of an older version that a stream has gone on with; the columns that they lacked."""
+    folder = tmp_path_factory.mktemp("older")
+    (folder / "in").mkdir()
+    lacking = tables_of_before(folder)
+    write_events(folder / "in" / "1.jsonl", FIRST)
+    run_stream(spark, folder)
+    return folder, lacking
+
+
 def _is_newer(field: dict[str, Any]) -> bool:
     newer = ("incident", "incidents", "cluster_ids", "lost_at", "observed_timestamp")
     return field["type"] == "timestamp" or field["name"] in newer
@@ -187,25 +198,25 @@ def _is_newer(field: dict[str, Any]) -> bool:
 
 @pytest.mark.spark
 def test_tables_of_an_older_version_get_the_new_columns(
-    spark: SparkSession, folder: Path, of_before: dict[str, list[str]]
+    spark: SparkSession, older: tuple[Path, dict[str, list[str]]]
 ) -> None:
-    write_events(folder / "in" / "1.jsonl", FIRST)
-    run_stream(spark, folder)
+    folder, lacking = older
     run_replay(spark, folder)
-    assert sum(map(len, of_before.values())) > 15
+    assert sum(map(len, lacking.values())) > 15
     assert answers(spark, folder / "tables") == answers(spark, folder / "replayed")
     views.opened(spark, folder / "tables").register()
     store = Store(spark, folder / "tables")
-    for table, added in of_before.items():
+    for table, added in lacking.items():
         columns = dict(store.newest(table).dtypes)
         assert set(added) <= set(columns)
         assert columns == {c.name: c.type for c in contracts.tables()[table].columns}
 
 
 @pytest.mark.spark
-def test_each_number_that_is_a_moment_has_its_timestamp(spark: SparkSession, folder: Path) -> None:
-    write_events(folder / "in" / "1.jsonl", FIRST)
-    run_stream(spark, folder)
+def test_each_number_that_is_a_moment_has_its_timestamp(
+    spark: SparkSession, older: tuple[Path, dict[str, list[str]]]
+) -> None:
+    folder, _ = older
     store = Store(spark, folder / "tables")
     (loss,) = (
         store.newest("loss_ledger")

@@ -3,6 +3,7 @@
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -144,12 +145,12 @@ def test_new_topic_partitions_come_beside_known_ones(
 ) -> None:
     """Rows that replace others and rows that are new, in one commit; by name and by rewriting."""
     monkeypatch.setattr(tables, "REPLACED_BY_NAME", by_name)
-    first, second, third = (made_trace(number) for number in range(3))
-    for number, piece in enumerate([first[:25], first[25:] + second[:30], second[30:] + third]):
+    first, second = made_trace(0), made_trace(1)
+    for number, piece in enumerate([first[:25], first[25:] + second]):
         write_events(folder / "in" / f"{number}.jsonl", piece)
     run_stream(spark, folder, profile="small-batches")
     for table in ANSWERED:
-        same_rows(rows(spark, folder / "tables", table), laptop(first + second + third, table))
+        same_rows(rows(spark, folder / "tables", table), laptop(first + second, table))
 
 
 def test_the_stored_events_can_be_folded_again_without_the_checkpoint(
@@ -170,53 +171,76 @@ def test_the_stored_events_can_be_folded_again_without_the_checkpoint(
         run_stream(spark, folder, new_run="third")
 
 
+@dataclass(frozen=True)
+class Eventful:
+    """One stream over three partitions, each with what cannot be folded at once: of 0 an event that
+    contradicts a folded one, of 1 the first event after too many others, of 2 a second import.
+    early: the rows of its tables before all of that came; said: what it said of the rest."""
+
+    early: dict[str, list[dict[str, Any]]]
+    said: str
+    tables: dict[str, list[dict[str, Any]]]
+
+    def of(self, partition: int, table: str) -> list[dict[str, Any]]:
+        return [row for row in self.tables[table] if row["partition"] == partition]
+
+
+CONFLICT, CLASH = made_trace(0), other_content(made_trace(0)[8])
+# More events than HELD.
+GAP = made_trace(1, rounds=10)
+OLD, NEW = made_trace(2, rounds=2), made_trace(2, rounds=6, generation=1, trace_id="second")
+HELD = 60
+
+
+@pytest.fixture(scope="module")
+def eventful(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Eventful:
+    folder = tmp_path_factory.mktemp("eventful")
+    (folder / "in").mkdir()
+    write_events(folder / "in" / "0.jsonl", [*CONFLICT[:20], *GAP[1:], *OLD])
+    run_stream(spark, folder, profile="small-batches", held_limit=HELD)
+    early = answers(spark, folder / "tables")
+    write_events(folder / "in" / "1.jsonl", [CLASH, *GAP[:1], *NEW])
+    write_events(folder / "in" / "2.jsonl", CONFLICT[20:])
+    said = run_stream(spark, folder, profile="small-batches", held_limit=HELD)
+    looked_at = (*ANSWERED, "quarantine", "isr_and_leadership")
+    return Eventful(early, said, {t: rows(spark, folder / "tables", t) for t in looked_at})
+
+
+def test_what_cannot_be_folded_at_once_is_counted_once(eventful: Eventful) -> None:
+    assert "folding 2 topic partitions again" in eventful.said
+    applied, held = 8 + len(GAP) + len(NEW), len(CONFLICT) - 9
+    given, old = applied + len(OLD) + 2 + held, len(OLD)
+    assert (
+        f"in all: {given} rows = {applied} applied + {old} duplicates ({old} of superseded traces) "
+        f"+ 2 quarantined + {held} held" in eventful.said
+    )
+
+
 def test_a_late_conflict_is_found_in_the_stored_events_and_folded_again(
-    spark: SparkSession, folder: Path
+    eventful: Eventful,
 ) -> None:
-    events = made_trace(0)
-    clash = other_content(events[8])
-    for number, piece in enumerate([events[:20], [clash], events[20:]]):
-        write_events(folder / "in" / f"{number}.jsonl", piece)
-    said = run_stream(spark, folder, profile="small-batches")
-    assert "folding 1 topic partitions again" in said
-    everything = [*events, clash]
     for table in ANSWERED:
-        same_rows(rows(spark, folder / "tables", table), laptop(everything, table))
-    quarantine = rows(spark, folder / "tables", "quarantine")
-    assert {r["event_id"] for r in quarantine} == {events[8].event_id, clash.event_id}
+        same_rows(eventful.of(0, table), laptop([*CONFLICT, CLASH], table))
+    quarantine = eventful.tables["quarantine"]
+    assert {r["event_id"] for r in quarantine} == {CONFLICT[8].event_id, CLASH.event_id}
     assert {r["reason_code"] for r in quarantine} == {"sequence_conflict"}
-    held = len(events) - 9
-    assert f"= 8 applied + 0 duplicates + 2 quarantined + {held} held" in said
 
 
-def test_a_stalled_partition_is_folded_again_when_its_gap_closes(
-    spark: SparkSession, folder: Path
-) -> None:
-    events = made_trace(0)
-    write_events(folder / "in" / "0.jsonl", events[1:])
-    run_stream(spark, folder, held_limit="8")
-    assert {r["verdict"] for r in rows(spark, folder / "tables", "verdicts")} == {"UNKNOWN"}
-    write_events(folder / "in" / "1.jsonl", events[:1])
-    said = run_stream(spark, folder, held_limit="8")
-    assert "folding 1 topic partitions again" in said
+def test_a_stalled_partition_is_folded_again_when_its_gap_closes(eventful: Eventful) -> None:
+    early = [row["verdict"] for row in eventful.early["verdicts"] if row["partition"] == 1]
+    assert set(early) == {"UNKNOWN"}
     for table in ANSWERED:
-        same_rows(rows(spark, folder / "tables", table), laptop(events, table))
-    assert f"= {len(events)} applied + 0 duplicates + 0 quarantined + 0 held" in said
-    kinds = [r["sequence"] for r in rows(spark, folder / "tables", "isr_and_leadership")]
-    wanted = [e.sequence for e in events if e.fact.kind.startswith(("leader", "became"))]
-    assert sorted(kinds) == [n for n in wanted if events[n].fact.kind != "leader_appended"]
+        same_rows(eventful.of(1, table), laptop(GAP, table))
+    kinds = sorted(r["sequence"] for r in eventful.of(1, "isr_and_leadership"))
+    wanted = [e.sequence for e in GAP if e.fact.kind.startswith(("leader", "became"))]
+    assert kinds == [n for n in wanted if GAP[n].fact.kind != "leader_appended"]
 
 
-def test_a_new_import_of_a_higher_generation_replaces_the_answer(
-    spark: SparkSession, folder: Path
-) -> None:
-    old, new = made_trace(0, rounds=2), made_trace(0, rounds=6, generation=1, trace_id="second")
-    write_events(folder / "in" / "0.jsonl", old)
-    run_stream(spark, folder)
-    write_events(folder / "in" / "1.jsonl", new)
-    run_stream(spark, folder)
+def test_a_new_import_of_a_higher_generation_replaces_the_answer(eventful: Eventful) -> None:
+    early = [row for row in eventful.early["loss_ledger"] if row["partition"] == 2]
+    same_rows(early, laptop(OLD, "loss_ledger"))
     for table in ANSWERED:
-        same_rows(rows(spark, folder / "tables", table), laptop(new, table))
+        same_rows(eventful.of(2, table), laptop(NEW, table))
 
 
 def test_a_stream_with_an_interval_follows_until_it_is_stopped(

@@ -17,7 +17,7 @@ from replication.evidence.broker_logs.line_families.family import (
     is_beyond_kafka,
     topic_partition,
 )
-from replication.evidence.broker_logs.loggers_in_lines import split_line
+from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX, split_line
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
 
@@ -31,13 +31,6 @@ _HEADER = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
 )
 _LOGGER = re.compile(r" \((?:kafka|org\.apache\.kafka|state\.change)\.[\w.$]+(?::\d+)?\)")
-# What brokers begin their messages with, behind whatever other layouts put in front.
-_PREFIX = re.compile(
-    r"\[(?:ReplicaFetcher replicaId=\d|ReplicaFetcherThread-\d+-\d+\]|(?:Unified)?Log(?:Loader)? "
-    r"partition=|Partition \S+ broker=\d|ReplicaManager broker=\d|ReplicaFetcherManager on broker "
-    r"|Kafka ?(?:Raft)?Server |Broker(?:Server)? id=\d|Controller (?:id=)?\d|QuorumController id=\d"
-    r"|GroupCoordinator )"
-)
 # What mail, chats and word processors make of blanks and quotation marks.
 _TYPOGRAPHY = str.maketrans(
     {"\u00a0": " ", "\u202f": " ", "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
@@ -142,7 +135,7 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
 def is_kafkas(path: Path) -> bool:
     """Whether some line is a broker's, though it tells nothing that is read."""
     return any(
-        _PREFIX.search(text) or (_LOGGER.search(text) and _HEADER.search(text))
+        BROKERS_PREFIX.search(text) or (_LOGGER.search(text) and _HEADER.search(text))
         for _, text in _lines(path)
     )
 
@@ -174,7 +167,7 @@ def _bare(text: str, *, anywhere: bool) -> tuple[str, str]:
     text = html.unescape(_COLOURS.sub("", text)).translate(_TYPOGRAPHY)
     begin = _HEADER.search(text)
     if begin is None and anywhere and not split_line(text)[3]:
-        begin = _PREFIX.search(text)
+        begin = BROKERS_PREFIX.search(text)
     bare = text[begin.start() :] if begin else _QUOTED.sub("", text)
     logger = _LOGGER.search(bare)
     return (bare[: logger.end()], bare[logger.end() :] or " ") if logger else (bare, "")

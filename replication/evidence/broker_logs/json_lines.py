@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from replication.evidence.broker_logs.line_headers import HEADER, Clock
+from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX
 
 _MESSAGE_KEYS = (
     "message", "msg", "@message", "log", "MESSAGE", "short_message", "textPayload", "_raw",
@@ -46,7 +47,8 @@ def json_line_fields(line: bytes) -> JsonLine | None:
     nested = fields.get("log")
     if logger is None and isinstance(nested, dict) and isinstance(nested.get("logger"), str):
         logger = nested["logger"]
-    if logger is None and not HEADER.match(message.encode("utf-8", "replace")):
+    headed = HEADER.match(message.encode("utf-8", "replace"))
+    if logger is None and not headed and not BROKERS_PREFIX.match(message):
         return None
     time = next((fields[key] for key in _TIME_KEYS if key in fields), None)
     thread = next((fields[key] for key in _THREAD_KEYS if isinstance(fields.get(key), str)), None)

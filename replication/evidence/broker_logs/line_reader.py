@@ -15,7 +15,6 @@ from typing import BinaryIO, NamedTuple
 from replication.evidence.broker_logs.json_lines import JsonLine, json_line_fields, json_time
 from replication.evidence.broker_logs.line_families import (
     LOGGER_IN_BRACKETS,
-    LOGGERS,
     RARE_WORDINGS,
     START,
     short_logger,
@@ -26,7 +25,10 @@ from replication.evidence.broker_logs.log_layouts import SAMPLE, detect_layout
 from replication.evidence.broker_logs.loggers_in_lines import (
     LOGGER_FIRST,
     TRAILING_LOGGER,
+    behind_what_layouts_print,
+    may_be_kafkas,
     thread_of,
+    vouched,
     without_logger,
 )
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
@@ -44,6 +46,7 @@ _KNOWN = re.compile(
     + START.encode()
 )
 _KNOWN_MESSAGE = re.compile(START)
+_KNOWN_TEXT = re.compile(START.encode())
 
 _IN_BRACKETS = re.compile(LOGGER_IN_BRACKETS.encode())
 _JSON_MESSAGE = re.compile(
@@ -218,16 +221,23 @@ class LineReader:
             start, end = header.end(), len(line.rstrip())
             leading = LOGGER_FIRST.match(line, start)
             trailing = TRAILING_LOGGER.search(line, start)
+            named = trailing or leading
+            name = named["logger"].decode() if named else ""
             if trailing:
-                name, end = trailing["logger"].decode(), trailing.start()
-                logger = short_logger(name) if "." in name else None
-            elif leading and b"." in leading["logger"]:
-                logger, start = short_logger(leading["logger"].decode()), leading.end()
-            if logger is None or logger in LOGGERS:
-                message = line[start:end].decode("utf-8", "replace")
-                if _KNOWN_MESSAGE.match(message):
-                    thread = thread_of(header, leading if logger else None, trailing)
-                    yield LogLine(number, self._clock.at(header), logger, message, thread)
+                end = trailing.start()
+            elif leading and "." in name:
+                start = leading.end()
+            else:
+                start, logger = behind_what_layouts_print(line, start, _KNOWN_TEXT)
+                name = ""
+            if name:
+                logger = vouched(name)
+            message = line[start:end].decode("utf-8", "replace")
+            if name and logger is None and not may_be_kafkas(name, message):
+                continue
+            if _KNOWN_MESSAGE.match(message):
+                thread = thread_of(header, leading if name or logger else None, trailing)
+                yield LogLine(number, self._clock.at(header), logger, message, thread)
 
     def _scan_json(self, block: bytes) -> Iterator[LogLine]:
         line_end = -1
@@ -244,12 +254,17 @@ class LineReader:
     def _json_line(self, number: int, fields: JsonLine) -> Iterable[LogLine]:
         message, logger, time, thread = fields
         if logger is not None:
-            name = short_logger(logger)
+            name = vouched(logger)
+            if name is None and not may_be_kafkas(logger, message):
+                return []
             return [LogLine(number, json_time(time, self._clock), name, message, thread)]
         # A collector that wraps the whole printed line.
         inner = message.encode("utf-8", "replace")
         header = HEADER.match(inner)
         trailing = TRAILING_LOGGER.search(inner)
+        if header is None and trailing is None:
+            at = json_time(time, self._clock)
+            return [LogLine(number, at, None, message, thread)]
         if header is None or trailing is None:
             return []
         text = inner[header.end() : trailing.start()].decode("utf-8", "replace")

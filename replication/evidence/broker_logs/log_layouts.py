@@ -6,7 +6,6 @@ from functools import reduce
 from pathlib import Path
 
 from replication.evidence.broker_logs.json_lines import json_line_fields
-from replication.evidence.broker_logs.line_families import LOGGERS
 from replication.evidence.broker_logs.line_headers import HEADER
 from replication.evidence.broker_logs.line_wrappers import (
     COLOURS,
@@ -18,7 +17,13 @@ from replication.evidence.broker_logs.line_wrappers import (
     unwrapping,
     wrapper_of,
 )
-from replication.evidence.broker_logs.loggers_in_lines import LOGGER_FIRST, TRAILING_LOGGER
+from replication.evidence.broker_logs.loggers_in_lines import (
+    BROKERS_PREFIX,
+    LOGGER_FIRST,
+    TRAILING_LOGGER,
+    behind_what_layouts_print,
+    is_shortened,
+)
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
 
 SAMPLE = 1 << 18
@@ -29,6 +34,7 @@ _BROKER_LOGGER = re.compile(
     r"|org\.apache\.kafka\.(?:controller|server|storage|image|raft|metadata|coordinator|network|queue)"
     r"\.[\w.$]+)$"
 )
+_BROKERS = re.compile(BROKERS_PREFIX.pattern.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ def _form_of(lines: list[bytes]) -> str | None:
             continue
         trailing = TRAILING_LOGGER.search(line, header.end())
         leading = LOGGER_FIRST.match(line, header.end())
-        if trailing and b"." in trailing["logger"]:
+        if trailing and _is_whole(trailing, line[header.end() :]):
             counts["brackets"] += 1
         elif leading and b"." in leading["logger"]:
             counts["logger_first"] += 1
@@ -154,18 +160,38 @@ def _is_broker_line(line: bytes, form: str) -> bool:
         fields = json_line_fields(line)
         if fields is None:
             return False
-        if fields[1] is None:
-            return _is_broker_line(fields[0].encode("utf-8", "replace"), "brackets")
-        return _BROKER_LOGGER.match(fields[1]) is not None
+        if fields.logger is None and HEADER.match(fields.message.encode("utf-8", "replace")):
+            return _is_broker_line(fields.message.encode("utf-8", "replace"), "brackets")
+        return _is_brokers(fields.logger, fields.message)
     header = HEADER.match(line)
-    if form == "brackets":
+    trailing = TRAILING_LOGGER.search(line)
+    if header is None:
         # The last line of a message of several lines has no header.
-        match = TRAILING_LOGGER.search(line)
-    elif header is None:
-        return False
-    elif form == "logger_first":
-        match = LOGGER_FIRST.match(line, header.end())
-    else:
-        trailing = TRAILING_LOGGER.search(line)
-        return trailing is not None and trailing["logger"].decode() in LOGGERS
-    return match is not None and _BROKER_LOGGER.match(match["logger"].decode()) is not None
+        return bool(form == "brackets" and trailing and _is_brokers(_name(trailing), ""))
+    if trailing:
+        message = line[header.end() : trailing.start()]
+        return _is_brokers(_name(trailing), message.decode("utf-8", "replace"))
+    leading = LOGGER_FIRST.match(line, header.end())
+    if leading and b"." in leading["logger"] and _BROKER_LOGGER.match(_name(leading)):
+        return True
+    begin, logger = behind_what_layouts_print(line, header.end(), _BROKERS)
+    return _is_brokers(logger, line[begin:].decode("utf-8", "replace"))
+
+
+def _is_whole(trailing: re.Match[bytes], message: bytes) -> bool:
+    """Whether a logger's name is printed whole, Kafka's or of another program."""
+    name = _name(trailing)
+    if _BROKER_LOGGER.match(name):
+        return True
+    return "." in name and not is_shortened(name) and not _BROKERS.match(message)
+
+
+def _name(found: re.Match[bytes]) -> str:
+    return found["logger"].decode("utf-8", "replace")
+
+
+def _is_brokers(logger: str | None, message: str) -> bool:
+    """Whether the logger is one of a broker's, or may be one and the message begins as theirs."""
+    if logger is not None and _BROKER_LOGGER.match(logger):
+        return True
+    return BROKERS_PREFIX.match(message) is not None

@@ -3,7 +3,7 @@
 import re
 from datetime import UTC
 
-from replication.evidence.broker_logs.line_families import short_logger
+from replication.evidence.broker_logs.line_families import LOGGERS, short_logger
 from replication.evidence.broker_logs.line_headers import HEADER, Clock
 
 # `[thread] logger:line - message` and `logger: message` behind the level.
@@ -17,6 +17,59 @@ LOGGER_FIRST = re.compile(
 TRAILING_LOGGER = re.compile(
     rb" \((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
 )
+
+# What brokers begin their messages with, behind whatever other layouts put in front.
+BROKERS_PREFIX = re.compile(
+    r"\[(?:ReplicaFetcher replicaId=\d|ReplicaFetcherThread-\d+-\d+\]|(?:Unified)?Log(?:Loader)? "
+    r"partition=|Partition \S+ broker=\d|ReplicaManager broker=\d|ReplicaFetcherManager on broker "
+    r"|Kafka ?(?:Raft)?Server |Broker(?:Server)? id=\d|Controller (?:id=)?\d|QuorumController id=\d"
+    r"|GroupCoordinator )"
+)
+# What layouts put between level and message: a thread, a logger, in brackets or before a dash, a
+# colon or a bar.
+_BETWEEN = re.compile(
+    rb"(?:\[(?!Replica\w*Thread-|Controller-)(?P<a>[\w.$:#-]*)\]:? *|\([\w.$ :-]+\) +"
+    rb"|(?P<b>[\w.$]+)(?::\d+)? *(?:--?|:|\|) +|(?P<c>(?:[\w$]+\.)+[\w$]+)(?::\d+)? +)"
+)
+_MOST_BETWEEN = 3
+_BROKERS = re.compile(BROKERS_PREFIX.pattern.encode())
+
+
+def behind_what_layouts_print(
+    line: bytes, begin: int, known: re.Pattern[bytes]
+) -> tuple[int, str | None]:
+    """Where a message that matches `known` begins, behind all that layouts print, and the logger
+    before it, where Kafka has it."""
+    logger, place, best = None, begin, begin
+    for _ in range(_MOST_BETWEEN + 1):
+        if known.match(line, place):
+            best = place
+        found = None if _BROKERS.match(line, place) else _BETWEEN.match(line, place)
+        if found is None:
+            break
+        name = (found["a"] or found["b"] or found["c"] or b"").decode("utf-8", "replace")
+        logger = logger or vouched(name)
+        place = found.end()
+    return best, logger if best > begin else None
+
+
+def vouched(name: str) -> str | None:
+    """The logger's short name where line families know it."""
+    short = short_logger(name)
+    return short if short in LOGGERS else None
+
+
+def is_shortened(name: str) -> bool:
+    """Whether a name may be that of a logger of Kafka's, shortened: `k.c.Partition`, `k.P`."""
+    if name.startswith(("kafka.", "org.", "state.")):
+        return False
+    *packages, last = name.split(".")
+    return all(len(part) == 1 for part in packages) or vouched(last) is not None
+
+
+def may_be_kafkas(logger: str, message: str) -> bool:
+    """Whether a line of a logger that line families do not know may be a broker's all the same."""
+    return is_shortened(logger) or BROKERS_PREFIX.match(message) is not None
 
 
 def split_line(text: str) -> tuple[int | None, str, str | None, bool]:

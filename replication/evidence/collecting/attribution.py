@@ -225,7 +225,10 @@ def _attribute_log(log: BrokerLog, whose: _Whose) -> None:
     if log.count:
         whose.result.logs.append(log)
     else:
-        told = "a broker's log without any line that tells of replicas"
+        told = (
+            "a broker's log without any line that tells of replicas, or in a layout that is not "
+            "read (Kafka's own is [%d] %p %m (%c)%n)"
+        )
         whose.result.ignored.append(Unreadable(log.path, "file", told))
 
 

@@ -185,13 +185,14 @@ class Told:
     ack_fields: how an acknowledgement log's fields are named; None: a file that is nearly one is
     none. brokers: per file or folder the broker it is of. time_zone: that of the brokers'
     machines, in which their logs print the time. all_producers: the acknowledgement logs cover
-    every producer.
+    every producer. clock_bound: by how much all clocks differ at most, ms; None: nobody knows.
     """
 
     ack_fields: AckFields | None = AS_THEY_ARE
     brokers: Mapping[Path, int] = field(default_factory=dict)
     time_zone: tzinfo | None = None
     all_producers: bool = False
+    clock_bound: int | None = None
 
 
 NOTHING_TOLD = Told()
@@ -296,6 +297,8 @@ def read_file(
         if is_broker_log(path):
             names_zone = stamps_name_zone(path)
             found = read_log(path, with_excerpts(path, zone), facts_folder, result.unreadable)
+            if not found.count and (said := excerpt(path, headed=True)):
+                found = read_log(path, said, facts_folder, result.unreadable)
             found.names_zone = names_zone
             result.found_logs.append(found)
         elif is_topic_description(path):

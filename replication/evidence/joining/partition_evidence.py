@@ -30,7 +30,8 @@ class PartitionEvidence:
     are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
     whole. by_zookeeper: the history is ZooKeeper's. silent: brokers that tell nothing any more,
-    and since when. clocks_compare: the brokers' clocks may be held against others.
+    and since when. clocks_compare: the brokers' clocks may be held against others;
+    clock_bound: by how much all clocks differ at most, ms, where the user says so.
     missing: what clients wrote (acknowledgements, consumptions) of which some is missing, and how
     that shows; unplaced_by_isr: that records acknowledged at acks=all have no place.
     settings_in_time: as they were in force one after the other, by the controllers'
@@ -53,6 +54,7 @@ class PartitionEvidence:
     kafka_topics_at: int | None = None
     kafka_topics_leader: int | None = None
     clocks_compare: bool = True
+    clock_bound: int | None = None
     reassigned: tuple[int, ...] | None = None
     listed_replicas: set[int] = field(default_factory=set)
     later_history: str | None = None

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.acknowledged_twice import replaced
+from replication.evidence.joining.by_clock import epochs_by_clock
 from replication.evidence.joining.copies import (
     UNSEEN_CONTENT,
     Contents,
@@ -21,7 +22,10 @@ from replication.protocol.ground.model import clipped
 
 
 def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
-    """Acknowledgements and consumptions as runs of offsets with one identity each."""
+    """Acknowledgements and consumptions as runs of offsets with one identity each.
+
+    Raises by_clock.ClocksDisagree.
+    """
     known = latest(evidence.copies)
     leader = leaders_copy(evidence)
     # Only where all that could lead was looked through, a payload found nowhere is gone.
@@ -36,6 +40,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
     gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
+    clocks = epochs_by_clock(evidence)
     rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
@@ -49,6 +54,10 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         if a.offset is not None and (a.path, a.line) in gone:
             shown = set() if name is not None else _shown_beside(evidence, leader, a.offset)
             place = (a.offset, *(shown.pop() if len(shown) == 1 else (None, _unseen(shown))))
+        if clocks is not None and place is not None and place[0] == a.offset:
+            clocks.hold(a, place[1])
+            if place[1:] == (None, None):
+                place = (a.offset, clocks.epoch_of(a), None)
         if place is not None:
             rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
     rows = _told_apart(rows)

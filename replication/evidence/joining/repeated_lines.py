@@ -1,13 +1,17 @@
 """Lines that were handed over more than once: a log copied twice, half-way and whole, collected.
 
 A line is the same as one of another file when everything it says is, with its millisecond. Within
-one file it may say the same twice, and has then happened twice.
+one file it may say the same twice, and has then happened twice; but where its clock falls back in
+between, the file holds the same log once more.
 """
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+
+# Threads write their lines in another order than they were told, by less than this, ms.
+_OUT_OF_ORDER = 1_000
 
 
 def each_once(facts: Iterable[LogLineFact]) -> Iterator[LogLineFact]:
@@ -16,22 +20,40 @@ def each_once(facts: Iterable[LogLineFact]) -> Iterator[LogLineFact]:
     facts: in the order of their clock; those without one are passed on as they are. Of a line that
     several files hold, as many are kept as the one that holds most of them has.
     """
-    for at, group in groupby(facts, key=lambda fact: fact.at):
+    told = list(facts)
+    again = _behind_a_fall_back(told)
+    for at, group in groupby(told, key=lambda fact: fact.at):
         together = list(group)
-        if at is None or len({fact.path for fact in together}) < 2:
+        if at is None or len({(fact.path, id(fact) in again) for fact in together}) < 2:
             yield from together
         else:
-            yield from _once(together)
+            yield from _once(together, again)
 
 
-def _once(together: list[LogLineFact]) -> Iterator[LogLineFact]:
+def _behind_a_fall_back(facts: list[LogLineFact]) -> set[int]:
+    """The lines (by id) behind one before which their file had told of later ones already."""
+    latest: dict[str, int] = {}
+    fallen: set[str] = set()
+    found: set[int] = set()
+    for fact in sorted(facts, key=lambda fact: fact.line):
+        if fact.at is not None:
+            if fact.at + _OUT_OF_ORDER < latest.get(fact.path, fact.at):
+                fallen.add(fact.path)
+            if fact.path in fallen:
+                found.add(id(fact))
+            latest[fact.path] = max(fact.at, latest.get(fact.path, fact.at))
+    return found
+
+
+def _once(together: list[LogLineFact], again: set[int]) -> Iterator[LogLineFact]:
     """Of lines of one millisecond those that happened."""
-    in_file: dict[tuple[str, str], int] = {}
+    in_file: dict[tuple[str, bool, str], int] = {}
     happened: dict[str, int] = {}
     for fact in together:
         said = repr((fact.kind, fact.broker, fact.topic, fact.partition, sorted(fact.fields)))
         said += repr([fact.fields[name] for name in sorted(fact.fields)])
-        count = in_file[fact.path, said] = in_file.get((fact.path, said), 0) + 1
+        place = (fact.path, id(fact) in again, said)
+        count = in_file[place] = in_file.get(place, 0) + 1
         if count > happened.get(said, 0):
             happened[said] = count
             yield fact

@@ -21,6 +21,7 @@ from replication.protocol.judgement.lost_record import (
     taken_from,
     written_at,
 )
+from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import may_have_written
 from replication.protocol.judgement.term_starts import term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
@@ -191,11 +192,14 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
     known whether they had it."""
     after = written_at(lost)
     found: list[LeaderTerm] = []
-    unsure = True
+    unsure, before = True, None
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
         lacking = lacks(state, term, lost)
+        again, before = before == term.leader and term.election_kind == "same_leader", term.leader
+        if again and lacking is not False and taken_from(state, lost, term.leader, term) is None:
+            continue  # It has what it had when it led before.
         if lacking is False:
             found, unsure = [], True
             continue
@@ -220,6 +224,8 @@ def _elected_beside_it(state: State, lost: Lost) -> LeaderTerm | None:
         return None
     if not before or before[-1].leader == term.leader or term.election_kind not in UNCLEAN:
         return None
+    if lacks(state, term, lost) is False or has_since(state, term, lost):
+        return None  # It is back.
     return term if has_since(state, before[-1], lost) else None
 
 
@@ -233,12 +239,25 @@ def _led_on_from(state: State, term: LeaderTerm) -> LeaderTerm:
     return term
 
 
+def _kept_by_controller(state: State, term: LeaderTerm) -> LeaderTerm:
+    """The unclean election of a leader whose lines are missing and that the controller has kept
+    since, epoch by epoch: nothing tells that it stopped in between."""
+    first = term
+    for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
+        if earlier.leader != first.leader or earlier.leader_epoch + 1 != first.leader_epoch:
+            break
+        if first.election_kind != "same_leader" or log_is_covered(state, first.leader):
+            break
+        first = earlier
+    return first if first.election_kind in UNCLEAN else term
+
+
 def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
     """The unclean election of a leader that came to lead only in a later epoch, or has led on.
 
     Who leads on lost nothing in between: what it lacks then, it lacked when it was elected.
     """
-    term = _led_on_from(state, term)
+    term = _kept_by_controller(state, _led_on_from(state, term))
     chain = [term]
     for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
         if earlier.leader != term.leader or not never_began(state, earlier):

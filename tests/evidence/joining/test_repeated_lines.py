@@ -21,3 +21,9 @@ def test_another_moment_or_another_word_is_another_line() -> None:
         assert list(each_once([LINE, other])) == [LINE, other]
     timeless = [LINE._replace(at=None), COPY._replace(at=None)]
     assert list(each_once(timeless)) == timeless
+
+
+def test_a_file_that_was_doubled_within_itself_holds_each_line_once() -> None:
+    later = LINE._replace(at=9_000, line=2)
+    doubled = [LINE, LINE._replace(line=3), later, later._replace(line=4)]
+    assert list(each_once(doubled)) == [LINE, later]

@@ -111,6 +111,25 @@ def test_what_the_leader_before_still_holds_the_unclean_election_took() -> None:
     assert cause_of(state, Span(3, 4, None, 0), "committed", gone).name == "unclean_election"
 
 
+def test_what_an_unclean_election_brought_back_it_did_not_take() -> None:
+    """Broker 1 began epoch 1 without the record that broker 2 has and leads with again."""
+    state = told([
+        *given(1, 2, 3),
+        elected(2, 0, "initial", (1, 2)),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(1, 1, "clean", (1,)),
+        ev.BecameFollower(2, 1, 1, 5, 0),
+        ev.BecameLeader(1, 1, 3, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 2, "unclean", (2,)),
+        ev.BecameLeader(2, 2, 5, 0),
+        *(copy(r, (0, 5, 0, 0), (5, 6, 2, 0), mark=6) for r in (1, 2)),
+    ])  # fmt: skip
+    lost = Lost(RECORD, "acknowledged_by_leader", (0, 1 << 30))
+    found = losing_term(state, lost, [])
+    assert found is None or found.leader_epoch != 2
+
+
 def test_what_the_last_leader_wrote_itself_no_election_took() -> None:
     """Gone from its own log: it took over before the record was written."""
     lost = Lost(Span(10, 11, 1, 0), "committed", None)
