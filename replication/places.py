@@ -26,3 +26,17 @@ def folder(text: str) -> Path:
         f"{text}: the jobs read and write by paths of the machine's file system, not by "
         f"{found[1]}: (docs/running.md). Mount the store at one path on the driver and every worker"
     )
+
+
+def plain_folder(text: str) -> Path:
+    """As `folder`, of a folder that Spark's file source follows: in its path no sign of patterns,
+    since of n files below such a path it reads each n times (DataSource.checkAndGlobPathIfNecessary
+    without globbing). For argparse."""
+    path = folder(text)
+    signs = sorted(set(str(path.absolute())) & set("{}[]*?\\"))
+    if signs:
+        raise argparse.ArgumentTypeError(
+            f"{path}: has {' '.join(signs)} in its path, which Spark's file source takes for signs "
+            "of a pattern: name another folder"
+        )
+    return path

@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
         "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
     )
     made.add_argument(
-        "--checkpoint-dir", required=True, type=places.folder, metavar="DIR",
+        "--checkpoint-dir", required=True, type=places.plain_folder, metavar="DIR",
         help="where the stream keeps its place and its state; a local folder",
     )  # fmt: skip
     made.add_argument(

@@ -51,6 +51,14 @@ def test_paths_of_this_machine_are_taken(text: str, path: str) -> None:
     assert places.folder(text) == Path(path)
 
 
+@pytest.mark.parametrize("text", ["/a/[1]/ck", "{ck}", "file:/a/ck%2A", "/a?/ck", "a\\\\b"])
+def test_a_checkpoint_folder_that_reads_as_a_pattern_is_refused(text: str) -> None:
+    """Spark's file source read each of two notes below such a path twice."""
+    with pytest.raises(argparse.ArgumentTypeError, match="signs of a pattern"):
+        places.plain_folder(text)
+    assert places.plain_folder("/a b/50%/ck") == Path("/a b/50%/ck")
+
+
 def looked(folder: Path, read: list[str]) -> list[workers.Report]:
     probe = workers._Probe(folder)
     try:
