@@ -5,7 +5,8 @@ known of the log as a whole. So a spool grows with what was told, not with what 
 """
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from datetime import UTC
 from operator import itemgetter
@@ -49,35 +50,67 @@ def compact(folder: Path, before: int) -> None:
                     files.append(path)
             if len(files) >= TOGETHER:
                 newest = number_of(files[-1])
-                _join(files, parent / f"{log}.{newest:010}{level}m.log")
+                target = parent / f"{log}.{newest:010}{level}m.log"
+                _join(files, folder.with_name("unfinished.log"), target)
 
 
-def _join(files: list[Path], target: Path) -> None:
-    unfinished = target.with_name(f".{target.name}")
-    unfinished.write_text(_by_stamps(files), encoding="utf-8")
+def _join(files: list[Path], unfinished: Path, target: Path) -> None:
+    """unfinished: a place outside of what is imported: half a file is no evidence."""
+    _write(unfinished, _by_stamps(files))
     shorter = _without_silent_lines(unfinished)
     if shorter is not None:
-        unfinished.write_text(shorter, encoding="utf-8")
+        _write(unfinished, shorter)
     unfinished.replace(target)
     for path in files:
         path.unlink()
 
 
 def _by_stamps(files: list[Path]) -> str:
-    """All lines in the order of their stamps; those without one stay behind the one before."""
-    lines: list[tuple[str, str]] = []
+    """All messages in the order of their stamps; lines without one stay behind the one before.
+
+    Of one that several files hold as many stay as the file that holds most of them has: it was
+    shipped again (joining takes each once, too, but within a file for what happened twice).
+    """
+    messages: list[tuple[str, str]] = []
+    happened: Counter[str] = Counter()
+    last = ""
     for path in files:
-        stamp = ""
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-            found = _HEADED.match(line)
-            stamp = found[1] if found else stamp
-            lines.append((stamp, line))
-    return "".join(line for _, line in sorted(lines, key=itemgetter(0)))
+        here: Counter[str] = Counter()
+        for stamp, text in _messages(path, last):
+            last = stamp
+            here[text] += 1
+            if here[text] > happened[text]:
+                happened[text] += 1
+                messages.append((stamp, text))
+    return "".join(text for _, text in sorted(messages, key=itemgetter(0)))
+
+
+def _messages(path: Path, stamp: str) -> Iterator[tuple[str, str]]:
+    """Each message with its stamp; lines before the first go on with the one of before."""
+    text = ""
+    for line in _lines(path):
+        found = _HEADED.match(line)
+        if found:
+            if text:
+                yield stamp, text
+            stamp, text = found[1], ""
+        text += line
+    if text:
+        yield stamp, text
+
+
+def _lines(path: Path) -> list[str]:
+    """As readers of logs count them: by line feeds alone."""
+    return re.findall(r"[^\n]*\n|[^\n]+", path.read_bytes().decode("utf-8"))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode("utf-8"))
 
 
 def _without_silent_lines(path: Path) -> str | None:
     """The text of a log without the lines of which nothing is taken; None where it must stay."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = _lines(path)
     whole, told = _reading(path)
     if whole is None or not whole.speaks_for_one:
         return None
@@ -90,7 +123,7 @@ def _without_silent_lines(path: Path) -> str | None:
             kept.append(line)
     trial = path.with_name(f"{path.name}.trial")
     try:
-        trial.write_text("".join(kept), encoding="utf-8")
+        _write(trial, "".join(kept))
         again, _ = _reading(trial)
         same = again is not None and _known(whole) == _known(again)
     finally:

@@ -250,7 +250,10 @@ def _was_not_passed_on(
     """
     led = starts.terms[place]
     missed = led.leads_on and place > 0 and starts.terms[place - 1].leader != led.leader
-    if promise.how in ("acks_1", "consumed") or missed:
+    # Who leads on answers for what it wrote before; whether it did its own lines tell.
+    again = [t for t in starts.terms[place + 1 :] if t.leader == led.leader]
+    answers = any(t.leads_on or not log_is_covered(state, led.leader) for t in again)
+    if promise.how in ("acks_1", "consumed") or missed or answers:
         return False
     for after in range(place + 1, len(starts.terms)):
         term, start = starts.terms[after], starts.starts[after]

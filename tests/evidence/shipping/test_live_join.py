@@ -49,16 +49,18 @@ def test_at_the_end_all_partitions_are_as_one_import_says(
     sent = sent_of(incident)
     order = sorted(range(len(sent)), key=lambda n: n + chance.uniform(0, 60))
     live = LiveJoin(tmp_path / "live", tmp_path / "events")
-    batches = 5 if together == 32 else 14
+    batches, shipped = 5 if together == 32 else 14, 0
     for number in range(batches):
         part = order[number * len(order) // batches : (number + 1) * len(order) // batches]
-        lines = [line for n in part for line in shipped_lines(sent[n])]
+        again = chance.sample(order[: part and order.index(part[0])], 40) if number else []
+        lines = [line for n in (*part, *again) for line in shipped_lines(sent[n])]
+        shipped += len(lines)
         live.step(number, lines)
     if together == 2:
         kept = [p.read_text().count("\n") for p in (tmp_path / "live").rglob("*.log")]
         logs = {(n.host, n.path) for each in sent for n in shipped_lines(each)}
         assert len(kept) <= 4 * len(logs)
-        assert sum(kept) < len(sent)
+        assert sum(kept) < shipped
     copied = folder_of(sent, tmp_path / "copied")
     expected = [named(event, "cluster") for event in import_evidence([copied]).events()]
     assert answers(newest(tmp_path / "events")) == answers(expected)
@@ -106,12 +108,18 @@ def plain(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_same_hour_shipped_twice_changes_nothing(tmp_path: Path) -> None:
+def test_the_same_hour_shipped_again_and_again_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor where its files have been made one."""
+    monkeypatch.setattr(compaction, "TOGETHER", 2)
     lines = [line for each in sent_of(SHIPPED[1]) for line in shipped_lines(each)]
     live = LiveJoin(tmp_path / "live", tmp_path / "events")
     assert live.step(0, lines).changed
-    twice = live.step(1, lines)
-    assert (twice.changed, twice.events) == ([], 0)
+    for number in range(1, 5):
+        again = live.step(number, lines)
+        assert (again.changed, again.events) == ([], 0)
+    assert [path for path in live.folder.rglob("*.log") if path.name.endswith("m.log")]
 
 
 def test_refused_envelopes_and_no_evidence_are_told(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.loss_cause import borders, cause_of, losing_term
 from replication.protocol.judgement.lost_record import Lost
-from tests.protocol.judgement.told import copy, elected, given, told
+from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 RECORD = Span(3, 4, 0, 0)
 
@@ -260,3 +260,19 @@ def test_who_alone_can_have_written_a_record_still_has_it_when_it_leads_again() 
     assert cause.name == "unclean_election"
     assert cause.term is not None
     assert cause.term.leader_epoch == 4
+
+
+def test_a_leader_that_leads_on_answers_for_what_it_wrote_before() -> None:
+    """Broker 2 was elected in between and never reached it: by offset alone nothing is lost."""
+    facts = [
+        *given(1, 2),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 0, 0),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 1, 0),
+        ev.RecordsAcknowledged(0, 1, "all"),
+        copy(1, (0, 1, 0, 0)),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) != "VIOLATED"
