@@ -1,6 +1,7 @@
-"""Paths of Hadoop's file systems: by Hadoop's own one over a local disk, the jobs do the same."""
+"""Paths of Hadoop's file systems: by viewfs over a local disk, the jobs do the same."""
 
 import io
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,15 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def store(spark: SparkSession, tmp_path: Path) -> HadoopPath:
-    """A folder of a Hadoop file system."""
+    """A folder of a Hadoop file system; /incidents beside it holds the kept incidents."""
     hadoop_files.bind(spark)
     (tmp_path / "store").mkdir()
-    return HadoopPath(f"file:{tmp_path}/store")
+    # A file system is made once for each authority.
+    authority = f"t{uuid.uuid4().hex}"
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, folder in (("store", tmp_path / "store"), ("incidents", INCIDENTS)):
+        configuration.set(f"fs.viewfs.mounttable.{authority}.link./{name}", f"file:{folder}")
+    return HadoopPath(f"viewfs://{authority}/store")
 
 
 def test_files_are_as_pathlib_has_them(store: HadoopPath, tmp_path: Path) -> None:
@@ -37,7 +43,7 @@ def test_files_are_as_pathlib_has_them(store: HadoopPath, tmp_path: Path) -> Non
     odd = store / "a b#?%20{1}.json"
     odd.write_text("héllo\nwörld\n")
     assert (own / odd.name).read_text(encoding="utf-8") == odd.read_text() == "héllo\nwörld\n"
-    assert odd.as_uri() == (own / odd.name).as_uri().replace("file://", "file:")
+    assert odd.as_uri() == (own / odd.name).as_uri().replace(own.as_uri(), str(store))
     assert (odd.stat().st_size, odd.is_file(), odd.is_dir()) == (14, True, False)
     (store / "folder").mkdir()
     with pytest.raises(FileExistsError):
@@ -91,53 +97,77 @@ def test_what_cannot_be_used_is_said_before_the_first_commit(
     assert not (store / "new").exists()
 
 
-def test_the_jobs_write_the_same_tables(
+def given(root: Any, folder: Path) -> str:
+    """Puts events into root/in: lines, of which two are none, and Parquet; the lines."""
+    events = list(made_trace())
+    half = len(events) // 2
+    (root / "in").mkdir(parents=True)
+    lines = "".join(wire.to_json(event) + "\n" for event in events[:half])
+    (root / "in" / "1.jsonl").write_text(lines + 'nonsense\n{"cut')
+    write_events(folder / "2.parquet", events[half:])
+    (root / "in" / "{2}.parquet").write_bytes((folder / "2.parquet").read_bytes())
+    return lines
+
+
+def refusals(spark: SparkSession, root: Any, tables: str) -> list[dict[str, Any]]:
+    """Rows of quarantine, their origins from the root on."""
+    found = rows(spark, root / tables, "quarantine")
+    for row in found:
+        row["origin"] = row["origin"].replace(str(root), "")
+    return found
+
+
+def test_a_replay_writes_the_same_tables(
     spark: SparkSession, store: HadoopPath, tmp_path: Path
 ) -> None:
-    """Files whole and grown, lines that are none, Parquet; a replay; a round of maintenance."""
-    events = list(made_trace())
-    near, half = tmp_path / "near", len(events) // 2
     told: list[Any] = []
-    for root in (near, store):
-        (root / "in").mkdir(parents=True)
-        lines = "".join(wire.to_json(event) + "\n" for event in events[:half])
-        (root / "in" / "1.jsonl").write_text(lines + 'nonsense\n{"cut')
-        write_events(tmp_path / "2.parquet", events[half:])
-        (root / "in" / "{2}.parquet").write_bytes((tmp_path / "2.parquet").read_bytes())
-        run_stream(spark, root)  # type: ignore[arg-type]
+    root: Any
+    for root in (tmp_path / "near", store):
+        given(root, tmp_path)
+        run_replay(spark, root)
+        told.append((answers(spark, root / "replayed"), refusals(spark, root, "replayed")))
+    assert told[0] == told[1]
+    assert {row["origin_line"] for row in told[1][1]} == {25, 26}
+    assert Store(spark, store / "replayed").has_rows("loss_ledger")
+
+
+@pytest.mark.sweep
+def test_a_stream_writes_the_same_tables(
+    spark: SparkSession, store: HadoopPath, tmp_path: Path
+) -> None:
+    """Files whole and grown; a round of maintenance."""
+    told: list[Any] = []
+    root: Any
+    for root in (tmp_path / "near", store):
+        lines = given(root, tmp_path)
+        run_stream(spark, root)
         (root / "in" / "1.jsonl").write_text(lines + 'nonsense\n{"cut"}\nmore\n')
-        run_stream(spark, root)  # type: ignore[arg-type]
-        run_replay(spark, root)  # type: ignore[arg-type]
+        run_stream(spark, root)
         rounds = Maintenance(spark, root / "tables", root / "checkpoint", Progress(io.StringIO()))
         rounds.run(Kept(0.0, 0.0), 1)
-        refused = rows(spark, root / "tables", "quarantine")  # type: ignore[arg-type]
-        for row in refused:
-            row["origin"] = row["origin"].replace(str(root), "")
-        told.append((
-            answers(spark, root / "tables"), answers(spark, root / "replayed"), refused,  # type: ignore[arg-type]
-        ))  # fmt: skip
+        told.append((answers(spark, root / "tables"), refusals(spark, root, "tables")))
     assert told[0] == told[1]
-    assert {row["origin_line"] for row in told[1][2]} > {None}
-    assert Store(spark, store / "tables").has_rows("loss_ledger")
+    assert {row["origin_line"] for row in told[1][1]} == {25, 26, 27}
 
 
 def test_an_import_from_a_store_to_a_store_is_the_laptops(
     spark: SparkSession, store: HadoopPath, tmp_path: Path
 ) -> None:
-    evidence = INCIDENTS / "not_loss_traps__4.3.0__topic_recreated"
+    name = "not_loss_traps__4.3.0__topic_recreated"
+    evidence, far = INCIDENTS / name, store.parent / "incidents" / name
     for ending in ("json", "parquet"):
         out = store / ending
         flags = import_artifacts.parser().parse_args(
             [str(evidence), "--out", str(tmp_path / "unused"), "--format", ending]
         )
-        flags.paths, flags.out = [HadoopPath(f"file:{evidence}")], out
+        flags.paths, flags.out = [far], out
         ImportJob(spark, Progress(io.StringIO())).run(flags)
         assert sorted(path.suffix for path in out.iterdir()) == sorted(
             [f".{'jsonl' if ending == 'json' else ending}"] * len(list(out.iterdir()))
         )
-        found = [e for p in (tmp_path / "store" / ending).iterdir() for e in read_events(p)]
+        found = [e for p in (tmp_path / "store" / ending).glob("part-*") for e in read_events(p)]
         assert all(isinstance(event, Event) for event in found)
         texts = sorted(wire.to_json(e) for e in found if isinstance(e, Event))
         laptops = import_evidence([evidence]).events()
-        named = sorted(wire.to_json(e).replace(str(evidence), f"file:{evidence}") for e in laptops)
+        named = sorted(wire.to_json(e).replace(str(evidence), str(far)) for e in laptops)
         assert texts == named
