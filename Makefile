@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs two-workers month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -124,6 +124,9 @@ faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real k
 
 hdfs: setup .jars/hdfs/.complete ## the jobs on a real HDFS by workers that share no disk, an executor killed: local mode's tables (root: mounts)
 	$(BIN)/python -m tests.spark.on_hdfs
+
+two-workers: setup .jars/hdfs/.complete ## what a second worker saves at replay and import on HDFS, by CPU seconds and by the clock (root: mounts)
+	$(BIN)/python -m tests.spark.two_workers
 
 month: setup ## thousands of micro-batches in one job with maintenance beside: CPU, files, memory. MINUTES=n
 	$(BIN)/python -m benchmarks.month --minutes $(or $(MINUTES),1440)

@@ -59,13 +59,13 @@ def texts(events: list[Event], evidence: str) -> list[str]:
 
 
 def job(name: str, master: str, *flags: object, status: tuple[int, ...] = (0,)) -> str:
-    """Runs a job to its end; what it said. Raises Wrong."""
+    """Runs a job to its end; its answer. Raises Wrong."""
     started = time.monotonic()
     done = standalone.submitted(name, master, *flags)
     if done.returncode not in status:
         raise Wrong(f"{name} ended with {done.returncode}:\n{done.stderr[-4000:]}")
     say(f"{name}: status {done.returncode}, {time.monotonic() - started:.0f} s")
-    return done.stdout + done.stderr
+    return done.stdout
 
 
 def say(text: str) -> None:
@@ -101,8 +101,7 @@ def running(command: list[str]) -> Iterator[tuple["subprocess.Popen[bytes]", Pat
     """A job that is running, and the file of what it says."""
     with tempfile.TemporaryDirectory() as name, standalone.processes() as start:
         log = Path(name) / "log.txt"
-        os.chdir(standalone.ROOT)
-        yield start(command, log, standalone.environment()), log
+        yield start(command, log, standalone.environment(), standalone.ROOT), log
 
 
 def executors() -> list[int]:
@@ -182,9 +181,9 @@ def main(argv: list[str]) -> int:
         hidden, workers = own / "drivers", own / "workers"
         for each in (hidden, workers, hidden / "far"):
             each.mkdir()
-        with standalone.hdfs(workers) as root, standalone.cluster(workers, hidden) as master:
+        with standalone.hdfs(workers) as root, standalone.cluster(workers, hidden) as cluster:
             try:
-                checked(hidden, root, master)
+                checked(hidden, root, cluster.address)
             except Wrong as error:
                 print(error)
                 return 1

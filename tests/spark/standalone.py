@@ -8,7 +8,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -37,22 +38,23 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def processes() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
-    """Starts processes, each a group of its own; all of them end with the block."""
+    """Starts processes, each a session of its own; all of them end with the block."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(
-        command: list[str], log: Path, settings: Mapping[str, str]
+        command: list[str], log: Path, settings: Mapping[str, str], folder: Path | None = None
     ) -> "subprocess.Popen[bytes]":
         with log.open("wb") as out:
             started.append(subprocess.Popen(command, env=dict(settings), stdout=out, stderr=out,
-                                            start_new_session=True))  # fmt: skip
+                                            start_new_session=True, cwd=folder))  # fmt: skip
         return started[-1]
 
     try:
         yield start
     finally:
         for process in started:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
@@ -64,10 +66,18 @@ def waited_for(reached: Callable[[], bool], what: str) -> None:
         time.sleep(0.2)
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A master's address, and the sessions of its workers, executors among them."""
+
+    address: str
+    workers: list[int]
+
+
 @contextmanager
-def cluster(folder: Path, hidden: Path, workers: int = 2) -> Iterator[str]:
-    """A master and workers of one core; its address. hidden: a folder of the driver's that each
-    worker sees empty. Needs root and unshare."""
+def cluster(folder: Path, hidden: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A master and workers of one core. hidden: a folder of the driver's that each worker sees
+    empty. Needs root and unshare."""
     address = f"spark://127.0.0.1:{free_port()}"
     spark_class = str(HOME / "bin" / "spark-class")
     master = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
@@ -77,14 +87,16 @@ def cluster(folder: Path, hidden: Path, workers: int = 2) -> Iterator[str]:
     with processes() as start:
         start(master, log, environment())
         waited_for(lambda: "ALIVE" in log.read_text(), "no master")
+        sessions = []
         for number in range(workers):
             worker = [spark_class, "org.apache.spark.deploy.worker.Worker", "--cores", "1",
                       "--memory", "1g", "--webui-port", "0", "--work-dir",
                       str(folder / f"work-{number}"), address]  # fmt: skip
-            start([*alone, *worker], folder / f"worker-{number}.log", environment())
+            told = folder / f"worker-{number}.log"
+            sessions.append(start([*alone, *worker], told, environment()).pid)
         joined = "Registering worker"
         waited_for(lambda: log.read_text().count(joined) == workers, "no workers")
-        yield address
+        yield Cluster(address, sessions)
 
 
 @contextmanager

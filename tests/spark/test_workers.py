@@ -92,8 +92,8 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A master and two workers; `hidden` is a folder of the driver's that the workers see empty."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    with standalone.cluster(tmp_path, hidden) as address:
-        yield address, hidden
+    with standalone.cluster(tmp_path, hidden) as started:
+        yield started.address, hidden
 
 
 def events_in(files: Iterable[Path]) -> list[tuple[int, object, int | None]]:
