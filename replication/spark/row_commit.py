@@ -37,14 +37,14 @@ TYPES = {
 class RowCommit:
     """A row for a table of string, bigint and map<string,bigint>. transaction: (appId, version).
 
-    A timestamp is made of the column of milliseconds that it is told of. put: writes a commit's
-    lines as `put` does, for the file system that the table lies on.
+    A timestamp is made of the column of milliseconds that it is told of. put: as `put`, for the
+    file system that the table lies on.
     """
 
     table: contracts.Table
     row: Mapping[str, Any]
     transaction: tuple[str, int] | None = None
-    put: Callable[[Any, list[str]], bool] = lambda commit, lines: put(commit, lines)
+    put: Callable[[Any, list[dict[str, Any]]], bool] = lambda commit, actions: put(commit, actions)
 
     def save(self, path: str) -> int:
         """Commits it as the next version of the table there; returns that version."""
@@ -52,10 +52,11 @@ class RowCommit:
         actions = [self._added(folder)]
         if self.transaction is not None:
             app, version = self.transaction
-            actions.insert(0, {"txn": {"appId": app, "version": version, "lastUpdated": _now()}})
+            named = {"appId": app, "version": version, "lastUpdated": milliseconds_now()}
+            actions.insert(0, {"txn": named})
         log = folder / "_delta_log"
-        number = _newest(log) + 1
-        while not self.put(log / f"{number:020d}.json", _lines(number - 1, actions)):
+        number = newest_version(log) + 1
+        while not self.put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
             number += 1
         return number
 
@@ -70,41 +71,43 @@ class RowCommit:
         name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         file = io.BytesIO()
         pq.write_table(pa.Table.from_pylist([values], schema), file)
-        size = (folder / name).write_bytes(file.getvalue())
-        return {"add": {"path": name, "partitionValues": {}, "size": size,
-                        "modificationTime": _now(), "dataChange": True,
-                        "stats": json.dumps({"numRecords": 1})}}  # fmt: skip
+        (folder / name).write_bytes(file.getvalue())
+        return added(folder, name, 1)
 
 
 def _listed(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
 
 
-def _now() -> int:
+def added(folder: Place, name: str, rows: int) -> dict[str, Any]:
+    """The action that makes a file in a table's folder one of the table's."""
+    return {"add": {"path": name, "partitionValues": {}, "size": (folder / name).stat().st_size,
+                    "modificationTime": milliseconds_now(), "dataChange": True,
+                    "stats": json.dumps({"numRecords": rows})}}  # fmt: skip
+
+
+def milliseconds_now() -> int:
+    """Since the Unix epoch."""
     return int(time.time() * 1000)
 
 
-def _newest(log: Place) -> int:
+def newest_version(log: Place) -> int:
     """The newest version of a table, as its log's file names tell."""
     return max(int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*"))
 
 
 def _commit_info(read_version: int) -> dict[str, Any]:
     return {"commitInfo": {
-        "timestamp": _now(), "operation": "WRITE", "readVersion": read_version,
+        "timestamp": milliseconds_now(), "operation": "WRITE", "readVersion": read_version,
         "operationParameters": {"mode": "Append", "partitionBy": "[]"},
         "isolationLevel": "Serializable", "isBlindAppend": True,
     }}  # fmt: skip
 
 
-def _lines(read_version: int, actions: list[dict[str, Any]]) -> list[str]:
-    return [json.dumps(action) for action in (_commit_info(read_version), *actions)]
-
-
-def put(commit: Path, lines: list[str]) -> bool:
+def put(commit: Path, actions: list[dict[str, Any]]) -> bool:
     """Writes a commit whole; False where that version is there already."""
     partial = commit.with_name(f".{commit.name}.{uuid.uuid4().hex}.tmp")
-    partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    partial.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
     try:
         os.link(partial, commit)
     except FileExistsError:

@@ -29,6 +29,7 @@ from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
 from replication.spark.lease import Lease
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit, put
+from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
@@ -197,13 +198,51 @@ class Store:
         both = kept.select(*rows.columns).unionByName(rows)
         self.overwrite(table, both, writer, micro_batch_id)
 
+    def put_small(
+        self,
+        table: str,
+        rows: Sequence[Mapping[str, Any]],
+        replaced: Iterable[str],
+        writer: Writer,
+        micro_batch_id: int,
+        of_query: str = "",
+    ) -> bool:
+        """Puts rows, as JSON has them, in the place of those of the topic partitions replaced, in
+        one commit, once however often it is called for a micro-batch.
+
+        of_query: only rows of that query give way. False where it is nothing for a small commit,
+        as on a store.
+        """
+        if not isinstance(self.folder, Path):
+            return False
+        transaction = (f"{writer.app}/{table}", micro_batch_id)
+        try:
+            named_rows = arrow_rows(contracts.tables()[table], rows)
+            if self._is_to_make(table, transaction):
+                commit = SmallCommit(
+                    contracts.tables()[table],
+                    named_rows,
+                    frozenset(replaced),
+                    transaction,
+                    of_query,
+                )
+                self._save(commit, table, writer)
+        except NotSmallError:
+            # What was not made may not count as made.
+            self._finished.pop(transaction[0], None)
+            return False
+        return True
+
     def overwrite(self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int) -> None:
         """Makes rows the whole content of a table, in one commit."""
         written = self._written(rows, writer, table, micro_batch_id).mode("overwrite")
         self._save(written, table, writer)
 
     def _save(
-        self, written: DataFrameWriter | RowCommit | AppendCommit, table: str, writer: Writer
+        self,
+        written: DataFrameWriter | RowCommit | AppendCommit | SmallCommit,
+        table: str,
+        writer: Writer,
     ) -> None:
         for attempt in range(COMMIT_TRIES):
             try:
@@ -323,11 +362,11 @@ class Store:
             appended = RowCommit(contracts.tables()[BATCHES], row, transaction, self._put)
             self._save(appended, BATCHES, writer)
 
-    def _put(self, commit: Place, lines: list[str]) -> bool:
+    def _put(self, commit: Place, actions: list[dict[str, Any]]) -> bool:
         """Writes a commit whole; False where that version is there already."""
         if isinstance(commit, Path):
-            return put(commit, lines)
-        return hadoop_files.put_by_delta(self.spark, commit, lines)
+            return put(commit, actions)
+        return hadoop_files.put_by_delta(self.spark, commit, map(json.dumps, actions))
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""
