@@ -104,7 +104,7 @@ class SmallCommit:
             raise NotSmallError(f"{self.table.name} has more than {MOST_ROWS:,} rows")
         schema = schema_of(self.table.name)
         # A column that an older file lacks is null.
-        parts = [_completed(pq.ParquetFile(folder / name).read(), schema) for name in files]
+        parts = [_completed(_read(folder / name), schema) for name in files]
         kept = pa.concat_tables([schema.empty_table(), *parts])
         gone = pc.is_in(kept["topic_partition_id"], pa.array(sorted(self.replaced), pa.string()))
         if self.of_query:
@@ -180,6 +180,11 @@ def schema_of(table: str) -> pa.Schema:
     ]
     columns = StructType.fromJson({"type": "struct", "fields": fields})
     return to_arrow_schema(columns, timezone="UTC")
+
+
+def _read(path: Path) -> pa.Table:
+    # Spark writes moments as INT96, which are nanoseconds, and end in 2262, where nothing is said.
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
 
 
 def _completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,6 +1,7 @@
 """Rows are put in others' place in a small table without Spark; any Delta engine reads the same."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from replication.evidence.importer import import_evidence
 from replication.spark import answer_tables, contracts, small_commit
@@ -184,6 +186,22 @@ def test_the_rows_are_those_that_spark_would_have_made(spark: SparkSession, tmp_
     assert store.version("verdicts") == 1
     assert answer_tables._put_few(Store(spark, tmp_path), outcome, "verdicts", writer, 0)
     assert Store(spark, tmp_path).version("verdicts") == 1
+    # In the place of rows that Spark has written, moments far from now among them.
+    for table in ("verdicts", "replica_states", "isr_and_leadership"):
+        told = answer_tables.rows_of(frame, table, writer, 0)
+        if table == "isr_and_leadership":
+            told = told.withColumn("observed_at", F.lit(32503679999999).cast("bigint"))
+        wanted = completed(table, told)
+        store.overwrite(table, told, writer, 1)
+        name = outcome.few[table][0][0]
+        again = [pair for pair in outcome.few[table] if pair[0] == name]
+        only = replace(outcome, few={table: again}, replaced={table: [name]})
+        assert answer_tables._put_few(store, only, table, writer, 2)
+        others = wanted.filter(F.col("topic_partition_id") != name).collect()
+        found = store.newest(table).filter(F.col("topic_partition_id") != name).collect()
+        assert in_order(found) == in_order(others)
+        assert len(others) > 0
+        assert store.newest(table).count() == len(others) + len(again)
 
 
 def in_order(rows: Any) -> list[str]:
