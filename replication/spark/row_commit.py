@@ -46,10 +46,11 @@ class RowCommit:
         actions = [self._added(Path(path))]
         if self.transaction is not None:
             app, version = self.transaction
-            actions.insert(0, {"txn": {"appId": app, "version": version, "lastUpdated": _now()}})
+            named = {"appId": app, "version": version, "lastUpdated": milliseconds_now()}
+            actions.insert(0, {"txn": named})
         log = Path(path) / "_delta_log"
-        number = _newest(log) + 1
-        while not _put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
+        number = newest_version(log) + 1
+        while not put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
             number += 1
         return number
 
@@ -63,34 +64,39 @@ class RowCommit:
                 values[column.name] = None if milliseconds is None else milliseconds * 1000
         name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         pq.write_table(pa.Table.from_pylist([values], schema), folder / name)
-        size = (folder / name).stat().st_size
-        return {"add": {"path": name, "partitionValues": {}, "size": size,
-                        "modificationTime": _now(), "dataChange": True,
-                        "stats": json.dumps({"numRecords": 1})}}  # fmt: skip
+        return added(folder, name, 1)
 
 
 def _listed(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
 
 
-def _now() -> int:
+def added(folder: Path, name: str, rows: int) -> dict[str, Any]:
+    """The action that makes a file in a table's folder one of the table's."""
+    return {"add": {"path": name, "partitionValues": {}, "size": (folder / name).stat().st_size,
+                    "modificationTime": milliseconds_now(), "dataChange": True,
+                    "stats": json.dumps({"numRecords": rows})}}  # fmt: skip
+
+
+def milliseconds_now() -> int:
+    """Since the Unix epoch."""
     return int(time.time() * 1000)
 
 
-def _newest(log: Path) -> int:
+def newest_version(log: Path) -> int:
     """The newest version of a table, as its log's file names tell."""
     return max(int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*"))
 
 
 def _commit_info(read_version: int) -> dict[str, Any]:
     return {"commitInfo": {
-        "timestamp": _now(), "operation": "WRITE", "readVersion": read_version,
+        "timestamp": milliseconds_now(), "operation": "WRITE", "readVersion": read_version,
         "operationParameters": {"mode": "Append", "partitionBy": "[]"},
         "isolationLevel": "Serializable", "isBlindAppend": True,
     }}  # fmt: skip
 
 
-def _put(commit: Path, actions: list[dict[str, Any]]) -> bool:
+def put(commit: Path, actions: list[dict[str, Any]]) -> bool:
     """Writes a commit whole; False where that version is there already."""
     partial = commit.with_name(f".{commit.name}.{uuid.uuid4().hex}.tmp")
     partial.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")

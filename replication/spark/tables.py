@@ -29,6 +29,7 @@ from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
 from replication.spark.lease import Lease
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit
+from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
 
 BATCHES = "_batches"
 # What checks are written after the fact belongs to no micro-batch: readers see all of it.
@@ -189,13 +190,48 @@ class Store:
         both = kept.select(*rows.columns).unionByName(rows)
         self.overwrite(table, both, writer, micro_batch_id)
 
+    def put_small(
+        self,
+        table: str,
+        rows: Sequence[Mapping[str, Any]],
+        replaced: Iterable[str],
+        writer: Writer,
+        micro_batch_id: int,
+        of_query: str = "",
+    ) -> bool:
+        """Puts rows, as JSON has them, in the place of those of the topic partitions replaced, in
+        one commit, once however often it is called for a micro-batch.
+
+        of_query: only rows of that query give way. False where it is nothing for a small commit.
+        """
+        transaction = (f"{writer.app}/{table}", micro_batch_id)
+        try:
+            named_rows = arrow_rows(contracts.tables()[table], rows)
+            if self._is_to_make(table, transaction):
+                commit = SmallCommit(
+                    contracts.tables()[table],
+                    named_rows,
+                    frozenset(replaced),
+                    transaction,
+                    of_query,
+                )
+                self._save(commit, table, writer)
+        except NotSmallError:
+            # What was not made may not count as made.
+            self._finished.pop(transaction[0], None)
+            return False
+        return True
+
     def overwrite(self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int) -> None:
         """Makes rows the whole content of a table, in one commit."""
         written = self._written(rows, writer, table, micro_batch_id).mode("overwrite")
         self._save(written, table, writer)
 
     def _save(
-        self, written: DataFrameWriter | RowCommit | AppendCommit, table: str, writer: Writer
+        self,
+        written: DataFrameWriter | RowCommit | AppendCommit | SmallCommit,
+        table: str,
+        writer: Writer,
     ) -> None:
         for attempt in range(COMMIT_TRIES):
             try:
