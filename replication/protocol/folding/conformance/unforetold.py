@@ -59,8 +59,8 @@ def unforetold(state: State) -> list[Unforetold]:
     """Every change that was not foretold, by reason."""
     counts = dict(state.conformance.missed)
     examples: dict[str, tuple[str, str | None]] = {}
-    for event_id, what, reason in state.conformance.unpredicted:
-        examples.setdefault(reason, (what, event_id))
+    for told_by, what, reason in state.conformance.unpredicted:
+        examples.setdefault(reason, (what, told_by))
     for event_id, what, reason in _waiting(state):
         counts[reason] = counts.get(reason, 0) + 1
         examples.setdefault(reason, (what, event_id))
