@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs two-workers month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs two-workers month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -95,6 +95,13 @@ mutants: $(VENV) ## every condition of the rules changed in turn: who catches it
 
 planted: $(VENV) ## steps of traces changed by one: those that no timing explains are found
 	$(BIN)/python -m tests.protocol.planted 300
+
+TRACES := $(wildcard tests/incidents/*__trace)
+foretold: $(VENV) ## what the rules foretold of traced evidence, and each change that they did not; TRACES="folder.."
+	$(BIN)/python -m tests.protocol.foretold $(TRACES)
+
+version-matrix: $(VENV) ## traced evidence judged by the rules of every release; TRACES="folder.."
+	$(BIN)/python -m tests.protocol.version_matrix $(TRACES)
 
 small-worlds: $(VENV) ## every schedule of small worlds: which invariant each generation can break
 	$(BIN)/python -m tests.protocol.small_worlds
