@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs s3 two-workers injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs s3 two-workers wheel injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -157,6 +157,9 @@ live-fleet: setup kafka-jars ## losses on real brokers with digest.py beside the
 
 live-risk: setup kafka-jars ## dangers before the loss: real brokers with digest.py beside them, joined as the stream does
 	$(BIN)/python -m tests.spark.risk_fleet
+
+wheel: $(VENV) ## the wheel in an empty environment, from another folder: the tool and each of its jobs
+	$(BIN)/python -m tests.wheel_jobs
 
 injections: setup ## each defence against what an enemy writes taken out in turn: is its test red without it
 	$(BIN)/python -m tests.injections
