@@ -19,6 +19,7 @@ from typing import Any
 from replication.protocol.folding import fold
 from replication.protocol.folding.conformance.expected import KEPT
 from replication.protocol.folding.conformance.leaders import forget_old
+from replication.protocol.folding.steps.terms import is_succeeded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.replica_log import ReplicaLog
@@ -260,7 +261,7 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
     if known is None or known.role != "leader" or known.promised_below is None:
         return None
     leader_epoch, last = known.leader_epoch, known.log.spans[-1] if known.log.spans else None
-    if leader_epoch is None or leader_epoch < state.registration.leader_epoch or last is None:
+    if leader_epoch is None or is_succeeded(state, leader_epoch) or last is None:
         return None
     latest_term = (leader_epoch, known.term_occurrence)
     if known.promised_below[0] != latest_term:
@@ -325,7 +326,7 @@ def records_acknowledged(
     acks: str | None, traced: bool,
 ) -> bool:  # fmt: skip
     """records_acknowledged next to those acknowledged before."""
-    if traced and (state.grade != "traced" or leader_epoch < state.registration.leader_epoch):
+    if traced and (state.grade != "traced" or is_succeeded(state, leader_epoch)):
         return False
     if end <= first or leader_epoch < 0:
         return False
