@@ -322,13 +322,13 @@ def high_watermark_advanced(
 
 
 def records_acknowledged(
-    state: State, first: int, end: int, leader_epoch: int, content: int, a4: int, a5: int,
+    state: State, first: int, end: int, leader_epoch: int, content: int, leader: int, a5: int,
     acks: str | None, traced: bool,
 ) -> bool:  # fmt: skip
     """records_acknowledged next to those acknowledged before."""
     if traced and (state.grade != "traced" or is_succeeded(state, leader_epoch)):
         return False
-    if end <= first or leader_epoch < 0:
+    if end <= first or leader_epoch < 0 or leader >= 0:
         return False
     latest_term = (leader_epoch, ANY_OCCURRENCE)
     how = "acks_all" if acks == "all" else "acks_1"
@@ -413,7 +413,7 @@ def _records_acknowledged(state: State, f: ev.RecordsAcknowledged, traced: bool)
     leader_epoch, content = _number(f.leader_epoch), _number(f.content)
     first, end = f.first_offset, f.end_offset
     return records_acknowledged(
-        state, first, end, leader_epoch, content, ABSENT, ABSENT, f.acks, traced
+        state, first, end, leader_epoch, content, _number(f.leader), ABSENT, f.acks, traced
     )
 
 

@@ -14,22 +14,22 @@ def records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowle
     how = "acks_all" if fact.acks == "all" else "acks_1"
     if event.grade == "traced" and _is_a_zombies(state, span) and not _is_committed(state, span):
         how = "acks_1"  # A deposed leader promises no more than itself.
-    promise = Promise(span, latest_term, how, event.event_id, None, event.observed_at)
+    promise = Promise(span, latest_term, how, event.event_id, fact.leader, event.observed_at)
     if add_promise(state.history.acknowledgements, promise):
         state.witness(event)
 
 
 def _is_a_zombies(state: State, span: Span) -> bool:
     """Whether the leader that wrote the records is known to lead no more: all its steps are here,
-    and none of them takes up the newest epoch."""
+    or the controller's, and it did not take up the newest epoch."""
     made_in = span.leader_epoch
     if made_in is None or not is_succeeded(state, made_in):
         return False
     wrote = {t.leader for t in state.history.terms if t.leader_epoch == made_in}
     leading = [r for r in map(state.replicas.get, wrote) if r is not None and r.role == "leader"]
-    return all(map(state.is_traced, wrote)) and not any(
-        r.leader_epoch is not None and not is_succeeded(state, r.leader_epoch) for r in leading
-    )
+    if not (state.covered("controller_history") or all(map(state.is_traced, wrote))):
+        return False
+    return all(is_succeeded(state, r.leader_epoch or 0) for r in leading)
 
 
 def _is_committed(state: State, span: Span) -> bool:
