@@ -49,6 +49,16 @@ def test_no_line_is_given_to_the_wrong_broker(incident: str, world: str, way: st
     assert told["wrong"] == 0
 
 
+@pytest.mark.parametrize("world", ["one path for all", "clocks that differ"])
+def test_of_a_window_that_names_one_broker_no_line_of_the_others_is_its(world: str) -> None:
+    lines = WORLDS[world](written("not_loss_traps__4.3.0__retention"))
+    told: Counter[str] = Counter()
+    for (outcome, _), count in attributed(lines, a_window(0)).items():
+        told[outcome] += count
+    assert told["nobody"] > 0
+    assert told["wrong"] == 0
+
+
 @pytest.mark.parametrize("seed", [79, 102])
 def test_no_line_of_a_random_form_is_given_to_the_wrong_broker(seed: int) -> None:
     told = a_random_form(seed)

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_events import events_of
@@ -18,7 +20,7 @@ def line(number: int, kind: str, **fields: Any) -> LogLineFact:
     return LogLineFact(kind, 1_000 * number, number, "server.log", None, topic, partition, fields)
 
 
-def copy_of(name: str, end: int, *, clean: bool) -> Copy:
+def copy_of(name: str, end: int, *, clean: bool, newest: int | None = None) -> Copy:
     directory = PartitionDirectory(
         path=Path(name) / "t-0",
         topic="t",
@@ -35,12 +37,12 @@ def copy_of(name: str, end: int, *, clean: bool) -> Copy:
         high_watermark=None,
         recovery_point=None,
         last_snapshot_offset=None,
-        max_timestamp=None,
+        max_timestamp=newest,
         unreadable=(),
         segments=(),
     )
     parent = LogDirectory(Path(name), None, None, (directory,), (), None)
-    return Copy(1, directory, parent, clean)
+    return Copy(1, directory, parent, clean, latest_timestamp=newest)
 
 
 def placed(copies: list[Copy], lines: list[LogLineFact]) -> list[Copy]:
@@ -73,6 +75,24 @@ def test_a_copy_of_a_clean_stop_that_no_line_tells_has_no_known_place() -> None:
     lines = [line(1, "process_started"), line(2, "log_loaded", log_end_offset=10)]
     (clean,) = placed([copy_of("clean", 10, clean=True)], lines)
     assert not clean.order_known
+
+
+@pytest.mark.parametrize(("newest", "slot"), [(4_500, 2.0), (2_500, 0.5)])
+def test_a_copy_with_records_of_a_life_that_it_does_not_fit_is_of_before_a_start_unseen(
+    newest: int, slot: float
+) -> None:
+    """In a file of several brokers the lines of one start may be nobody's."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "log_loaded", log_end_offset=0),
+        line(3, "process_started"),
+        line(4, "log_loaded", log_end_offset=25),
+        line(5, "process_started"),
+        line(6, "process_started"),
+        line(7, "log_loaded", log_end_offset=20),
+    ]
+    (copy,) = placed([copy_of("copy", 24, clean=False, newest=newest)], lines)
+    assert copy.slot == slot
 
 
 def test_the_high_watermark_that_a_replica_object_is_loaded_with_counts() -> None:

@@ -70,6 +70,36 @@ def test_a_broker_that_is_only_named_by_others_may_have_written_it() -> None:
     assert writer_of_last(*own, cut(directory="/2")) == (2, 3)
 
 
+ONE = said("high_watermark_loaded", 1)
+
+
+def placed_in(*directories: str) -> list[LogLineFact]:
+    return [said("log_appended", directory=directory) for directory in directories]
+
+
+def test_a_replica_is_not_in_two_directories_in_turn() -> None:
+    """Of a file that names one broker: others wrote it, too."""
+    assert writer_of_last(ONE, *placed_in("/1", "/2", "/1")) == (1,)
+    assert writer_of_last(ONE, *placed_in("/1", "/1/t-0", "//1")) == 1
+    moved = placed_in("/1", "/2/t-0.f00-future", "/2", "/2")
+    assert writer_of_last(ONE, *moved) == 1
+
+
+def test_a_directory_that_is_in_nobodys_settings() -> None:
+    assert writer_of_last(settings(1, "/1"), *placed_in("/2"), cut()) == (1,)
+    assert writer_of_last(*placed_in("/2"), settings(1, "/1"), *placed_in("/1"), cut()) == 1
+
+
+def test_a_log_start_moves_but_once_to_where_it_is() -> None:
+    def moved(at: int, to: int) -> LogLineFact:
+        return said("log_start_advanced", at=at, log_start_offset=to)
+
+    assert writer_of_last(ONE, moved(1, 5), moved(2, 9), moved(2, 9)) == 1
+    assert writer_of_last(ONE, moved(1, 5), moved(2, 5)) == (1,)
+    anew = (moved(1, 5), said("log_loaded", at=2, log_end_offset=0), moved(3, 5))
+    assert writer_of_last(ONE, *anew) == 1
+
+
 def test_a_leader_cuts_nothing() -> None:
     roles = (said("became_follower", 1, 10), said("became_leader", 1, 20), TWO[1])
     assert writer_of_last(*roles, cut()) == 2

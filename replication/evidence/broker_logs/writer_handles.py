@@ -62,7 +62,10 @@ def directories_of_settings(values: dict[str, str]) -> set[str] | None:
 
 
 def _path(text: str) -> PurePath:
-    return PureWindowsPath(text) if "\\" in text else PurePosixPath(text)
+    if "\\" in text:
+        return PureWindowsPath(text)
+    # Of two slashes at the beginning POSIX may make something else; Java does not.
+    return PurePosixPath(f"/{text.lstrip('/')}" if text.startswith("//") else text)
 
 
 @dataclass(slots=True)
@@ -84,6 +87,55 @@ class Homes:
         if home is None:
             return None
         return {b for b in brokers if b not in self.of or home in self.of[b]}
+
+
+@dataclass(slots=True)
+class Places:
+    """By where replicas lie: a broker has each in one directory until it moves it, and none outside
+    of its settings. So what names another directory in between is another broker's line. So is
+    one that moves a log's start to where it is.
+
+    at_least: how many brokers wrote the file, as far as lines about one partition show. outside: a
+    directory is named that none of them has.
+    """
+
+    at_least: int = 1
+    outside: bool = False
+    _homes: Homes = field(default_factory=Homes)
+    _named: set[int] = field(default_factory=set)
+    _last: dict[_Place, str] = field(default_factory=dict)
+    _seen: dict[_Place, set[str]] = field(default_factory=dict)
+    # When a log's start was moved to where.
+    _began: dict[_Place, dict[int, int | None]] = field(default_factory=dict)
+
+    def learn(self, fact: LogLineFact) -> None:
+        """Takes a line in the order of the file."""
+        self._learn_start(fact)
+        self._homes.learn(fact)
+        if fact.broker is not None:
+            self._named.add(fact.broker)
+        home = log_directory(fact) if fact.partition is not None else None
+        if home is None or _is_aside(fact):
+            return
+        place = (fact.topic, fact.partition)
+        seen = self._seen.setdefault(place, set())
+        if home in seen and self._last[place] != home:
+            self.at_least = max(self.at_least, len(seen))
+        seen.add(home)
+        self._last[place] = home
+        all_known = bool(self._named) and self._named <= self._homes.of.keys()
+        if all_known and not any(home in own for own in self._homes.of.values()):
+            self.outside = True
+
+    def _learn_start(self, fact: LogLineFact) -> None:
+        place = (fact.topic, fact.partition)
+        if fact.kind in ("log_loaded", "log_created", "truncated_fully"):
+            self._began.pop(place, None)
+        elif fact.kind == "log_start_advanced":
+            # A line that stands there twice is of one moment.
+            to = fact.fields["log_start_offset"]
+            if self._began.setdefault(place, {}).setdefault(to, fact.at) != fact.at:
+                self.at_least = max(self.at_least, 2)
 
 
 @dataclass(slots=True)

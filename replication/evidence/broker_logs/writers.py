@@ -14,12 +14,16 @@ from replication.evidence.broker_logs.starts import Mark, Starts, mark
 from replication.evidence.broker_logs.writer_handles import (
     Announcements,
     Homes,
+    Places,
     Replicas,
     Roles,
     Signals,
     not_the_leader,
 )
 from replication.evidence.unreadable import Unreadable
+
+# A broker that no line names.
+_UNNAMED = -1
 
 
 @dataclass(slots=True)
@@ -30,6 +34,7 @@ class Writers:
     named: set[int] = field(default_factory=set)
     there: set[int] = field(default_factory=set)
     homes: Homes = field(default_factory=Homes)
+    places: Places = field(default_factory=Places)
     announcements: Announcements = field(default_factory=Announcements)
     signals: Signals = field(default_factory=Signals)
     roles: Roles = field(default_factory=Roles)
@@ -46,6 +51,7 @@ class Writers:
             self.there.add(fact.broker)
         self.there.update(brokers_among(fact.fields))
         self.homes.learn(fact)
+        self.places.learn(fact)
         told = mark(fact)
         if told is not None:
             self.marks.append(told)
@@ -67,8 +73,11 @@ class Writers:
     def resolved(
         self, facts: Iterable[LogLineFact | Unreadable]
     ) -> Iterator[LogLineFact | Unreadable]:
-        """The facts with their writers; field `one_of` of a line that may be of several."""
+        """The facts with their writers; field `one_of` of a line that may be of several, as far as
+        lines name those."""
         starts = self.starts or Starts.of([self.marks], self.named)
+        if self.places.outside or self.places.at_least > len(self.there):
+            self.there.add(_UNNAMED)
         for fact in facts:
             if isinstance(fact, LogLineFact):
                 self.announcements.take(fact)
@@ -81,9 +90,9 @@ class Writers:
 
     def _with_writer(self, fact: LogLineFact, starts: Starts) -> LogLineFact:
         left = self._may_have_written(fact, starts)
-        if len(left) == 1:
+        if len(left) == 1 and _UNNAMED not in left:
             return fact._replace(broker=left.pop())
-        return fact._replace(fields={**fact.fields, "one_of": tuple(sorted(left))})
+        return fact._replace(fields={**fact.fields, "one_of": tuple(sorted(left - {_UNNAMED}))})
 
     def _may_have_written(self, fact: LogLineFact, starts: Starts) -> set[int]:
         """Whom all handles leave; where they contradict one another, anybody."""

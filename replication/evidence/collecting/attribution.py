@@ -245,11 +245,13 @@ def _of_several(logs: list[BrokerLog]) -> Iterator[str]:
     told = [log for log in logs if log.nobodys or len(_writers(log)) > 1]
     if not told:
         return
-    writers = ", ".join(str(w) for w in sorted(set().union(*(_writers(log) for log in told))))
+    known = sorted(set().union(*(_writers(log) for log in told)))
+    writers = ", ".join(str(w) for w in known)
+    writers = f"brokers {writers}" if len(known) > 1 else f"broker {writers} and another"
     count, nobodys = sum(log.count for log in told), sum(log.nobodys for log in told)
     it, its = ("it", "its") if len(told) == 1 else ("them", "their")
     more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    named = f"{min(log.path for log in told)}{more}: brokers {writers} wrote {it}"
+    named = f"{min(log.path for log in told)}{more}: {writers} wrote {it}"
     if nobodys:
         yield (
             f"{named}; of {its} {count} telling lines {nobodys} may be of more than one of them: "

@@ -12,7 +12,7 @@ from replication.evidence.broker_logs.excerpts import LARGEST, is_kafkas, read_e
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.starts import Mark, Starts, mark
 from replication.evidence.broker_logs.telling_lines import Telling
-from replication.evidence.broker_logs.writer_handles import log_directory
+from replication.evidence.broker_logs.writer_handles import Places, log_directory
 from replication.evidence.broker_logs.writers import Writers
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.unreadable import Unreadable
@@ -51,7 +51,8 @@ class BrokerLog:
     last_at: ms since 1970, as lines print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
     clock is ahead of UTC, None where that was not found. names_zone: its stamps say their zone.
-    several: several brokers wrote it; nobodys: how many of its lines may be of more than one, and
+    several: several brokers wrote it; shared: directories show that others than it names wrote it,
+    too; nobodys: how many of its lines may be of more than one, and
     unsure: of which, by the partition that they are about, None for those about the process.
     births: signs of topics that were created anew. marks: where brokers start and stop. damaged:
     some lines of it could not be read. cluster_unknown: of which of several clusters it is cannot
@@ -80,6 +81,7 @@ class BrokerLog:
     ahead: int | None = None
     names_zone: bool = False
     several: bool = False
+    shared: bool = False
     nobodys: int = 0
     unsure: dict[tuple[str, int] | None, set[int]] = field(default_factory=dict)
     damaged: bool = False
@@ -88,7 +90,8 @@ class BrokerLog:
     @property
     def speaks_for_one(self) -> bool:
         """Whether a line that names no broker can only be of this log's."""
-        return not self.several and len({w for w in self.writers if w is not None}) < 2
+        named = {w for w in self.writers if w is not None}
+        return not (self.several or self.shared) and len(named) < 2
 
 
 def with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
@@ -130,7 +133,7 @@ def read_log(
     packer = Packer(str(path), facts_folder)
     votes: Counter[int] = Counter()
     writers: dict[int | None, None] = {}
-    telling = Telling()
+    telling, places = Telling(), Places()
     for fact in facts:
         if isinstance(fact, Unreadable):
             unreadable.append(fact)
@@ -138,6 +141,7 @@ def read_log(
             continue
         log.count += 1
         telling.take(fact)
+        places.learn(fact)
         if fact.at is not None:
             log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
             log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
@@ -175,6 +179,7 @@ def read_log(
     log.telling = telling.lines
     log.writers = list(writers)
     log.broker = votes.most_common(1)[0][0] if votes else None
+    log.shared = places.outside or places.at_least > max(1, len(votes))
     return log
 
 

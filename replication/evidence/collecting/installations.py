@@ -86,7 +86,10 @@ def _is_named_after_its_writer(log: BrokerLog) -> bool:
 
 
 def _is_of_several(logs: list[BrokerLog]) -> bool:
-    """Whether a file of a folder names several brokers, or pieces of one rotated log do."""
+    """Whether a file of a folder names several brokers, or pieces of one rotated log do; or its
+    directories are not those of the brokers that it names."""
+    if any(log.shared for log in logs):
+        return True
     pieces: dict[str, set[int]] = {}
     for log in logs:
         pieces.setdefault(unrotated(Path(log.path).name), set()).update(_writers(log))

@@ -199,11 +199,28 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
     if newest_record is not None and len(running) > 1 and _is_undated(lives):
         return None  # Of which of these lives it is, only a clock could tell.
     if newest_record is not None:
+        unseen = _unseen_start(group, lives, possible, running)
+        if unseen is not None:
+            return float(unseen)
         begun = [k for k in running if (lives[k].started_at or 0) <= newest_record]
         running = begun[-1:] or running[:1]
     if at_end and (not running or running[-1] == count - 1):
         return float(count)
     return running[-1] + 0.5 if running else float(count)
+
+
+def _unseen_start(
+    group: list[Copy], lives: list[Life], possible: range, running: list[int]
+) -> int | None:
+    """The start before which a copy was taken that fits no life from its newest record's on: the
+    next one of which no line tells what it loaded."""
+    newest = group[0].latest_timestamp or 0
+    since = max((k for k in possible if (lives[k].started_at or 0) <= newest), default=None)
+    if since is None or since in running or not any(k < since for k in running):
+        return None
+    told = {(c.directory.topic, c.directory.partition) for c in group}
+    later = (k for k in range(since + 1, len(lives)) if k - 1 in possible)
+    return next((k for k in later if not told & lives[k].loaded.keys()), None)
 
 
 def _is_of_last_life(group: list[Copy], lives: list[Life]) -> bool:
