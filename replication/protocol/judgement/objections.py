@@ -62,6 +62,8 @@ def _by_this_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | 
     successor = after[0]
     if not _was_alive(state, led, successor) or _needed_more(state, promise, successor):
         return None
+    if _started_anew(state, led, successor):
+        return None
     return _doubt(
         absence,
         f"broker {led.leader} lived on when broker {successor.leader} was elected beside the ISR, "
@@ -93,6 +95,15 @@ def _was_alive(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:
     if last.ended is None:
         return bool(last.start_event_id) and log_is_covered(state, led.leader)
     return last.ended != "stopped"
+
+
+def _started_anew(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:
+    """Whether the leader stopped and led once more before its successor's epoch: by the word that a
+    controller has for a broker that starts. What it promised before its stop came before."""
+    return led.ended == "stopped" and any(
+        t.leader == led.leader and led.order < t.order < successor.order and t.start_event_id
+        for t in state.history.terms
+    )
 
 
 def _needed_more(state: State, promise: Promise, successor: LeaderTerm) -> bool:
