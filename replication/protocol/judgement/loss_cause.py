@@ -197,7 +197,8 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
         if after is None or term.order <= after or never_began(state, term):
             continue
         lacking = lacks(state, term, lost)
-        again, before = before == term.leader and term.election_kind == "same_leader", term.leader
+        led_on = term.leads_on or term.election_kind == "same_leader"
+        again, before = before == term.leader and led_on, term.leader
         if again and lacking is not False and taken_from(state, lost, term.leader, term) is None:
             continue  # It has what it had when it led before.
         if lacking is False:

@@ -58,6 +58,21 @@ def test_a_leader_that_had_stopped_promised_before() -> None:
     assert verdict(stopped) == "VIOLATED"
 
 
+def test_what_a_leader_had_before_it_stopped_and_led_again_is_no_zombies() -> None:
+    """It was cut off only in the life after: the copy of the clean stop is of the one before."""
+    lived_on = beside_the_isr(ev.BecameFollower(1, 1, 2, 5, 5))
+    stop = [
+        ev.ReplicaStopped(1, "clean"),
+        copy(1, (0, 5, 0, 0), mark=5),
+        ev.ReplicaStarted(1, 0, 5, None, True),
+    ]
+    led_again = [*stop, ev.BecameLeader(1, 0, 5, 5)]
+    place = lived_on.index(ev.LeadershipRecorded(2, 1, (2,), 2, "unclean"))
+
+    assert verdict(lived_on) == "UNKNOWN"
+    assert verdict([*lived_on[:place], *led_again, *lived_on[place:]]) == "VIOLATED"
+
+
 def test_a_zombies_high_watermark_lends_nothing_to_other_records() -> None:
     """At acks=1 alone: acknowledged, never committed."""
     acked = [ev.RecordsAcknowledged(3, 5, "1", 0, 1), ev.BecameFollower(1, 1, 2, 5, 5)]

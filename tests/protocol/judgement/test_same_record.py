@@ -121,3 +121,11 @@ def test_a_later_leader_may_answer_an_idempotent_producer_for_an_earlier_one() -
     assert may_have_written(state, starts, 1, promise) == [0]
     assert may_have_written(state, starts, 1, replace(promise, how="acks_1")) == []
     assert may_have_written(state, starts, 5, replace(promise, replica=1)) == []
+
+
+def test_before_idempotent_producers_only_who_wrote_a_record_answered() -> None:
+    facts = [ev.PartitionDescribed(kafka_version="0.10.2.2"), *failed_over(2, "all")[1:]]
+    state = told([failed_over(2)[0], *facts])
+    starts, promise = reference(state).starts, state.history.acknowledgements[0]
+
+    assert may_have_written(state, starts, 1, promise) == []
