@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs s3 two-workers wheel injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs object-store two-workers wheel injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -140,7 +140,7 @@ faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real k
 hdfs: setup .jars/hdfs/.complete ## the jobs on a real HDFS by workers that share no disk, an executor killed: local mode's tables (root: mounts)
 	$(BIN)/python -m tests.spark.on_hdfs
 
-s3: setup .jars/s3/.complete ## as hdfs, on an S3-compatible server (moto), one driver at a time (root: mounts; downloads 700 MB)
+object-store: setup .jars/s3/.complete ## as hdfs, on an S3-compatible server (moto), one driver at a time (root: mounts; downloads 700 MB)
 	$(BIN)/python -m tests.spark.on_s3
 
 two-workers: setup .jars/hdfs/.complete ## what a second worker saves at replay and import on HDFS, by CPU seconds and by the clock (root: mounts)

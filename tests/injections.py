@@ -7,7 +7,9 @@ that stays green without the defence shows nothing. As a command:
 """
 
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+MOST_SECONDS = 60
 UNTRUSTED = "tests/test_untrusted_input.py::"
 OPENING = "tests/evidence/test_opening.py::"
 ARCHIVES = "evidence/collecting/archives.py"
@@ -113,15 +116,22 @@ def without(defence: Defence, folder: Path) -> None:
 
 
 def failed(defence: Defence) -> bool:
-    """Whether the test fails without its defence. Raises AssertionError where it cannot be run."""
+    """Whether the test fails, or does not end, without its defence. Raises AssertionError where it
+    cannot be run."""
     with tempfile.TemporaryDirectory() as name:
         without(defence, Path(name))
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider",
                    defence.test]  # fmt: skip
         done = subprocess.run(command, cwd=name, env={**os.environ, "PYTHONPATH": name},
-                              capture_output=True, text=True, check=False)  # fmt: skip
-    assert done.returncode in (0, 1), done.stdout[-2000:] + done.stderr[-2000:]
-    return done.returncode == 1
+                              capture_output=True, text=True, check=False,
+                              preexec_fn=bounded)  # fmt: skip
+    assert done.returncode in (0, 1, -signal.SIGXCPU), done.stdout[-2000:] + done.stderr[-2000:]
+    return done.returncode != 0
+
+
+def bounded() -> None:
+    """Ends this process once it has used so much of a processor as no test needs."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 10))
 
 
 def main(words: list[str]) -> int:
