@@ -184,7 +184,7 @@ def checked(
     run_replay(spark, near, keep_events=True)
     run_stream(spark, near, profile="small-batches")
     spark.stop()
-    asked(standalone.Cluster("local[2]"), str(near))
+    asked(standalone.Cluster("local[2]", settings=standalone.QUICK), str(near))
     spark = start_session(folder / "warehouse")
     compared(spark, "replay", far / "replayed", near / "replayed")
     compared(spark, "stream", far / "streamed", near / "tables")
@@ -217,7 +217,10 @@ def main(argv: list[str]) -> int:
         hidden, workers = own / "drivers", own / "workers"
         for each in (hidden, workers):
             each.mkdir()
-        with standalone.hdfs(workers) as root, standalone.cluster(workers, hidden) as cluster:
+        with (
+            standalone.hdfs(workers) as root,
+            standalone.cluster(workers, hidden, settings=standalone.QUICK) as cluster,
+        ):
             try:
                 checked(hidden, root, cluster, partial(standalone.copied, root))
             except Wrong as error:
