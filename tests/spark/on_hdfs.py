@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -189,7 +189,7 @@ def checked(
     compared(spark, "replay", far / "replayed", near / "replayed")
     compared(spark, "stream", far / "streamed", near / "tables")
     spark.stop()
-    pages = [page_of(each, told) for each, told in ((far, root), (near, str(near)))]
+    pages = [page_of(each, (root, str(near))) for each in (far, near)]
     if pages[0] != pages[1]:
         raise Wrong("the page is not local mode's")
     say(f"page: {len(pages[0])} characters, equal")
@@ -203,9 +203,12 @@ def asked(cluster: standalone.Cluster, root: str) -> None:
     job("report", cluster, "--tables", f"{root}/replayed", "--out", f"{root}/page.html")
 
 
-def page_of(folder: Path, root: str) -> str:
-    """The page, without where its tables lie."""
-    return (folder / "page.html").read_text(encoding="utf-8").replace(root, "")
+def page_of(folder: Path, roots: Sequence[str]) -> str:
+    """The page, without where evidence and tables lie."""
+    text = (folder / "page.html").read_text(encoding="utf-8")
+    for root in roots:
+        text = text.replace(root, "")
+    return text
 
 
 def main(argv: list[str]) -> int:
