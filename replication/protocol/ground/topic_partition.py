@@ -160,8 +160,8 @@ class Promise:
     """Records that somebody was promised: committed, acknowledged or consumed.
 
     latest_term: the order of the last term in which it can have been made (None: unknown).
-    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. at: the step of
-    the fold.
+    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. replica: whose
+    high watermark it was, or which broker answered the producer. at: the step of the fold.
     """
 
     span: Span
