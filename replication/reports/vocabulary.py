@@ -41,7 +41,7 @@ CAUSE_WORDS = {
 CONTRACT_WORDS = {
     "broken": "Kafka had promised to keep them.",
     "not_promised": "Kafka's settings here did not promise to keep them.",
-    "unknown": "Whether Kafka had promised to keep them depends on settings not seen.",
+    "unknown": "Whether Kafka had promised to keep them is not shown by this evidence.",
 }
 
 
