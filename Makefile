@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults month poison bench as-people-have-it lab zookeepers live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -46,6 +46,12 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/kafka-$*'
 	@touch $@
 
+.jars/zookeeper-%/.complete: conf/zookeeper.xml
+	@echo "setup: ZooKeeper $* server jars into .jars/zookeeper-$*"
+	@rm -rf .jars/zookeeper-$* && mkdir -p .jars/zookeeper-$*
+	@$(COPY_JARS) --file $< -Dzookeeper=$* -DoutputDirectory='$(CURDIR)/.jars/zookeeper-$*'
+	@touch $@
+
 # The incident page is tested in a real browser: the distribution's package, as root or through sudo.
 browser: ## Chromium and its driver, which the tests of the incident page drive; installed where missing
 	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi; \
@@ -78,6 +84,10 @@ sweeps: setup ## faults, maintenance, poison through Spark, changed evidence of 
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
+
+ZOOKEEPERS := 3.6.4 3.7.2 3.8.4 3.9.3
+zookeepers: setup kafka-jars $(foreach v,$(ZOOKEEPERS),.jars/zookeeper-$(v)/.complete) ## a loss under each ZooKeeper release from 3.4 to 3.9, judged by all evidence, and by its directory and log directories alone; KEEP=dir
+	$(BIN)/python -m tests.kafka_lab.zookeepers $(if $(KEEP),--keep $(KEEP))
 
 SCHEDULES := 10000
 STORIES := 2000
