@@ -108,14 +108,15 @@ class Month:
     def run(self, micro_batches: int, minutes: float) -> None:
         """Until so many micro-batches are folded, or so much time has gone."""
         started = time.monotonic()
-        flags = ("--source", str(self.work / "in"), "--trigger", "10 ms", "--poll-seconds", "0.2",
+        flags = ("--source", str(self.work / "in"), "--trigger", "200 ms", "--poll-seconds", "0.2",
                  "--settle-seconds", "0", "--max-files-per-trigger", "1",
                  "--fold-max-files-per-trigger", "1")  # fmt: skip
         self.feed()
         with (self.work / "stream.log").open("w", encoding="utf-8") as log:
             stream = subprocess.Popen(
                 submit(self.work, "stream", *flags, quick=self.quick), cwd=project_root(),
-                env=environment(self.work), stdout=log, stderr=subprocess.PIPE, text=True,
+                env=environment(self.work), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True,
             )  # fmt: skip
             reader = threading.Thread(target=self.follow, args=(stream, log))
             reader.start()
@@ -134,8 +135,9 @@ class Month:
 
     def follow(self, stream: "subprocess.Popen[str]", log: object) -> None:
         """Counts what the stream says that it has folded."""
-        assert stream.stderr is not None
-        for line in stream.stderr:
+        # spark-submit joins what Python says on stderr to its own stdout.
+        assert stream.stdout is not None
+        for line in stream.stdout:
             log.write(line)  # type: ignore[attr-defined]
             log.flush()  # type: ignore[attr-defined]
             match = FOLDED.match(line)

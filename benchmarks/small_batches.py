@@ -35,12 +35,13 @@ def costs(job: str, source: Path, work: Path, warm_up: int) -> dict[str, float]:
     work.mkdir(parents=True)
     marks: dict[str, list[tuple[int, float]]] = defaultdict(list)
     process = subprocess.Popen(
-        command, cwd=root, env=environment(work), stdout=subprocess.DEVNULL, text=True,
-        stderr=subprocess.PIPE,
+        command, cwd=root, env=environment(work), stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.STDOUT,
     )  # fmt: skip
-    assert process.stderr is not None
+    # spark-submit joins what Python says on stderr to its own stdout.
+    assert process.stdout is not None
     said = []
-    for line in process.stderr:
+    for line in process.stdout:
         said.append(line)
         match = DONE.match(line)
         if match and int(match[2]) >= warm_up:

@@ -3,14 +3,16 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
+from replication.spark.delta_schemas import quoted
 from replication.spark.shard_fold import FIGURES
+from replication.spark.small_commit import NotSmallError, parts_as_columns
 from replication.spark.tables import REPLACED_BY_NAME, Store, Writer, named
 from replication.spark.topic_partition_ids import PARTS
 
@@ -26,17 +28,16 @@ ORDER = (
     "quarantine",
 )
 LATE = "_late"
-# Tables that the fold only appends to while what it told before still counts, and the SQL condition
-# of the fold's own rows there.
-APPENDED = {"isr_and_leadership": "true", "quarantine": "query = 'fold'"}
-WRITTEN_BY_FOLD = {
+# The rows of a table come to the driver where they are no more text than this.
+FEW_CHARACTERS = 4 << 20
+# Tables that the fold only appends to while what it told before still counts, and the query whose
+# rows there are the fold's own; "": all are.
+APPENDED = {"isr_and_leadership": "", "quarantine": "fold"}
+WRITTEN_BY_FOLD: dict[str, dict[str, str | None]] = {
     "quarantine": {
-        "origin": "'replica_events'",
-        "raw": "CAST(NULL AS STRING)",
-        "origin_line": "CAST(NULL AS BIGINT)",
-        "origin_offset": "CAST(NULL AS BIGINT)",
+        "origin": "replica_events", "raw": None, "origin_line": None, "origin_offset": None,
     }
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Outcome:
     """What a persisted frame of the fold holds: which tables changed, and the sums of figures.
 
     replaced: by table the topic partitions that have rows there already; touched: all with rows
-    in the frame.
+    in the frame. few: the rows themselves of the tables that have few, by table, as the fold gave
+    them: (topic_partition_id, columns by name).
     """
 
     frame: DataFrame
@@ -52,6 +54,7 @@ class Outcome:
     replaced: dict[str, list[str]]
     touched: dict[str, list[str]]
     figures: dict[str, Any]
+    few: dict[str, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
 
     def has(self, table: str) -> bool:
         """Whether there is a row for that table."""
@@ -65,6 +68,7 @@ def outcome_of(frame: DataFrame) -> Outcome:
         F.collect_set(F.when(F.col("replaces"), F.col("topic_partition_id"))).alias("replaced"),
         F.collect_set("topic_partition_id").alias("touched"),
         F.collect_list(F.when(F.col("out_table") == FIGURES, F.col("rows"))).alias("figures"),
+        F.sum(F.length("rows")).alias("characters"),
     )
     rows = {row["out_table"]: row for row in summary.collect()}
     figures = _sums(rows.pop(FIGURES, None))
@@ -74,7 +78,21 @@ def outcome_of(frame: DataFrame) -> Outcome:
         {name: sorted(row["replaced"]) for name, row in rows.items()},
         {name: sorted(row["touched"]) for name, row in rows.items()},
         figures,
+        _few(frame, [t for t in ORDER if t in rows and rows[t]["characters"] <= FEW_CHARACTERS]),
     )
+
+
+def _few(frame: DataFrame, names: list[str]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """The rows of these tables."""
+    few: dict[str, list[tuple[str, dict[str, Any]]]] = {name: [] for name in names}
+    if not names:
+        return few
+    pieces = frame.filter(F.col("out_table").isin(names))
+    for table, topic_partition_id, text in pieces.select(
+        "out_table", "topic_partition_id", "rows"
+    ).collect():
+        few[table] += [(topic_partition_id, row) for row in json.loads(text)]
+    return few
 
 
 def _sums(row: Row | None) -> dict[str, Any]:
@@ -99,8 +117,11 @@ def rows_of(frame: DataFrame, table: str, writer: Writer, micro_batch_id: int) -
         "run": f"'{writer.run}'",
         "query": f"'{writer.query}'",
         "micro_batch_id": f"{micro_batch_id}L",
-        **WRITTEN_BY_FOLD.get(table, {}),
     }
+    fixed = WRITTEN_BY_FOLD.get(table, {})
+    types = {c.name: c.type for c in columns}
+    for name, value in fixed.items():
+        given[name] = f"CAST({'NULL' if value is None else quoted(value)} AS {types[name]})"
     selected = [f"{given.get(c.name, f'row.{c.name}')} AS {c.name}" for c in columns]
     return (
         frame.filter(F.col("out_table") == table)
@@ -144,10 +165,12 @@ def _task(
     afresh: bool,
 ) -> Callable[[], None]:
     def task() -> None:
+        if not afresh and _put_few(store, outcome, table, writer, micro_batch_id):
+            return
         rows = rows_of(outcome.frame, table, writer, micro_batch_id).coalesce(1)
         replaced, touched = outcome.replaced.get(table, []), outcome.touched.get(table, [])
         if table in APPENDED:
-            own = APPENDED[table]
+            own = _own(table)
             if afresh:
                 condition = f"{own} AND {writer.replaced}"
                 store.replace_where(table, rows, condition, writer, micro_batch_id)
@@ -166,6 +189,31 @@ def _task(
     return task
 
 
+def _own(table: str) -> str:
+    """SQL: the fold's own rows of a table of APPENDED."""
+    return f"query = {quoted(APPENDED[table])}" if APPENDED[table] else "true"
+
+
+def _put_few(
+    store: Store, outcome: Outcome, table: str, writer: Writer, micro_batch_id: int
+) -> bool:
+    """Puts the rows of a table that has few in place; False where they are for Spark."""
+    if table not in outcome.few:
+        return False
+    given = {"run": writer.run, "query": writer.query, "micro_batch_id": micro_batch_id}
+    try:
+        rows = [
+            {**row, "topic_partition_id": name, **parts_as_columns(name), **given,
+             **WRITTEN_BY_FOLD.get(table, {})}
+            for name, row in outcome.few[table]
+        ]  # fmt: skip
+    except NotSmallError:
+        return False
+    replaced = outcome.replaced.get(table, [])
+    own = APPENDED.get(table, "")
+    return store.put_small(table, rows, replaced, writer, micro_batch_id, own)
+
+
 def _put_in_place(
     store: Store, table: str, rows: DataFrame, replaced: list[str], writer: Writer,
     micro_batch_id: int,
@@ -173,6 +221,6 @@ def _put_in_place(
     """Replaces what the fold had appended of some topic partitions and now tells otherwise."""
     for first in range(0, len(replaced), REPLACED_BY_NAME):
         names = named(replaced[first : first + REPLACED_BY_NAME])
-        condition = f"{APPENDED[table]} AND {names}"
+        condition = f"{_own(table)} AND {names}"
         part = f"replaced/{first}"
         store.replace_where(table, rows.filter(names), condition, writer, micro_batch_id, part)

@@ -11,14 +11,21 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from replication.places import Place
+
 COMMIT = re.compile(r"\d{20}\.json")
+# What Store.create asks of writers; constraints, change data feeds, clustering ask for more.
+WRITER_VERSION = 2
 WHOLE_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
 
 
-def files_of(table: Path, version: int | None = None) -> dict[str, int | None] | None:
+def files_of(table: Place, version: int | None = None) -> dict[str, int | None] | None:
     """Path below the table -> number of rows (None: the log does not say), of the newest version or
     the one given. None where only Delta can tell: a checkpoint in parts, deletion vectors, a commit
-    that is gone."""
+    that is gone, a table that asks more of who writes it than appending and removing files, or one
+    on a store."""
+    if not isinstance(table, Path):
+        return None
     log = table / "_delta_log"
     names = [path.name for path in log.iterdir()]
     through = [int(n[:20]) for n in names if COMMIT.fullmatch(n)]
@@ -45,12 +52,14 @@ def files_of(table: Path, version: int | None = None) -> dict[str, int | None] |
 
 
 def _of_checkpoint(path: Path) -> list[dict[str, Any]]:
-    rows = pq.read_table(path, columns=["add"]).column("add").to_pylist()
-    return [{"add": add} for add in rows if add is not None]
+    rows = pq.read_table(path, columns=["add", "protocol"]).to_pylist()
+    return [{name: value} for row in rows for name, value in row.items() if value is not None]
 
 
 def _taken(found: dict[str, int | None], action: dict[str, Any]) -> bool:
     """Takes an action in; False where it says what is not understood here."""
+    if action.get("protocol", {}).get("minWriterVersion", 0) > WRITER_VERSION:
+        return False
     if "remove" in action:
         found.pop(action["remove"]["path"], None)
     if "add" in action:

@@ -6,11 +6,12 @@ add, txn, commitInfo), and never take the place of one that is there.
 """
 
 import errno
+import io
 import json
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from replication import places
+from replication.places import Place
 from replication.spark import contracts
 
 # What a file system says that has no hard links.
@@ -34,26 +37,30 @@ TYPES = {
 class RowCommit:
     """A row for a table of string, bigint and map<string,bigint>. transaction: (appId, version).
 
-    A timestamp is made of the column of milliseconds that it is told of.
+    A timestamp is made of the column of milliseconds that it is told of. put: as `put`, for the
+    file system that the table lies on.
     """
 
     table: contracts.Table
     row: Mapping[str, Any]
     transaction: tuple[str, int] | None = None
+    put: Callable[[Any, list[dict[str, Any]]], bool] = lambda commit, actions: put(commit, actions)
 
     def save(self, path: str) -> int:
         """Commits it as the next version of the table there; returns that version."""
-        actions = [self._added(Path(path))]
+        folder = places.place(path)
+        actions = [self._added(folder)]
         if self.transaction is not None:
             app, version = self.transaction
-            actions.insert(0, {"txn": {"appId": app, "version": version, "lastUpdated": _now()}})
-        log = Path(path) / "_delta_log"
-        number = _newest(log) + 1
-        while not _put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
+            named = {"appId": app, "version": version, "lastUpdated": milliseconds_now()}
+            actions.insert(0, {"txn": named})
+        log = folder / "_delta_log"
+        number = newest_version(log) + 1
+        while not self.put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
             number += 1
         return number
 
-    def _added(self, folder: Path) -> dict[str, Any]:
+    def _added(self, folder: Place) -> dict[str, Any]:
         """Writes the row's file; returns the action that makes it one of the table's."""
         schema = pa.schema([(c.name, TYPES[c.type]) for c in self.table.columns])
         values = {name: _listed(value) for name, value in self.row.items()}
@@ -62,35 +69,42 @@ class RowCommit:
                 milliseconds = self.row[column.of]
                 values[column.name] = None if milliseconds is None else milliseconds * 1000
         name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-        pq.write_table(pa.Table.from_pylist([values], schema), folder / name)
-        size = (folder / name).stat().st_size
-        return {"add": {"path": name, "partitionValues": {}, "size": size,
-                        "modificationTime": _now(), "dataChange": True,
-                        "stats": json.dumps({"numRecords": 1})}}  # fmt: skip
+        file = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist([values], schema), file)
+        (folder / name).write_bytes(file.getvalue())
+        return added(folder, name, 1)
 
 
 def _listed(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
 
 
-def _now() -> int:
+def added(folder: Place, name: str, rows: int) -> dict[str, Any]:
+    """The action that makes a file in a table's folder one of the table's."""
+    return {"add": {"path": name, "partitionValues": {}, "size": (folder / name).stat().st_size,
+                    "modificationTime": milliseconds_now(), "dataChange": True,
+                    "stats": json.dumps({"numRecords": rows})}}  # fmt: skip
+
+
+def milliseconds_now() -> int:
+    """Since the Unix epoch."""
     return int(time.time() * 1000)
 
 
-def _newest(log: Path) -> int:
+def newest_version(log: Place) -> int:
     """The newest version of a table, as its log's file names tell."""
     return max(int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*"))
 
 
 def _commit_info(read_version: int) -> dict[str, Any]:
     return {"commitInfo": {
-        "timestamp": _now(), "operation": "WRITE", "readVersion": read_version,
+        "timestamp": milliseconds_now(), "operation": "WRITE", "readVersion": read_version,
         "operationParameters": {"mode": "Append", "partitionBy": "[]"},
         "isolationLevel": "Serializable", "isBlindAppend": True,
     }}  # fmt: skip
 
 
-def _put(commit: Path, actions: list[dict[str, Any]]) -> bool:
+def put(commit: Path, actions: list[dict[str, Any]]) -> bool:
     """Writes a commit whole; False where that version is there already."""
     partial = commit.with_name(f".{commit.name}.{uuid.uuid4().hex}.tmp")
     partial.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")

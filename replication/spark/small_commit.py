@@ -1,0 +1,196 @@
+"""Puts rows into a small Delta table, in the place of others, without a Spark job.
+
+A micro-batch changes some rows of a few small tables: Spark would plan, run and commit three or
+four jobs for each (its transaction id, the files concerned, what stays in them, the new ones).
+Here what stays and what is new become one Parquet file, and one commit names it (PROTOCOL.md: add,
+remove, txn, commitInfo). Commits never take the place of one that is there: who comes second looks
+at the table again.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from replication.spark import contracts
+from replication.spark.delta_schemas import json_type
+from replication.spark.log_files import files_of
+from replication.spark.row_commit import added, milliseconds_now, newest_version, put
+from replication.spark.topic_partition_ids import PARTS, parts_of
+
+# Of more rows than this, Spark's own way costs less than reading and writing them all.
+MOST_ROWS = 50_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class NotSmallError(Exception):
+    """The table, or a row, is for Spark: it is large, or Arrow has no such value."""
+
+
+@dataclass(frozen=True)
+class SmallCommit:
+    """Rows for a table, the topic partitions in whose rows' place they stand, the transaction.
+
+    rows: told columns by name, as JSON has them. of_query: only rows of this query give way; "": of
+    any. Raises NotSmallError where it is made.
+    """
+
+    table: contracts.Table
+    rows: pa.Table
+    replaced: frozenset[str]
+    transaction: tuple[str, int]
+    of_query: str = ""
+
+    def save(self, path: str) -> int:
+        """Commits them as the next version of the table there; returns that version.
+
+        Raises NotSmallError before anything is written.
+        """
+        folder = Path(path)
+        log = folder / "_delta_log"
+        while True:
+            read = newest_version(log)
+            files = files_of(folder, read)
+            try:
+                actions = self._actions(folder, files)
+            except FileNotFoundError:
+                # Maintenance has put others in the files' place.
+                if newest_version(log) == read:
+                    raise
+                continue
+            if put(log / f"{read + 1:020d}.json", [self._commit_info(read), *actions]):
+                return read + 1
+            for action in actions:
+                if "add" in action:
+                    (folder / action["add"]["path"]).unlink(missing_ok=True)
+
+    def _actions(
+        self, folder: Path, files: Mapping[str, int | None] | None
+    ) -> list[dict[str, Any]]:
+        if files is None:
+            raise NotSmallError(f"{self.table.name}: only Delta can tell its files")
+        app, version = self.transaction
+        now = milliseconds_now()
+        actions: list[dict[str, Any]] = [
+            {"txn": {"appId": app, "version": version, "lastUpdated": now}}
+        ]
+        rows = self.rows
+        if self.replaced:
+            rows = pa.concat_tables([self._kept(folder, files), rows])
+            actions += [
+                {"remove": {"path": name, "deletionTimestamp": now, "dataChange": True}}
+                for name in files
+            ]
+        if rows.num_rows:
+            name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+            pq.write_table(rows, folder / name)
+            actions.append(added(folder, name, rows.num_rows))
+        return actions
+
+    def _kept(self, folder: Path, files: Mapping[str, int | None]) -> pa.Table:
+        """The rows that stay."""
+        if sum(MOST_ROWS + 1 if n is None else n for n in files.values()) > MOST_ROWS:
+            raise NotSmallError(f"{self.table.name} has more than {MOST_ROWS:,} rows")
+        schema = schema_of(self.table.name)
+        # A column that an older file lacks is null.
+        parts = [_completed(_read(folder / name), schema) for name in files]
+        kept = pa.concat_tables([schema.empty_table(), *parts])
+        gone = pc.is_in(kept["topic_partition_id"], pa.array(sorted(self.replaced), pa.string()))
+        if self.of_query:
+            gone = pc.and_(gone, pc.fill_null(pc.equal(kept["query"], self.of_query), False))
+        return kept.filter(pc.invert(gone))
+
+    def _commit_info(self, read_version: int) -> dict[str, Any]:
+        return {"commitInfo": {
+            "timestamp": milliseconds_now(), "operation": "WRITE", "readVersion": read_version,
+            "operationParameters": {
+                "mode": "Overwrite" if self.replaced else "Append", "partitionBy": "[]",
+            },
+            "isolationLevel": "Serializable", "isBlindAppend": not self.replaced,
+        }}  # fmt: skip
+
+
+def arrow_rows(table: contracts.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as the table has them, from their told columns; those that are made of others are made.
+
+    Raises NotSmallError where Arrow has no such value.
+    """
+    made = [_with_made(table, row) for row in rows]
+    try:
+        found = pa.Table.from_pylist(made, schema_of(table.name))
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise NotSmallError(f"{table.name}: {error}") from error
+    for column in table.columns:
+        if not column.nullable and found[column.name].null_count:
+            raise NotSmallError(f"{table.name}: {column.name} is null")
+    return found
+
+
+def parts_as_columns(topic_partition_id: str | None) -> dict[str, Any]:
+    """What the columns of PARTS hold for a topic partition."""
+    if topic_partition_id is None:
+        return dict.fromkeys(PARTS)
+    try:
+        parts = parts_of(topic_partition_id)._asdict()
+    except ValueError as error:
+        raise NotSmallError(f"{topic_partition_id} is no topic partition") from error
+    return {name: None if parts[name] == "" else parts[name] for name in PARTS}
+
+
+def _with_made(table: contracts.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(row)
+    for column in table.columns:
+        if column.of and column.type == "timestamp":
+            made[column.name] = _microseconds(row.get(column.of))
+        elif column.of:
+            made[column.name] = parts_as_columns(row.get(column.of))[column.name]
+    return made
+
+
+def _microseconds(moment: int | str | None) -> int | None:
+    """Of milliseconds since the Unix epoch, or ISO 8601 with a zone."""
+    if moment is None or isinstance(moment, int):
+        return None if moment is None else moment * 1000
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError as error:
+        raise NotSmallError(f"{moment} is no moment") from error
+    if at.tzinfo is None:
+        raise NotSmallError(f"{moment} names no zone")
+    return (at - EPOCH) // MICROSECOND
+
+
+@cache
+def schema_of(table: str) -> pa.Schema:
+    """A table's columns as Arrow has them."""
+    fields = [
+        {"name": c.name, "type": json.loads(json_type(c.type)), "nullable": True, "metadata": {}}
+        for c in contracts.tables()[table].columns
+    ]
+    columns = StructType.fromJson({"type": "struct", "fields": fields})
+    return to_arrow_schema(columns, timezone="UTC")
+
+
+def _read(path: Path) -> pa.Table:
+    # Spark writes moments as INT96, which are nanoseconds, and end in 2262, where nothing is said.
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
+
+
+def _completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of a file with the columns of the table, in its order."""
+    columns = [
+        rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(len(rows), f.type)
+        for f in schema
+    ]
+    return pa.table(columns, schema=schema)
