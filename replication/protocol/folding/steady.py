@@ -157,6 +157,8 @@ def _fetching(state: State, calm: Calm, replica: int, leader: int) -> tuple[Any,
     reign = held.reigns.get(known.leader_epoch)
     if reign is None or held.channels or reign.lost or replica not in reign.qualified:
         return None
+    if replica not in reign.asked_first:
+        return None
     follower = None
     if replica in held.traced:
         follower = state.replicas.get(replica)

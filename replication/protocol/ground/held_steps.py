@@ -13,10 +13,11 @@ class Reign:
     seen). high_watermarks: those its leader was seen at, oldest first, the last few only; whole:
     from the first one on. members: brokers in every ISR registered in it, least: the smallest size
     of one. qualified: replicas seen to have come far enough to join the ISR. isr: the last one.
-    asked: where each follower was last seen to fetch. excused: followers that came back with less
-    than they had, by the high watermark that lies beyond their log end for that reason. lost: those
-    whose fetches are not compared any more. ever: brokers that
-    were in any of its ISRs. ends: where its leader's last few appends ended.
+    asked: where each follower was last seen to fetch, asked_first: where first, asked_before: the
+    furthest of them before it fetched from further back. excused: followers that came back with
+    less than they had, by the high watermark that lies beyond their log end for that reason. lost:
+    those whose fetches are not compared any more. ever: brokers that were in any of its ISRs.
+    ends: where its leader's last few appends ended.
     """
 
     leader: int | None = None
@@ -29,10 +30,16 @@ class Reign:
     isr: tuple[int, ...] | None = None
     qualified: list[int] = field(default_factory=list)
     asked: dict[int, int] = field(default_factory=dict)
+    asked_first: dict[int, int] = field(default_factory=dict)
+    asked_before: dict[int, int] = field(default_factory=dict)
     excused: dict[int, int] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
     ever: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
+
+    def furthest(self, replica: int) -> int:
+        """The furthest that its leader saw a follower fetch; -1 if it never did."""
+        return max(self.asked.get(replica, -1), self.asked_before.get(replica, -1))
 
 
 Place = tuple[str, int | None, int | None]
