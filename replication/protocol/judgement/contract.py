@@ -9,7 +9,7 @@ from replication.protocol.judgement.unseen_terms import truncates_to_high_waterm
 def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
     """(setting, value) of what let the loss happen, by the names of Kafka's settings."""
     found = []
-    if tier == "acknowledged_by_leader":
+    if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause):
         found.append(("acks", "1"))
     if cause.election is not None and _permitted(state, cause.election):
         found.append(("unclean.leader.election.enable", "true"))

@@ -34,7 +34,7 @@ def _is_here(state: State, artefact: str) -> bool:
     log = BROKER_LOG.search(artefact)
     if log is not None:
         return _covers(state, "broker_log", int(log[1]))
-    if artefact == "an acknowledgement log of the producers":
+    if artefact in ("an acknowledgement log", "an acknowledgement log of the producers"):
         return _covers(state, "acknowledgements", None)
     if artefact.startswith("the controller's history"):
         return _covers(state, "controller_history", None)

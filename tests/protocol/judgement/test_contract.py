@@ -51,6 +51,7 @@ def test_acks_one_promises_one_copy() -> None:
 
 def test_what_went_in_a_way_that_nobody_knows_may_have_been_committed() -> None:
     assert contract_of(under(), Cause("unknown"), "acknowledged_by_leader", 3) == "unknown"
+    assert allowed_by(under(), Cause("unknown"), "acknowledged_by_leader") == []
 
 
 def test_whether_a_second_disk_lost_it_may_not_be_known() -> None:
