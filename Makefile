@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs two-workers month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -38,6 +38,12 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@echo "setup: Delta Lake and Kafka source jars into .jars"
 	@mkdir -p .jars && rm -f .jars/*.jar
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars'
+	@touch $@
+
+.jars/hdfs/.complete: conf/hdfs/pom.xml
+	@echo "setup: HDFS jars into .jars/hdfs"
+	@rm -rf .jars/hdfs && mkdir -p .jars/hdfs
+	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/hdfs'
 	@touch $@
 
 .jars/kafka-%/.complete: conf/kafka/%.xml
@@ -90,6 +96,13 @@ mutants: $(VENV) ## every condition of the rules changed in turn: who catches it
 planted: $(VENV) ## steps of traces changed by one: those that no timing explains are found
 	$(BIN)/python -m tests.protocol.planted 300
 
+TRACES := $(wildcard tests/incidents/*__trace)
+foretold: $(VENV) ## what the rules foretold of traced evidence, and each change that they did not; TRACES="folder.."
+	$(BIN)/python -m tests.protocol.foretold $(TRACES)
+
+version-matrix: $(VENV) ## traced evidence judged by the rules of every release; TRACES="folder.."
+	$(BIN)/python -m tests.protocol.version_matrix $(TRACES)
+
 small-worlds: $(VENV) ## every schedule of small worlds: which invariant each generation can break
 	$(BIN)/python -m tests.protocol.small_worlds
 
@@ -115,6 +128,12 @@ faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real k
 	$(BIN)/python -m tests.spark.faults --seed $(or $(SEED),0)
 	$(BIN)/python -m tests.spark.kill_cycles --seed $(or $(SEED),0) --cycles $(or $(CYCLES),20)
 	$(BIN)/python -m tests.spark.kill_executors --seed $(or $(SEED),0) --kills $(or $(KILLS),6)
+
+hdfs: setup .jars/hdfs/.complete ## the jobs on a real HDFS by workers that share no disk, an executor killed: local mode's tables (root: mounts)
+	$(BIN)/python -m tests.spark.on_hdfs
+
+two-workers: setup .jars/hdfs/.complete ## what a second worker saves at replay and import on HDFS, by CPU seconds and by the clock (root: mounts)
+	$(BIN)/python -m tests.spark.two_workers
 
 month: setup ## thousands of micro-batches in one job with maintenance beside: CPU, files, memory. MINUTES=n
 	$(BIN)/python -m benchmarks.month --minutes $(or $(MINUTES),1440)

@@ -10,6 +10,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from replication.paths import project_root
+from replication.places import HadoopPath
 from replication.quality import checks, offline_docs, suites
 from replication.quality.command import parser
 from replication.quality.great_expectations_suite import Judge, JudgeError, ProjectError
@@ -31,6 +32,9 @@ POLL_SECONDS = 1.0
 def main(argv: list[str]) -> int:
     """Runs the job; returns the exit status."""
     flags = parser().parse_args(argv)
+    if flags.project is not None and isinstance(flags.tables, HadoopPath):
+        told = f"--project: offers tables in folders of this machine, not {flags.tables}"
+        return _refused(told, EXIT_UNUSABLE)
     try:
         folder = flags.expectations or project_root() / "conf" / "expectations"
         chosen = suites.load(folder, tuple(flags.suite))

@@ -275,7 +275,7 @@ def _acknowledged(fact: ev.RecordsAcknowledged, before: State) -> str:
     return (
         f"a producer is told that {offset_range(fact.first_offset, fact.end_offset)} "
         f"{_is(fact.first_offset, fact.end_offset)} "
-        f"written (acks={fact.acks})"
+        f"written (acks={fact.acks}{'' if fact.leader is None else f', by broker {fact.leader}'})"
     )
 
 

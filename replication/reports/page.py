@@ -8,9 +8,9 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
+from replication.places import Place
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import page_words
@@ -25,7 +25,7 @@ PARTS = resources.files("replication.reports") / "page_parts"
 
 
 def write_page(
-    path: Path,
+    path: Place,
     answer: dict[str, Any],
     events: Mapping[Identity, Sequence[Event]],
     quotes: Quotes | None = None,

@@ -13,11 +13,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as F
 
+from replication.places import Place
 from replication.spark.alerts import TABLES, Alert, Answer, Outbox, Row, alerts_of, payload
 from replication.spark.answer_tables import Outcome
 from replication.spark.event_files import SourceError
@@ -68,7 +68,7 @@ class Alerting:
     """The alerts of one stream. names: a cluster's readable name by its id."""
 
     channels: Channels
-    folder: Path
+    folder: Place
     progress: Progress
     names: Mapping[str, str] = field(default_factory=dict)
     answer: Answer = field(init=False)

@@ -7,13 +7,12 @@ again, under the same fingerprint and notification id.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+from replication.places import Place, rename
 from replication.protocol.ground.model import moment
 from replication.spark.topic_partition_ids import parts_of
 
@@ -203,7 +202,7 @@ def _milliseconds(text: str | None) -> int | None:
 class Outbox:
     """What was told of each alert last, and what has to be told now. path: where that is kept."""
 
-    path: Path
+    path: Place
     told: dict[str, Row] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -236,7 +235,7 @@ class Outbox:
                 self.told[row["fingerprint"]] = row
         unfinished = self.path.with_name(f".{self.path.name}.unfinished")
         unfinished.write_text(json.dumps(self.told, sort_keys=True), encoding="utf-8")
-        os.replace(unfinished, self.path)
+        rename(unfinished, self.path)
 
 
 def _shown(alert: Alert, known: Row | None) -> Row:

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from replication.places import Place
 from replication.spark import contracts
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import TYPES
@@ -14,9 +15,11 @@ from replication.spark.row_commit import TYPES
 TRIES = 3
 
 
-def batch_rows(table: Path) -> list[dict[str, Any]] | None:
+def batch_rows(table: Place) -> list[dict[str, Any]] | None:
     """Every row, without the timestamps that are made of others; None where only Delta can tell
-    which files hold them."""
+    which files hold them, or they lie on a store."""
+    if not isinstance(table, Path):
+        return None
     columns = [c for c in contracts.tables()["_batches"].told if c.type != "timestamp"]
     schema = pa.schema([(c.name, TYPES[c.type]) for c in columns])
     maps = [c.name for c in columns if c.type.startswith("map")]

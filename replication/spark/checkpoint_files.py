@@ -6,13 +6,14 @@ FileStreamSourceLog). What it keeps of state is its state store's to say.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
+
+from replication.places import Place, matching
 
 # A line of the offsets of a source that has given nothing yet.
 NOTHING = "-"
 
 
-def broken(location: Path) -> str | None:
+def broken(location: Place) -> str | None:
     """The first file that Spark would read at a start and that is not whole, in words, or None."""
     metadata = location / "metadata"
     if metadata.is_file() and not _is_json(metadata.read_text("utf-8", "replace")):
@@ -30,28 +31,28 @@ def broken(location: Path) -> str | None:
     return None
 
 
-def _in(path: Path, folder: str) -> bool:
+def _in(path: Place, folder: str) -> bool:
     return path.parent.name == folder
 
 
-def _lines_of(path: Path) -> list[str]:
+def _lines_of(path: Place) -> list[str]:
     # Kafka's first offsets begin with a zero byte (KafkaSourceInitialOffsetWriter).
     return path.read_text("utf-8", "replace").removeprefix("\0").splitlines() or [""]
 
 
-def _read_at_a_start(location: Path) -> Iterator[Path]:
+def _read_at_a_start(location: Place) -> Iterator[Place]:
     """The two newest offsets, the newest commit, what the state stores are, and each source's log
     since it was compacted."""
     yield from _numbered(location / "offsets")[-2:]
     yield from _numbered(location / "commits")[-1:]
-    yield from sorted(location.glob("state/*/_metadata/metadata"))
-    for log in sorted((location / "sources").glob("*")):
+    yield from matching(location, "state/*/_metadata/metadata")
+    for log in matching(location / "sources", "*"):
         files = _numbered(log)
         compacted = [place for place, path in enumerate(files) if path.suffix == ".compact"]
         yield from files[max(compacted, default=0) :]
 
 
-def _numbered(folder: Path) -> list[Path]:
+def _numbered(folder: Place) -> list[Place]:
     files = [path for path in folder.glob("[0-9]*") if path.stem.isdigit()]
     return sorted(files, key=lambda path: int(path.stem))
 

@@ -8,8 +8,9 @@ rows between files hold the same ones, and are read instead.
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
 from typing import Any
+
+from replication.places import Place
 
 # What each query's rows of `_batches` name. A bounded replay writes all of them.
 WRITTEN_BY = {
@@ -46,7 +47,7 @@ class Cut(dict[str, int]):
         return " AND ".join(parts) or None
 
 
-def cut_of(rows: Iterable[Any], folder: Path) -> Cut:
+def cut_of(rows: Iterable[Any], folder: Place) -> Cut:
     """The cut that rows of `_batches` name; folder: of the tables."""
     newest = newest_of(rows)
     found = Cut()
@@ -70,7 +71,7 @@ def newest_of(rows: Iterable[Any]) -> dict[str, Any]:
     return newest
 
 
-def rearranged(table: Path, version: int) -> int:
+def rearranged(table: Place, version: int) -> int:
     """The newest version with the same rows: those after it only moved rows between files."""
     for after, actions in _commits_after(table, version):
         if any(_changes(action) for action in actions):
@@ -79,7 +80,7 @@ def rearranged(table: Path, version: int) -> int:
     return version
 
 
-def foreign_since(table: Path, version: int, foreign: Collection[str]) -> str | None:
+def foreign_since(table: Place, version: int, foreign: Collection[str]) -> str | None:
     """In words, a foreign commit after a version, unless a RESTORE has taken it back;
     with what to do."""
     first, what = None, ""
@@ -101,7 +102,7 @@ def foreign_since(table: Path, version: int, foreign: Collection[str]) -> str | 
     )
 
 
-def _commits_after(table: Path, version: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+def _commits_after(table: Place, version: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
     """The versions after one, with the actions of their commits, as far as they can be read."""
     while True:
         version += 1

@@ -13,7 +13,7 @@ import os
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +21,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from replication import places
+from replication.places import HadoopPath, Place, Status
 from replication.spark import contracts
 
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
@@ -64,7 +66,7 @@ SLICE_DDL = (
 )
 
 
-def event_files(folder: Path) -> list[Path]:
+def event_files(folder: Place) -> list[Place]:
     """The files of a source folder at any depth, sorted by path.
 
     Raises SourceError where the folder is missing or no folder.
@@ -72,11 +74,30 @@ def event_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         what = "is a file, not a folder" if folder.exists() else "does not exist"
         raise SourceError(f"source folder {folder} {what}")
-    return sorted(Path(path) for path, _ in _walk(str(folder)))
+    return _in_order(path for path, _ in _found(folder))
+
+
+def _in_order(paths: Iterable[str]) -> list[Place]:
+    """Part by part, as pathlib has it."""
+    return [places.place(path) for path in sorted(paths, key=lambda path: path.split("/"))]
+
+
+def _found(folder: Place) -> Iterator[tuple[str, os.stat_result | Status]]:
+    """The files below a folder that count, each with what one look at it tells."""
+    return _walk_store(folder) if isinstance(folder, HadoopPath) else _walk(str(folder))
+
+
+def _walk_store(folder: HadoopPath) -> Iterator[tuple[str, Status]]:
+    for path, status in folder.listed():
+        if path.name.startswith(SKIPPED_STARTS):
+            continue
+        if status.is_folder:
+            yield from _walk_store(path)
+        elif not path.name.endswith(SKIPPED_ENDS):
+            yield str(path), status
 
 
 def _walk(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder that count, each with what one look at it tells."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(SKIPPED_STARTS):
@@ -90,7 +111,7 @@ def _walk(folder: str) -> Iterator[tuple[str, os.stat_result]]:
                 continue  # It went away while the folder was read.
 
 
-def next_slice(path: Path, taken: int, settled: bool) -> Slice | None:
+def next_slice(path: Place, taken: int, settled: bool) -> Slice | None:
     """What can be read of a file of which bytes below taken have been read; None: nothing yet.
 
     settled: the file has not changed for long enough to take an unfinished end for its end.
@@ -119,7 +140,7 @@ def next_slice(path: Path, taken: int, settled: bool) -> Slice | None:
 
 def still_readable(part: Slice) -> Slice:
     """The slice, or a refusal of its file: it is gone, or Parquet with broken pages."""
-    path = Path(part.path)
+    path = places.place(part.path)
     rows = 0
     if part.format == REFUSED:
         return part
@@ -128,7 +149,7 @@ def still_readable(part: Slice) -> Slice:
             reason = f"it was cut to {path.stat().st_size} bytes before it was read"
             return _refused(path, part.end_byte, "unreadable_file", reason, 0)
         if part.format == PARQUET:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(_for_arrow(path)) as file:
                 rows = file.metadata.num_rows
                 for _ in file.iter_batches(batch_size=10_000):
                     pass
@@ -138,7 +159,7 @@ def still_readable(part: Slice) -> Slice:
     return part
 
 
-def _refused(path: Path, size: int, code: str, reason: str, rows: int) -> Slice:
+def _refused(path: Place, size: int, code: str, reason: str, rows: int) -> Slice:
     return Slice(str(path), REFUSED, 0, size, code, reason, rows)
 
 
@@ -155,7 +176,7 @@ def _end_of_lines(file: "object", taken: int, size: int) -> int:
     return taken
 
 
-def _gzip_slice(path: Path, taken: int, size: int, settled: bool) -> Slice | None:
+def _gzip_slice(path: Place, taken: int, size: int, settled: bool) -> Slice | None:
     """What has come to a gzip file is taken when it is whole members: reading it through is the
     only way to know."""
     rows = 0
@@ -174,9 +195,14 @@ def _gzip_slice(path: Path, taken: int, size: int, settled: bool) -> Slice | Non
     return Slice(str(path), GZIPPED, taken, size)
 
 
-def _parquet_slice(path: Path, size: int, settled: bool) -> Slice | None:
+def _for_arrow(path: Place) -> Any:
+    """What pyarrow opens: a path of this machine by itself."""
+    return path if isinstance(path, Path) else path.open("rb")
+
+
+def _parquet_slice(path: Place, size: int, settled: bool) -> Slice | None:
     try:
-        footer = pq.ParquetFile(path)
+        footer = pq.ParquetFile(_for_arrow(path))
     except (OSError, pa.ArrowException) as error:
         if not settled:
             return None
@@ -237,23 +263,28 @@ def lines_of(path: str, first_byte: int, end_byte: int) -> Iterator[bytes]:
 
     Raises OSError, EOFError or zlib.error where the file is gone or broken.
     """
-    with open(path, "rb") as file:
-        file.seek(first_byte)
-        is_gzip = file.read(2) == GZIP_MAGIC
-        file.seek(first_byte)
-        if is_gzip:
-            part: Any = _Part(file, end_byte - first_byte)
-            with gzip.GzipFile(fileobj=part) as unpacked:
-                for line in unpacked:
-                    yield line.removesuffix(b"\n")
+    with places.place(path).open("rb") as file:
+        yield from lines_in(file, first_byte, end_byte)
+
+
+def lines_in(file: BinaryIO, first_byte: int, end_byte: int) -> Iterator[bytes]:
+    """As lines_of, of an open file."""
+    file.seek(first_byte)
+    is_gzip = file.read(2) == GZIP_MAGIC
+    file.seek(first_byte)
+    if is_gzip:
+        part: Any = _Part(file, end_byte - first_byte)
+        with gzip.GzipFile(fileobj=part) as unpacked:
+            for line in unpacked:
+                yield line.removesuffix(b"\n")
+        return
+    left = end_byte - first_byte
+    while left > 0:
+        line = file.readline(left)
+        if not line:
             return
-        left = end_byte - first_byte
-        while left > 0:
-            line = file.readline(left)
-            if not line:
-                return
-            left -= len(line)
-            yield line.removesuffix(b"\n")
+        left -= len(line)
+        yield line.removesuffix(b"\n")
 
 
 class _Part:
@@ -290,12 +321,12 @@ class Taken:
         return self.end_byte if self.whole is None or size <= self.end_byte else self.whole
 
 
-def number_of(note: Path) -> int:
+def number_of(note: Place) -> int:
     """A note's place in the order of admission."""
     return int(note.stem.split("-")[0])
 
 
-def _checksums(path: Path, end_byte: int) -> tuple[int, int]:
+def _checksums(path: Place, end_byte: int) -> tuple[int, int]:
     """Of the first bytes of a file and of the last ones before end_byte."""
     with path.open("rb") as file:
         head = zlib.crc32(file.read(min(SEEN_BYTES, end_byte)))
@@ -305,12 +336,12 @@ def _checksums(path: Path, end_byte: int) -> tuple[int, int]:
 
 def _unfinished(part: Slice) -> int | None:
     """Where the last line of a slice of lines begins, if it has no end."""
-    with open(part.path, "rb") as file:
+    with places.place(part.path).open("rb") as file:
         end = _end_of_lines(file, part.first_byte, part.end_byte)
     return end if end < part.end_byte else None
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
+def _stamp(path: Place) -> tuple[int, int, int]:
     found = path.stat()
     return found.st_size, found.st_mtime_ns, found.st_ino
 
@@ -323,8 +354,8 @@ class Admission:
     where it tells of files that are not what they were.
     """
 
-    source: Path
-    notes: Path
+    source: Place
+    notes: Place
     settle_seconds: float
     say: Callable[[str], None] = field(default=lambda text: None)
 
@@ -349,7 +380,7 @@ class Admission:
             for line in joined.read_text(encoding="utf-8").splitlines():
                 known = json.loads(line)
                 yield known, known["number"], known.get("changed", 0.0)
-        for note in sorted(self.notes.glob("*.json")):
+        for note in places.matching(self.notes, "*.json"):
             try:
                 known = json.loads(note.read_text(encoding="utf-8"))
             except ValueError:
@@ -380,19 +411,19 @@ class Admission:
                 noted += 1
         return noted
 
-    def _changed(self) -> list[Path]:
+    def _changed(self) -> list[Place]:
         """The files that are not, wholly read, what they were when they were read; by path."""
         if not self.source.is_dir():
             return event_files(self.source)
         changed = []
-        for path, found in _walk(str(self.source)):
+        for path, found in _found(self.source):
             known = self._taken.get(path)
             stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
             if known is None or known.stamp != stamp or known.end_byte < found.st_size:
-                changed.append(Path(path))
-        return sorted(changed)
+                changed.append(path)
+        return _in_order(changed)
 
-    def _taken_of(self, path: Path) -> int:
+    def _taken_of(self, path: Place) -> int:
         """Below which byte a file has been read: 0 again where it is not the file that was read."""
         known = self._taken.get(str(path))
         if known is None:
@@ -421,7 +452,7 @@ class Admission:
                 result.append(f"{path}: {left} bytes after its last whole line")
         return result
 
-    def _is_settled(self, path: Path) -> bool:
+    def _is_settled(self, path: Place) -> bool:
         try:
             return time.time() - path.stat().st_mtime >= self.settle_seconds
         except OSError:
@@ -437,13 +468,16 @@ class Admission:
         partial.write_text(json.dumps(asdict(part) | seen) + "\n", encoding="utf-8")
         # Spark takes files by time of change: one a millisecond keeps the order of admission.
         self._newest = max(time.time(), self._newest + 0.002)
-        os.utime(partial, (self._newest, self._newest))
-        os.replace(partial, path)
+        if isinstance(partial, HadoopPath):
+            partial.touch(self._newest)
+        else:
+            os.utime(partial, (self._newest, self._newest))
+        places.rename(partial, path)
         self._taken[part.path] = taken
         self._next += 1
 
     def _seen(self, part: Slice) -> Taken:
-        path = Path(part.path)
+        path = places.place(part.path)
         try:
             known = Taken(part.end_byte, _stamp(path), *_checksums(path, part.end_byte))
             return replace(known, whole=_unfinished(part)) if part.format == LINES else known

@@ -5,12 +5,12 @@ fail it, protocol.wire has the last word and the words: so a row is refused here
 for the reason that, the laptop tool refuses it.
 """
 
+import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, reduce
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -19,10 +19,19 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replication.places import HadoopPath, place
 from replication.protocol.ground import wire
 from replication.protocol.ground.model import LAST_MOMENT
 from replication.spark import contracts
-from replication.spark.event_files import GZIPPED, LINES, PARQUET, SLICE_DDL, Slice, lines_of
+from replication.spark.event_files import (
+    GZIPPED,
+    LINES,
+    PARQUET,
+    SLICE_DDL,
+    Slice,
+    lines_in,
+    lines_of,
+)
 
 # A frame of delivered rows: the event's columns as one struct, and where the row stood.
 DELIVERED = ("event", "raw", "origin", "origin_offset")
@@ -78,8 +87,8 @@ def of_incident(delivered: DataFrame, incident: str | None) -> DataFrame:
 
 def of_kafka(records: DataFrame) -> DataFrame:
     """The rows of a Kafka source's frame."""
-    place = F.concat_ws("-", F.col("topic"), F.col("partition"))
-    origin = F.concat(F.lit("kafka:"), place)
+    topic_partition = F.concat_ws("-", F.col("topic"), F.col("partition"))
+    origin = F.concat(F.lit("kafka:"), topic_partition)
     lines = records.select(
         F.coalesce(F.col("value"), F.lit(b"")).alias("raw"),
         origin.alias("origin"),
@@ -90,7 +99,7 @@ def of_kafka(records: DataFrame) -> DataFrame:
 
 def _is_whole(part: Slice) -> bool:
     """Whether Spark's own reader reads exactly this slice: the whole of a file as it is now."""
-    path = Path(part.path)
+    path = place(part.path)
     gzipped_name = path.suffix == ".gz"
     packed_name = path.suffix in (".bz2", ".deflate", ".lz4", ".snappy", ".zst", ".xz")
     fits = gzipped_name if part.format == GZIPPED else not (gzipped_name or packed_name)
@@ -106,22 +115,33 @@ def _whole_files(spark: SparkSession, paths: list[str]) -> DataFrame:
     )
 
 
-def as_one(path: str) -> str:
-    """An absolute path as Spark's readers take it: nothing in it has a meaning in patterns."""
-    return "file:" + re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", path)
-
-
 def _parts(spark: SparkSession, parts: list[Slice]) -> DataFrame:
     rows = [(p.path, p.format, p.first_byte, p.end_byte, "", "", 0) for p in parts]
-    frame = spark.createDataFrame(rows, SLICE_DDL).repartition(min(len(rows), 8))
+    frame = spark.createDataFrame(rows, SLICE_DDL)
+    if isinstance(place(parts[0].path), HadoopPath):
+        frame = contents(spark, {p.path for p in parts}).join(F.broadcast(frame), "path")
+    else:
+        frame = frame.repartition(min(len(rows), 8))
     return frame.mapInArrow(_read_parts, "raw binary, origin string, origin_offset bigint")
+
+
+def as_one(path: str) -> str:
+    """A path as Spark's readers take it: what has a meaning in patterns has none in it."""
+    named = path if isinstance(place(path), HadoopPath) else f"file:{path}"
+    return re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", named)
+
+
+def contents(spark: SparkSession, paths: Collection[str]) -> DataFrame:
+    """Whole files (path, content), read by the JVM: Python's workers know no Hadoop."""
+    files = spark.read.format("binaryFile").load([as_one(p) for p in paths])
+    return files.select("path", "content")
 
 
 def _read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for part in batch.to_pylist():
             lines: list[bytes] = []
-            for line in lines_of(part["path"], part["first_byte"], part["end_byte"]):
+            for line in _lines_of(part):
                 lines.append(line)
                 if len(lines) >= 10_000:
                     yield _line_batch(lines, part["path"])
@@ -130,12 +150,19 @@ def _read_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield _line_batch(lines, part["path"])
 
 
+def _lines_of(part: dict[str, Any]) -> Iterator[bytes]:
+    """The lines of a slice, of its file's content where that is at hand."""
+    if "content" in part:
+        return lines_in(io.BytesIO(part["content"]), part["first_byte"], part["end_byte"])
+    return lines_of(part["path"], part["first_byte"], part["end_byte"])
+
+
 def _line_batch(lines: list[bytes], path: str) -> pa.RecordBatch:
     count = len(lines)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(lines, pa.binary()),
-            pa.array([Path(path).as_uri()] * count, pa.string()),
+            pa.array([place(path).as_uri()] * count, pa.string()),
             pa.nulls(count, pa.int64()),
         ],
         names=["raw", "origin", "origin_offset"],
@@ -317,22 +344,51 @@ def refused(
     def explain(rows: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(_explained(rows, ranges, incident), columns=_REFUSED_NAMES)
 
-    return bad.groupBy("origin").applyInPandas(explain, REFUSED_DDL)
+    def explain_beside(rows: pd.DataFrame, files: pd.DataFrame) -> pd.DataFrame:
+        if rows.empty:
+            return pd.DataFrame([], columns=_REFUSED_NAMES)
+        content = bytes(files["content"].iloc[0]) if len(files) else None
+        told = _explained(rows, ranges, incident, content)
+        return pd.DataFrame(told, columns=_REFUSED_NAMES)
+
+    stored = [path for path in ranges if isinstance(place(path), HadoopPath)]
+    if not stored:
+        return bad.groupBy("origin").applyInPandas(explain, REFUSED_DDL)
+    origins = [row["origin"] for row in bad.select("origin").distinct().collect()]
+    names = [(o, path_of(o)) for o in sorted(origins) if path_of(o) in stored]
+    if not names:
+        return bad.groupBy("origin").applyInPandas(explain, REFUSED_DDL)
+    session = delivered.sparkSession
+    known = session.createDataFrame(names, "origin string, path string")
+    files = contents(session, [path for _, path in names]).join(F.broadcast(known), "path")
+    both = bad.groupBy("origin").cogroup(files.groupBy("origin"))
+    return both.applyInPandas(explain_beside, REFUSED_DDL)
 
 
 _REFUSED_NAMES = [part.strip().split(" ")[0] for part in REFUSED_DDL.split(",")]
 
 
 def _explained(
-    rows: pd.DataFrame, ranges: dict[str, list[tuple[int, int]]], incident: str | None
+    rows: pd.DataFrame,
+    ranges: dict[str, list[tuple[int, int]]],
+    incident: str | None,
+    content: bytes | None = None,
 ) -> list[tuple[Any, ...]]:
-    """One entry a refused row of one origin, with its line where it is a line of a file."""
-    uri = str(rows["origin"].iloc[0])
-    path = unquote(urlparse(uri).path) if uri.startswith("file:") else uri
+    """One entry a refused row of one origin, with its line where it is a line of a file.
+
+    content: of that file, where it is at hand.
+    """
+    path = path_of(str(rows["origin"].iloc[0]))
     lines: dict[bytes, list[int]] = {}
     if path in ranges:
         wanted = Counter(bytes(raw) for raw in rows["raw"])
-        lines = _line_numbers(path, ranges[path], wanted)
+
+        def between(first: int, end: int) -> Iterator[bytes]:
+            if content is not None:
+                return lines_in(io.BytesIO(content), first, end)
+            return lines_of(path, first, end)
+
+        lines = _line_numbers(between, ranges[path], wanted)
     result = []
     for raw, offset in zip(rows["raw"], rows["origin_offset"], strict=True):
         data = bytes(raw)
@@ -345,14 +401,23 @@ def _explained(
     return result
 
 
+def path_of(origin: str) -> str:
+    """The path of a file, of its address; other origins as they are."""
+    if origin.startswith("file:"):
+        return unquote(urlparse(origin).path)
+    return unquote(origin) if isinstance(place(origin), HadoopPath) else origin
+
+
 def _line_numbers(
-    path: str, ranges: list[tuple[int, int]], wanted: Counter[bytes]
+    between: Callable[[int, int], Iterator[bytes]],
+    ranges: list[tuple[int, int]],
+    wanted: Counter[bytes],
 ) -> dict[bytes, list[int]]:
     """Raw line -> the numbers, from 1, of the lines of the ranges that hold it."""
     found: dict[bytes, list[int]] = {}
     first = min(r[0] for r in ranges)
-    number = sum(1 for _ in lines_of(path, 0, first)) if first else 0
-    for line in lines_of(path, first, max(r[1] for r in ranges)):
+    number = sum(1 for _ in between(0, first)) if first else 0
+    for line in between(first, max(r[1] for r in ranges)):
         number += 1
         if line in wanted:
             found.setdefault(line, []).append(number)

@@ -220,7 +220,7 @@ class Fold:
 
     def _hand_over(self, states: DataFrame, writer: Writer, micro_batch_id: int) -> None:
         rows = marked(states, writer, micro_batch_id)
-        ordered = rows.select(*[c.name for c in contracts.tables()[REFOLDS].columns])
+        ordered = rows.select(*[c.name for c in contracts.tables()[REFOLDS].told])
         self.store.append(REFOLDS, ordered.coalesce(1), writer, micro_batch_id)
 
     def judge_anew(self) -> None:

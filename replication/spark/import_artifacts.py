@@ -2,35 +2,44 @@
 
 Files and replicas' directories are read by the workers, a task each; the driver sees whose they are
 and which partition each line is about, not the lines; the workers then join and write the events
-partition by partition. Drivers and workers share the file system of the evidence and of --out.
+partition by partition. Where evidence and --out are paths of machines, driver and workers share
+them; of a store Spark brings the evidence to each machine, and writes the events to it.
 """
 
 import argparse
 import os
+import pickle
 import shutil
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark import RDD
+from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replication import places
 from replication.command_line import INCIDENT_HELP, incident_name
 from replication.evidence.collecting.collection import NoEvidence
-from replication.evidence.event_dumps import write_events
+from replication.evidence.event_dumps import arrow_schema, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.unreadable import Unreadable
+from replication.places import HadoopPath, Place
+from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour
-from replication.spark import session
+from replication.spark import contracts, session
+from replication.spark.evidence_at_hand import AtHand, shown
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress
 
@@ -38,6 +47,7 @@ EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 ENDINGS = {"json": "jsonl", "parquet": "parquet"}
 # Tasks per core: partitions and files differ in size.
 TASKS_PER_CORE = 16
+EVENTS_AT_ONCE = 10_000
 
 
 class Unusable(ValueError):
@@ -112,11 +122,17 @@ def check(flags: argparse.Namespace) -> None:
             behaviour(flags.kafka)
         except ValueError as error:
             raise Unusable(f"--kafka: {error}") from None
-    for path in flags.paths:
+    _check_places([p for p in flags.paths if isinstance(p, Path)], flags.out)
+
+
+def _check_places(paths: Iterable[Place], out: Place) -> None:
+    for path in paths:
         if not path.exists():
             raise Unusable(f"{path}: no such file or folder")
-    if flags.out.exists() and (not flags.out.is_dir() or any(flags.out.iterdir())):
-        raise Unusable(f"--out {flags.out}: is there and not an empty folder; name a new one")
+    if isinstance(out, HadoopPath) and not places.is_bound():
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise Unusable(f"--out {out}: is there and not an empty folder; name a new one")
 
 
 @dataclass
@@ -125,61 +141,95 @@ class ImportJob:
 
     spark: SparkSession
     progress: Progress
+    at_hand: AtHand = field(init=False)
+    store: HadoopPath | None = None
+
+    def __post_init__(self) -> None:
+        self.at_hand = AtHand(self.spark)
 
     def run(self, flags: argparse.Namespace) -> str:
         """Imports; what was written, in words. Raises NoEvidence, Unusable."""
         out = flags.out.absolute()
+        _check_places(flags.paths, out)
         # Readers of event folders pass over such names: none sees half an import.
         work = out / f"_import-{uuid.uuid4().hex}"
         try:
             work.mkdir(parents=True)
         except OSError as error:
             raise Unusable(f"--out {out}: {error.strerror}") from None
+        if isinstance(work, Path):
+            try:
+                return self._run(flags, out, work)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        self.store = work
         try:
-            return self._run(flags, out, work)
+            with tempfile.TemporaryDirectory(prefix="replication-import-") as own:
+                # What archives hold is unpacked there, and brought to the workers.
+                tempfile.tempdir = own
+                return self._run(flags, out, work)
         finally:
-            shutil.rmtree(work, ignore_errors=True)
+            tempfile.tempdir = None
+            work.remove()
 
-    def _run(self, flags: argparse.Namespace, out: Path, work: Path) -> str:
+    def _run(self, flags: argparse.Namespace, out: Place, work: Place) -> str:
         started = time.monotonic()
         imported = import_evidence(
-            flags.paths,
+            [self._brought(path) for path in flags.paths],
             kafka_version=flags.kafka,
             topic=flags.topic,
             generation=flags.generation,
             incident=flags.incident or "",
             spread=self.spread,
-            facts_folder=work,
+            facts_folder=work if isinstance(work, Path) else None,
         )
         nothing = imported.nothing(flags.topic)
         if nothing:
-            raise Unusable(nothing)
+            raise Unusable(self.at_hand.shown(nothing))
         partitions = len(imported.partitions)
         read = time.monotonic() - started
         self.progress.say(
             f"{imported.collection.files} files read: {partitions} partitions ({read:.1f} s)"
         )
         written = self._write(imported, work, ENDINGS[flags.format])
-        for note in (*imported.notes, *(n for w in written for n in w.notes)):
-            self.progress.say(f"note: {note}")
-        for path in imported.collection.event_dumps:
-            self.progress.say(f"note: {path}: holds events already and was not imported")
-        places = {*imported.collection.unreadable, *(u for w in written for u in w.unreadable)}
-        for place in sorted(places, key=lambda u: (u.path, u.where, u.reason)):
-            shown = imported.collection.unpacked.shown(place.path)
-            self.progress.say(f"unreadable: {shown} ({place.where}): {place.reason}")
+        self._say(imported, written)
         for part in written:
-            os.replace(part.path, out / part.path.name)
+            if part.path is not None:
+                places.rename(part.path, out / part.path.name)
         count = sum(w.events for w in written)
         self.progress.say(f"{count} events written ({time.monotonic() - started:.1f} s in all)")
         return f"{count} events of {partitions} partitions in {out}"
+
+    def _brought(self, path: Place) -> Path:
+        """Evidence as files of this machine."""
+        if isinstance(path, Path):
+            return path
+        try:
+            return self.at_hand.take(path)
+        except (OSError, ValueError) as error:
+            raise Unusable(str(error)) from None
+
+    def _say(self, imported: Import, written: Sequence["Written"]) -> None:
+        """What was decided, and what could not be read."""
+        shown = self.at_hand.shown
+        for note in (*imported.notes, *(n for w in written for n in w.notes)):
+            self.progress.say(f"note: {shown(note)}")
+        for path in imported.collection.event_dumps:
+            told = f"note: {path}: holds events already and was not imported"
+            self.progress.say(shown(told))
+        unread = {*imported.collection.unreadable, *(u for w in written for u in w.unreadable)}
+        for place in sorted(unread, key=lambda u: (u.path, u.where, u.reason)):
+            where = imported.collection.unpacked.shown(place.path)
+            self.progress.say(shown(f"unreadable: {where} ({place.where}): {place.reason}"))
 
     def spread(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         """`map` by the workers."""
         every = list(items)
         if not every:
             return []
-        return self._shared_out(every).map(function).collect()
+        if self.store is not None:
+            self.at_hand.share(self.store)
+        return self._shared_out(every).map(self.at_hand.there(function)).collect()
 
     def _shared_out(self, items: list[Any]) -> RDD[Any]:
         """Each item in one task, each task with few items: they differ much in size."""
@@ -187,27 +237,52 @@ class ImportJob:
         most = context.defaultParallelism * TASKS_PER_CORE
         return context.parallelize(items, min(len(items), most))
 
-    def _write(self, imported: Import, work: Path, ending: str) -> list["Written"]:
+    def _write(self, imported: Import, work: Place, ending: str) -> list["Written"]:
         """Joins and writes by the workers: every partition whole in one file."""
         each = [shipped(p) for p in imported.partitions]
         if not each:
             return []
-        writer = partial(
-            write_part,
-            work=work,
-            ending=ending,
+        told = partial(
+            told_events,
             trace_id=imported.trace_id,
             generation=imported.generation,
             incident=imported.incident,
+            told=dict(self.at_hand.told),
         )
-        return self._shared_out(each).mapPartitionsWithIndex(writer).collect()
+        if isinstance(work, Path):
+            writer = self.at_hand.there(partial(write_part, work=work, ending=ending, told=told))
+            return self._shared_out(each).mapPartitionsWithIndex(writer).collect()
+        self.at_hand.share(work)
+        return self._write_to(work / "events", each, self.at_hand.there(told), ending)
+
+    def _write_to(
+        self, folder: HadoopPath, each: list[PartitionEvidence], told: Any, ending: str
+    ) -> list["Written"]:
+        """As _write, where the JVM writes what the workers give it."""
+        context = self.spark.sparkContext
+        notes = context.accumulator((), _Notes())
+        packed = self._shared_out(each).map(lambda partition: (pickle.dumps(partition),))
+        frame = self.spark.createDataFrame(packed, "partition binary", verifySchema=False)
+        if ending == "parquet":
+            events = frame.mapInArrow(partial(_rows, told, notes), contracts.event_ddl())
+            events.write.option("compression", "zstd").parquet(str(folder))
+        else:
+            frame.mapInArrow(partial(_lines, told, notes), "value string").write.text(str(folder))
+        parts = [p for p in places.matching(folder, "part-*") if p.stat().st_size]
+        files = []
+        for index, part in enumerate(parts):
+            named = folder.parent / f"part-{index:05d}.{ending}"
+            places.rename(part, named)
+            files.append(Written(named, 0, (), ()))
+        return [*files, *notes.value]
 
 
 @dataclass(frozen=True)
 class Written:
-    """One event file, and what could not be read on the way to it."""
+    """One event file, and what could not be read on the way to it. path: None where it is said
+    elsewhere."""
 
-    path: Path
+    path: Place | None
     events: int
     unreadable: tuple[Unreadable, ...]
     notes: tuple[str, ...]
@@ -221,32 +296,84 @@ def shipped(evidence: PartitionEvidence) -> PartitionEvidence:
     return replace(evidence, copies=copies)
 
 
-def write_part(
-    index: int,
+def told_events(
     partitions: Iterable[PartitionEvidence],
+    found: "Found",
     *,
-    work: Path,
-    ending: str,
     trace_id: str,
     generation: int,
     incident: str,
+    told: Mapping[str, str],
+) -> Iterator[Event]:
+    """The last step of joining: the events of partitions. told: as `shown` has it."""
+    for partition in partitions:
+        whole = finished(partition)
+        found.unreadable.extend(
+            replace(u, path=shown(whole.shown(u.path), told)) for u in whole.contents.unreadable
+        )
+        for event in identified(whole, trace_id, generation, incident):
+            found.events += 1
+            if told and event.source is not None:
+                path = shown(event.source.path, told)
+                yield replace(event, source=replace(event.source, path=path))
+            else:
+                yield event
+        found.notes.extend(shown(whole.shown(note), told) for note in whole.notes)
+
+
+@dataclass
+class Found:
+    """What one task has found."""
+
+    events: int = 0
+    unreadable: list[Unreadable] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def written(self, path: Path | None) -> Written:
+        """As the driver has it."""
+        return Written(path, self.events, tuple(self.unreadable), tuple(self.notes))
+
+
+def write_part(
+    index: int, partitions: Iterable[PartitionEvidence], *, work: Path, ending: str, told: Any
 ) -> Iterator[Written]:
-    """What one task does: the last step of joining, and the events to a file."""
-    unreadable: list[Unreadable] = []
-    notes: list[str] = []
-
-    def events() -> Iterator[Event]:
-        for partition in partitions:
-            whole = finished(partition)
-            unreadable.extend(
-                replace(u, path=whole.shown(u.path)) for u in whole.contents.unreadable
-            )
-            yield from identified(whole, trace_id, generation, incident)
-            notes.extend(whole.shown(note) for note in whole.notes)
-
+    """What one task does: the events of its partitions to a file."""
+    found = Found()
     # A task that is run twice writes a file of its own before it takes the name.
     attempt = work / f"{uuid.uuid4().hex}.{ending}"
-    count = write_events(attempt, events())
+    write_events(attempt, told(partitions, found))
     path = work / f"part-{index:05d}.{ending}"
     os.replace(attempt, path)
-    yield Written(path, count, tuple(unreadable), tuple(notes))
+    yield found.written(path)
+
+
+class _Notes(AccumulatorParam[Any]):
+    """What tasks have found, one after the other."""
+
+    def zero(self, value: Any) -> Any:
+        return ()
+
+    def addInPlace(self, value1: Any, value2: Any) -> Any:
+        return (*value1, *value2)
+
+
+def _told(told: Any, notes: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[list[Event]]:
+    """The events of pickled partitions, so many at a time."""
+    found = Found()
+    packed = (pickle.loads(each.as_py()) for batch in batches for each in batch.column(0))
+    events = told(packed, found)
+    while some := list(islice(events, EVENTS_AT_ONCE)):
+        yield some
+    notes.add((found.written(None),))
+
+
+def _rows(told: Any, notes: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = arrow_schema()
+    for events in _told(told, notes, batches):
+        rows = [wire.to_row(event) for event in events]
+        yield from pa.Table.from_pylist(rows, schema=schema).to_batches()
+
+
+def _lines(told: Any, notes: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for events in _told(told, notes, batches):
+        yield pa.RecordBatch.from_pydict({"value": [wire.to_json(event) for event in events]})

@@ -7,7 +7,6 @@ answer tables, and the most damaged partitions' events come from replica_events.
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -52,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
     )
     made.add_argument(
-        "--out", required=True, type=Path, metavar="FILE.html", help="the page to write"
+        "--out", required=True, type=places.folder, metavar="FILE.html", help="the page to write"
     )
     made.add_argument("--topic", metavar="NAME", help="only this topic")
     made.add_argument(

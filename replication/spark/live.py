@@ -25,6 +25,7 @@ from replication.evidence.shipping.envelopes import (
     shipped_lines,
 )
 from replication.evidence.shipping.live_join import Joined, LiveJoin
+from replication.places import Place, place
 from replication.spark import contracts
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
@@ -48,7 +49,7 @@ class ShippedSource:
     kafka_version: of brokers that do not print theirs.
     """
 
-    where: KafkaSource | Path
+    where: KafkaSource | Place
     names: FieldNames = KNOWN_FIELDS
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     kafka_version: str | None = None
@@ -82,18 +83,16 @@ class Live:
     @cached_property
     def joining(self) -> LiveJoin:
         """Kept, since it remembers what it has read."""
-        settings = self.settings
-        return LiveJoin(
-            self.run.folder, self.events, self.source.cluster_ids, settings.silence_bound
-        )
+        folder, events = Path(str(self.run.folder)), Path(str(self.events))
+        return LiveJoin(folder, events, self.source.cluster_ids, self.settings.silence_bound)
 
     @property
-    def events(self) -> Path:
+    def events(self) -> Place:
         """The folder of event files that the stream follows."""
         return self.run.folder / "events"
 
     @property
-    def notes(self) -> Path:
+    def notes(self) -> Place:
         """The folder of the admitted slices' notes, where lines come in files."""
         return self.run.folder / "admitted"
 
@@ -178,7 +177,7 @@ class Live:
                     (part.reason_code, part.reason, None, part.rows, part.path, None, None)
                 )
                 continue
-            path = Path(part.path)
+            path = place(part.path)
             for number, value in enumerate(lines_of(part.path, part.first_byte, part.end_byte), 1):
                 if value.strip():
                     line = number if part.first_byte == 0 else None

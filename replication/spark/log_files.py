@@ -11,16 +11,21 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from replication.places import Place
+
 COMMIT = re.compile(r"\d{20}\.json")
 # What Store.create asks of writers; constraints, change data feeds, clustering ask for more.
 WRITER_VERSION = 2
 WHOLE_CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.parquet")
 
 
-def files_of(table: Path, version: int | None = None) -> dict[str, int | None] | None:
+def files_of(table: Place, version: int | None = None) -> dict[str, int | None] | None:
     """Path below the table -> number of rows (None: the log does not say), of the newest version or
     the one given. None where only Delta can tell: a checkpoint in parts, deletion vectors, a commit
-    that is gone, a table that asks more of who writes it than appending and removing files."""
+    that is gone, a table that asks more of who writes it than appending and removing files, or one
+    on a store."""
+    if not isinstance(table, Path):
+        return None
     log = table / "_delta_log"
     names = [path.name for path in log.iterdir()]
     through = [int(n[:20]) for n in names if COMMIT.fullmatch(n)]

@@ -11,12 +11,10 @@ long ago. What is deleted cannot be folded again: a row of `_batches` says how f
 
 import argparse
 import json
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -24,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replication import places
+from replication.places import Place
 from replication.spark import contracts, session, views
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import EXIT_UNUSABLE, failed
@@ -137,8 +136,8 @@ class Maintenance:
     """One round over the tables of a folder. checkpoint_dir: of the stream that writes them."""
 
     spark: SparkSession
-    tables: Path
-    checkpoint_dir: Path | None
+    tables: Place
+    checkpoint_dir: Place | None
     progress: Progress
 
     def run(self, kept: Kept, files: int) -> None:
@@ -279,7 +278,7 @@ class Maintenance:
             for path, version in re.findall(
                 r"delta\.`([^`]+)` VERSION AS OF (\d+)", script.read_text(encoding="utf-8")
             ):
-                table = Path(path).name
+                table = places.place(path).name
                 pinned[table] = min(int(version), pinned.get(table, int(version)))
         return pinned
 
@@ -350,7 +349,7 @@ class Maintenance:
         read = self._ingested()
         old = [
             p
-            for p in sorted(folder.glob("*.json"))
+            for p in places.matching(folder, "*.json")
             if p.name in read and p.stat().st_mtime < before
         ]
         if len(old) < 2:
@@ -395,10 +394,12 @@ def summed_up(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _forget_gone(seen: Path, notes: Path) -> None:
+def _forget_gone(seen: Place, notes: Place) -> None:
     """Takes notes that are gone out of the newest compacted log of what Spark's file source has
     seen (CompactibleFileStreamLog), which else carries each for ever."""
-    compacted = max(seen.glob("[0-9]*.compact"), key=lambda p: int(p.stem), default=None)
+    compacted = max(
+        places.matching(seen, "[0-9]*.compact"), key=lambda p: int(p.stem), default=None
+    )
     if compacted is None:
         return
     version, *entries = compacted.read_text(encoding="utf-8").splitlines()
@@ -407,10 +408,10 @@ def _forget_gone(seen: Path, notes: Path) -> None:
     partial = compacted.with_name(f".{compacted.name}.partial")
     partial.write_text("\n".join([version, *kept]), encoding="utf-8")
     compacted.with_name(f".{compacted.name}.crc").unlink(missing_ok=True)
-    os.replace(partial, compacted)
+    places.rename(partial, compacted)
 
 
-def _write_joined(joined: Path, notes: Iterable[Path]) -> None:
+def _write_joined(joined: Place, notes: Iterable[Place]) -> None:
     """One line a file of the source: its newest note, and where the next note's number begins. Of
     files that are gone only the newest line of all stays, unless no file is there."""
     known: dict[str, str] = {}
@@ -422,10 +423,10 @@ def _write_joined(joined: Path, notes: Iterable[Path]) -> None:
         # Its time too: Spark passes over files that are a week older than the newest it has seen.
         place = {"number": number_of(path), "changed": path.stat().st_mtime}
         known[note["path"]] = json.dumps(note | place)
-    there = {path for path in known if os.path.exists(path)}
+    there = {path for path in known if places.place(path).exists()}
     newest = max(known, key=lambda path: int(json.loads(known[path])["number"]))
     if there:
         known = {path: line for path, line in known.items() if path in there | {newest}}
     partial = joined.with_suffix(".partial")
     partial.write_text("".join(line + "\n" for line in known.values()), encoding="utf-8")
-    os.replace(partial, joined)
+    places.rename(partial, joined)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from replication import places
 from replication.command_line import INCIDENT_HELP, incident_name
+from replication.places import Place
 from replication.spark import (
     answer_tables,
     event_frames,
@@ -77,16 +78,17 @@ def main(argv: list[str]) -> int:
     try:
         chosen = settings.load(vars(flags))
         source, tables = flags.source.absolute(), flags.tables.absolute()
-        slices = slices_of(source)
+        slices = slices_of(source) if isinstance(source, Path) else []
         spark = session.start("replication-analyzer replay", [tables], [source])
     except (SettingsError, SourceError, session.SessionError) as error:
         progress.say(f"replay.py: {error}")
         return EXIT_UNUSABLE
     try:
-        job = ReplayJob(spark, tables, chosen, progress, flags.incident)
+        job = ReplayJob(spark, tables.absolute(), chosen, progress, flags.incident)
+        slices = slices or slices_of(source.absolute())
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
         return exit_status(verdicts, flags.strict)
-    except TablesError as error:
+    except (TablesError, SourceError) as error:
         progress.say(f"replay.py: {error}")
         return EXIT_UNUSABLE
     except (PySparkException, MiscountedError) as error:
@@ -95,7 +97,7 @@ def main(argv: list[str]) -> int:
         spark.stop()
 
 
-def slices_of(folder: Path) -> list[Slice]:
+def slices_of(folder: Place) -> list[Slice]:
     """Every event file of a folder as one slice, taken for complete.
 
     Raises SourceError where there is none.
@@ -122,7 +124,7 @@ class ReplayJob:
     """One replay into one folder of tables."""
 
     spark: SparkSession
-    tables: Path
+    tables: Place
     settings: Settings
     progress: Progress
     incident: str | None = None

@@ -6,11 +6,12 @@ add, txn, commitInfo), and never take the place of one that is there.
 """
 
 import errno
+import io
 import json
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from replication import places
+from replication.places import Place
 from replication.spark import contracts
 
 # What a file system says that has no hard links.
@@ -34,27 +37,30 @@ TYPES = {
 class RowCommit:
     """A row for a table of string, bigint and map<string,bigint>. transaction: (appId, version).
 
-    A timestamp is made of the column of milliseconds that it is told of.
+    A timestamp is made of the column of milliseconds that it is told of. put: as `put`, for the
+    file system that the table lies on.
     """
 
     table: contracts.Table
     row: Mapping[str, Any]
     transaction: tuple[str, int] | None = None
+    put: Callable[[Any, list[dict[str, Any]]], bool] = lambda commit, actions: put(commit, actions)
 
     def save(self, path: str) -> int:
         """Commits it as the next version of the table there; returns that version."""
-        actions = [self._added(Path(path))]
+        folder = places.place(path)
+        actions = [self._added(folder)]
         if self.transaction is not None:
             app, version = self.transaction
             named = {"appId": app, "version": version, "lastUpdated": milliseconds_now()}
             actions.insert(0, {"txn": named})
-        log = Path(path) / "_delta_log"
+        log = folder / "_delta_log"
         number = newest_version(log) + 1
-        while not put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
+        while not self.put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
             number += 1
         return number
 
-    def _added(self, folder: Path) -> dict[str, Any]:
+    def _added(self, folder: Place) -> dict[str, Any]:
         """Writes the row's file; returns the action that makes it one of the table's."""
         schema = pa.schema([(c.name, TYPES[c.type]) for c in self.table.columns])
         values = {name: _listed(value) for name, value in self.row.items()}
@@ -63,7 +69,9 @@ class RowCommit:
                 milliseconds = self.row[column.of]
                 values[column.name] = None if milliseconds is None else milliseconds * 1000
         name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-        pq.write_table(pa.Table.from_pylist([values], schema), folder / name)
+        file = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist([values], schema), file)
+        (folder / name).write_bytes(file.getvalue())
         return added(folder, name, 1)
 
 
@@ -71,7 +79,7 @@ def _listed(value: Any) -> Any:
     return list(value.items()) if isinstance(value, dict) else value
 
 
-def added(folder: Path, name: str, rows: int) -> dict[str, Any]:
+def added(folder: Place, name: str, rows: int) -> dict[str, Any]:
     """The action that makes a file in a table's folder one of the table's."""
     return {"add": {"path": name, "partitionValues": {}, "size": (folder / name).stat().st_size,
                     "modificationTime": milliseconds_now(), "dataChange": True,
@@ -83,7 +91,7 @@ def milliseconds_now() -> int:
     return int(time.time() * 1000)
 
 
-def newest_version(log: Path) -> int:
+def newest_version(log: Place) -> int:
     """The newest version of a table, as its log's file names tell."""
     return max(int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*"))
 

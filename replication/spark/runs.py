@@ -7,7 +7,6 @@ run is asked for by name.
 """
 
 import json
-import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from replication.places import Place, rename
 from replication.spark import checkpoint_files
 from replication.spark.cut import foreign_since
 from replication.spark.lease import Lease
@@ -31,7 +31,7 @@ class Run:
     name: str
     number: int
     token: str
-    folder: Path
+    folder: Place
     is_new: bool
     lease: Lease | None = None
     incident: str | None = None
@@ -57,7 +57,7 @@ class Run:
 
 def enter(
     store: Store,
-    checkpoint_dir: Path,
+    checkpoint_dir: Place,
     query: str,
     new_run: str | None,
     fixed: Mapping[str, Any] | None = None,
@@ -111,7 +111,7 @@ def _check_tables(store: Store, newest: Any) -> None:
             raise TablesError(f"{store.folder}: {found}")
 
 
-def _check_checkpoint(store: Store, folder: Path, newest: int) -> None:
+def _check_checkpoint(store: Store, folder: Place, newest: int) -> None:
     """Raises TablesError where a checkpoint location cannot go on from the tables' newest
     micro-batch: what it would run again is in the tables, under the same numbers, with other rows.
     """
@@ -156,7 +156,7 @@ def bounded(store: Store, query: str, new_run: str | None, incident: str | None 
 
 
 def _named(
-    store: Store, folder: Path, query: str, newest: Any, new_run: str | None, incident: str | None
+    store: Store, folder: Place, query: str, newest: Any, new_run: str | None, incident: str | None
 ) -> Run:
     name = new_run or "first"
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name):
@@ -171,7 +171,7 @@ def _named(
 
 def _started(
     store: Store,
-    folder: Path,
+    folder: Place,
     query: str,
     newest: Any,
     new_run: str | None,
@@ -188,13 +188,13 @@ def _started(
     note = {"run": run.name, "run_number": run.number, "token": run.token, "fixed": fixed}
     partial = folder / "run.json.partial"
     partial.write_text(json.dumps(note), encoding="utf-8")
-    os.replace(partial, folder / "run.json")
+    rename(partial, folder / "run.json")
     run = run.leased(store)
     store.finish(run.writer("start"), START, {})
     return run
 
 
-def _noted(folder: Path) -> dict[str, Any] | None:
+def _noted(folder: Place) -> dict[str, Any] | None:
     path = folder / "run.json"
     if not path.is_file():
         if folder.is_dir() and any(folder.iterdir()) and not (folder / "run.json.partial").exists():

@@ -1,12 +1,12 @@
 """The Spark session of a job: started with the settings of conf/, or refused with what to do."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from replication.spark import workers
+from replication.places import Place
+from replication.spark import hadoop_files, workers
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 STATE_PROVIDER = "RocksDBStateStoreProvider"
@@ -20,12 +20,12 @@ class SessionError(RuntimeError):
 LOOPBACK = "127.0.0.1"
 
 
-def start(name: str, written: Sequence[Path] = (), read: Sequence[Path] = ()) -> SparkSession:
+def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) -> SparkSession:
     """The session of spark-submit. written, read: the folders that the job's workers must share.
 
     Raises SessionError where Delta Lake is not configured, its jars are not loaded, the state store
-    is not RocksDB, or workers lack packages or see other folders. Sets nothing: settings in code
-    would silently beat `--conf`.
+    is not RocksDB, workers lack packages or see other folders, or a store is not safe to write.
+    Sets nothing: settings in code would silently beat `--conf`.
     """
     _be_reached_by_workers()
     spark = SparkSession.builder.appName(name).getOrCreate()
@@ -35,7 +35,8 @@ def start(name: str, written: Sequence[Path] = (), read: Sequence[Path] = ()) ->
         raise SessionError(
             f"{problem}; run `make setup`, then `{COMMAND} jobs/...` from the checkout"
         )
-    problem = workers.problem(spark, written, read)
+    hadoop_files.bind(spark)
+    problem = hadoop_files.problem(spark, written, read) or workers.problem(spark, written, read)
     if problem:
         spark.stop()
         raise SessionError(problem)

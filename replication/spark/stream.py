@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from replication import places
 from replication.command_line import INCIDENT_HELP, incident_name
 from replication.evidence.shipping.envelopes import FieldNames
+from replication.places import HadoopPath, Place
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
 from replication.spark.alerting import Alerting, channels_of
@@ -69,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--checkpoint-dir", required=True, type=places.plain_folder, metavar="DIR",
-        help="where the stream keeps its place and its state; a local folder",
+        help="where the stream keeps its place and its state",
     )  # fmt: skip
     made.add_argument(
         "--new-run", metavar="NAME",
@@ -143,22 +144,27 @@ def main(argv: list[str]) -> int:
         stop.leave()
 
 
-def _source(flags: argparse.Namespace) -> KafkaSource | Path | ShippedSource:
+def _source(flags: argparse.Namespace) -> KafkaSource | Place | ShippedSource:
     where = _where(flags)
     if flags.shipped:
+        if isinstance(flags.checkpoint_dir, HadoopPath):
+            raise SourceError(
+                "--shipped: the lines are joined on the driver, in --checkpoint-dir: give a folder "
+                "of its file system that outlasts it"
+            )
         return ShippedSource(where, *_fleet(flags))
     if flags.cluster or flags.kafka or any(_own_fields(flags).values()):
         raise SourceError("--cluster, --kafka and the fields of envelopes go with --shipped only")
     return where
 
 
-def _folders(source: KafkaSource | Path | ShippedSource) -> list[Path]:
+def _folders(source: KafkaSource | Place | ShippedSource) -> list[Place]:
     """The folder that is followed, where it is one."""
     where = source.where if isinstance(source, ShippedSource) else source
-    return [where] if isinstance(where, Path) else []
+    return [] if isinstance(where, KafkaSource) else [where]
 
 
-def _where(flags: argparse.Namespace) -> KafkaSource | Path:
+def _where(flags: argparse.Namespace) -> KafkaSource | Place:
     kafka = (flags.bootstrap_servers, flags.topic)
     if flags.source == "kafka":
         if not all(kafka):
@@ -172,7 +178,8 @@ def _where(flags: argparse.Namespace) -> KafkaSource | Path:
         folder = places.folder(flags.source).absolute()
     except argparse.ArgumentTypeError as error:
         raise SourceError(f"--source {error}") from None
-    event_files(folder)
+    if isinstance(folder, Path):
+        event_files(folder)
     return folder
 
 
@@ -224,15 +231,15 @@ class StreamJob:
     """Both queries over one source, one folder of tables and one checkpoint directory."""
 
     spark: SparkSession
-    tables: Path
-    checkpoint_dir: Path
+    tables: Place
+    checkpoint_dir: Place
     settings: Settings
     progress: Progress
     stop: Stop
     alerting: Alerting | None = None
     incident: str | None = None
 
-    def run(self, source: KafkaSource | Path | ShippedSource, new_run: str | None) -> None:
+    def run(self, source: KafkaSource | Place | ShippedSource, new_run: str | None) -> None:
         """Until all that is there has been folded, or until asked to stop.
 
         Raises SourceError, TablesError.
@@ -244,7 +251,7 @@ class StreamJob:
         finally:
             lock.release()
 
-    def _run_locked(self, source: KafkaSource | Path | ShippedSource, new_run: str | None) -> None:
+    def _run_locked(self, source: KafkaSource | Place | ShippedSource, new_run: str | None) -> None:
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)
@@ -259,7 +266,7 @@ class StreamJob:
                 self.spark, store, live_run, self.settings, self.progress, source, self.alerting
             )
             live.stop = self.stop
-            if isinstance(source.where, Path):
+            if not isinstance(source.where, KafkaSource):
                 shipped = Admission(source.where, live.notes, self.settings.settle_seconds)
                 shipped.admit()
             source = live.events
@@ -268,11 +275,11 @@ class StreamJob:
                 self._wait(live.start())
         admission = None
         notes: KafkaSource | str
-        if isinstance(source, Path):
-            notes = str(ingest_run.folder / "admitted")
-            admission = Admission(
-                source, Path(notes), self.settings.settle_seconds, self.progress.say
-            )
+        if not isinstance(source, KafkaSource):
+            source = source.absolute()
+            noted = ingest_run.folder / "admitted"
+            notes = str(noted)
+            admission = Admission(source, noted, self.settings.settle_seconds, self.progress.say)
             found = admission.admit()
             if not event_files(source):
                 self.progress.say(f"no event files in {source} yet")

@@ -6,7 +6,6 @@ The row of `_batches` comes last and names the version of each table: that is wh
 """
 
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
-from replication.spark import contracts
+from replication.places import Place
+from replication.spark import contracts, hadoop_files
 from replication.spark.analyzer_version import analyzer_version
 from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows
@@ -28,7 +28,7 @@ from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
 from replication.spark.lease import Lease
 from replication.spark.log_files import files_of
-from replication.spark.row_commit import RowCommit
+from replication.spark.row_commit import RowCommit, put
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
 
 BATCHES = "_batches"
@@ -89,7 +89,7 @@ class Store:
     """The tables of one folder."""
 
     spark: SparkSession
-    folder: Path
+    folder: Place
     _versions: dict[str, int] = field(default_factory=dict)
     _finished: dict[str, int] = field(default_factory=dict)
 
@@ -106,12 +106,20 @@ class Store:
         for table in contracts.tables().values():
             delta_log = self.folder / table.name / "_delta_log"
             if table.written != "view" and not (delta_log / FIRST_COMMIT).exists():
-                delta_log.mkdir(parents=True, exist_ok=True)
-                partial = delta_log / f".{FIRST_COMMIT}.{uuid.uuid4().hex}.tmp"
-                partial.write_text(first_commit(table, CHECKPOINT_EVERY), encoding="utf-8")
-                os.replace(partial, delta_log / FIRST_COMMIT)
+                self._begin(delta_log, first_commit(table, CHECKPOINT_EVERY))
             elif table.written != "view":
                 self._bring_up_to_date(table)
+
+    def _begin(self, delta_log: Place, commit: str) -> None:
+        """Writes a table's first commit, whole."""
+        delta_log.mkdir(parents=True, exist_ok=True)
+        first = delta_log / FIRST_COMMIT
+        if not isinstance(first, Path):
+            hadoop_files.put_by_delta(self.spark, first, commit.splitlines())
+            return
+        partial = first.with_name(f".{FIRST_COMMIT}.{uuid.uuid4().hex}.tmp")
+        partial.write_text(commit, encoding="utf-8")
+        partial.replace(first)
 
     def _bring_up_to_date(self, table: contracts.Table) -> None:
         """Adds the columns that a table of an older version lacks. Raises TablesError."""
@@ -202,8 +210,11 @@ class Store:
         """Puts rows, as JSON has them, in the place of those of the topic partitions replaced, in
         one commit, once however often it is called for a micro-batch.
 
-        of_query: only rows of that query give way. False where it is nothing for a small commit.
+        of_query: only rows of that query give way. False where it is nothing for a small commit,
+        as on a store.
         """
+        if not isinstance(self.folder, Path):
+            return False
         transaction = (f"{writer.app}/{table}", micro_batch_id)
         try:
             named_rows = arrow_rows(contracts.tables()[table], rows)
@@ -348,7 +359,14 @@ class Store:
         app = f"{writer.app}/{BATCHES}"
         transaction = None if micro_batch_id == START else (app, micro_batch_id)
         if transaction is None or self._is_to_make(BATCHES, transaction):
-            self._save(RowCommit(contracts.tables()[BATCHES], row, transaction), BATCHES, writer)
+            appended = RowCommit(contracts.tables()[BATCHES], row, transaction, self._put)
+            self._save(appended, BATCHES, writer)
+
+    def _put(self, commit: Place, actions: list[dict[str, Any]]) -> bool:
+        """Writes a commit whole; False where that version is there already."""
+        if isinstance(commit, Path):
+            return put(commit, actions)
+        return hadoop_files.put_by_delta(self.spark, commit, map(json.dumps, actions))
 
     def newest_batches(self) -> dict[str, Any]:
         """The newest row of `_batches` of each query, by query; {} where nothing was written."""

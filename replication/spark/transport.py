@@ -126,11 +126,11 @@ class Rows:
         path = self.paths[i]
         source = None
         if path is not None:
-            source = Source(path, _or_none(self.lines[i]), _or_none(self.byte_offsets[i]))
+            source = Source(path, _or_none(self.lines, i), _or_none(self.byte_offsets, i))
         return Event(
             self.event_ids[i], self.traces[self.trace_codes[i]], *identity,
-            int(self.sequence[i]), self._fact(i, kind), _or_none(self.observed[i]),
-            "traced" if self.traced[i] else "forensic", source, int(self.generation[i]),
+            self.sequence.item(i), self._fact(i, kind), _or_none(self.observed, i),
+            "traced" if self.traced[i] else "forensic", source, self.generation.item(i),
         )  # fmt: skip
 
     def _fact(self, i: int, kind: str) -> Fact:
@@ -141,7 +141,7 @@ class Rows:
         names, word = arguments
         values: dict[str, Any] = {}
         for name, column in zip(names, self.numbers, strict=False):
-            number = int(column[i])
+            number = column.item(i)
             if number >= 0:
                 values[name] = number
         if word is not None and self.words[i] is not None:
@@ -150,5 +150,6 @@ class Rows:
         return made
 
 
-def _or_none(number: int) -> int | None:
-    return int(number) if number >= 0 else None
+def _or_none(column: Array, i: int) -> int | None:
+    number: int = column.item(i)
+    return number if number >= 0 else None

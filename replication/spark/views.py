@@ -5,16 +5,15 @@ of schemas/ in a session or a catalog, and writes them as a script.
 """
 
 import argparse
-import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from replication import places
 from replication.paths import project_root
+from replication.places import Place
 from replication.spark import contracts, session
 from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
@@ -76,7 +75,7 @@ def documented() -> dict[str, str]:
     return {t.name: t.sql for t in contracts.tables().values() if t.sql is not None}
 
 
-def opened(spark: SparkSession, folder: Path) -> Opened:
+def opened(spark: SparkSession, folder: Place) -> Opened:
     """The tables of a folder, read at one cut: what comes in meanwhile is left for the next look.
 
     Raises TablesError where tables are missing, of another schema, or hold no answer yet.
@@ -107,7 +106,7 @@ def opened(spark: SparkSession, folder: Path) -> Opened:
     return found
 
 
-def _is_table(path: Path) -> bool:
+def _is_table(path: Place) -> bool:
     return (path / "_delta_log").is_dir()
 
 
@@ -156,7 +155,7 @@ def script(found: Opened, follow: bool) -> str:
         lines.append(f"-- As of run {found.run!r}, micro-batch {found.micro_batch_id}.")
     for table in stored():
         path = found.store.path(table).replace("`", "``")
-        if not _is_table(Path(found.store.path(table))):
+        if not _is_table(found.store.folder / table):
             continue
         at = ""
         if not follow and table in found.cut:
@@ -242,7 +241,10 @@ def parser() -> argparse.ArgumentParser:
         "names; needs no tables and starts no Spark",
     )  # fmt: skip
     made.add_argument(
-        "--out", type=Path, metavar="FILE", help=f"the script; without it {SCRIPT} in the tables"
+        "--out",
+        type=places.folder,
+        metavar="FILE",
+        help=f"the script; without it {SCRIPT} in the tables",
     )
     made.add_argument(
         "--follow", action="store_true",
@@ -279,7 +281,7 @@ def main(argv: list[str]) -> int:
         out = flags.out or flags.tables / SCRIPT
         partial = out.with_name(out.name + ".partial")
         partial.write_text(script(found, flags.follow), encoding="utf-8")
-        os.replace(partial, out)
+        places.rename(partial, out)
         print(f"{SPARK_SQL} -i {out}")
         return EXIT_OK
     except (TablesError, OSError) as error:

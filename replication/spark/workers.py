@@ -12,11 +12,13 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from replication.places import HadoopPath, Place
 from replication.spark.failures import first_cause
 
 NEEDED = ("replication", "pandas", "pyarrow", "crc32c", "lz4", "zstandard", "cramjam")
@@ -27,7 +29,7 @@ TASKS_PER_CORE = 2
 Report = tuple[str, list[str], list[str], dict[str, str]]
 
 
-def problem(spark: SparkSession, written: Sequence[Path], read: Sequence[Path]) -> str | None:
+def problem(spark: SparkSession, written: Sequence[Place], read: Sequence[Place]) -> str | None:
     """Why the workers cannot do a job on these folders; None where they can, or are no others.
 
     written: folders that exist or are to be made; nothing of the look stays in them. read: folders
@@ -38,19 +40,44 @@ def problem(spark: SparkSession, written: Sequence[Path], read: Sequence[Path]) 
     if master.startswith("local") and "cluster" not in master:
         return None
     tasks = context.defaultParallelism * TASKS_PER_CORE
+    folders = [folder for folder in written if isinstance(folder, Path)]
+    files = [path for path in read if isinstance(path, Path)]
+    stores = [folder for folder in written if isinstance(folder, HadoopPath)]
     try:
-        probes = [_Probe(folder) for folder in written]
+        probes = [_Probe(folder) for folder in folders]
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     try:
-        look = looker([(str(p.folder), p.name) for p in probes], [str(path) for path in read])
+        look = looker([(str(p.folder), p.name) for p in probes], [str(path) for path in files])
         reports = context.parallelize(range(tasks), tasks).mapPartitions(look).collect()
-        return judged(reports)
+        unseen = (_unseen(spark, folder, tasks) for folder in stores)
+        return judged(reports) or next((told for told in unseen if told), None)
     except PySparkException as error:
         return f"the workers cannot run this Python's tasks: {first_cause(error)}"
     finally:
         for probe in probes:
             probe.remove()
+
+
+def _unseen(spark: SparkSession, folder: HadoopPath, tasks: int) -> str | None:
+    """Why what workers write to a store is not read by the driver; None where it is."""
+    probe = folder / f"_probe-{uuid.uuid4().hex}"
+    was_there = folder.exists()
+    try:
+        numbers = spark.range(0, tasks, 1, tasks).selectExpr("CAST(id AS STRING)")
+        numbers.write.text(str(probe))
+        parts = [part for part in probe.iterdir() if part.name.startswith("part-")]
+        found = {line for part in parts for line in part.read_text().splitlines()}
+        if found != {str(number) for number in range(tasks)}:
+            return f"{folder}: the driver does not read there what the workers write"
+        return None
+    except OSError as error:
+        return f"{folder}: {error.strerror}"
+    finally:
+        probe.remove()
+        if not was_there:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 class _Probe:

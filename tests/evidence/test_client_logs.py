@@ -76,6 +76,7 @@ def test_an_acknowledgement(file: Path) -> None:
         error=None,
         path=str(file),
         line=1,
+        broker=1,
     )
 
 
@@ -253,3 +254,12 @@ def test_any_bytes_are_answered(tmp_path_factory: pytest.TempPathFactory, data: 
     path.write_bytes(data)
     client_log_kind(path)
     assert all(isinstance(one, Unreadable) for one in read_acknowledgements(path))
+
+
+@pytest.mark.parametrize(
+    ("told", "means"),
+    [(1, 1), (0, 0), (None, None), (-1, None), ("kafka1:9092", None), ([1], None)],
+)
+def test_who_answered(file: Path, told: Any, means: int | None) -> None:
+    """Clients call an address so, too: that names no broker, and is no damage."""
+    assert only(file, broker=told).broker == means

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from replication.protocol.folding.conformance.unforetold import REASONS
+from benchmarks.core import beginning, events_of
+from replication.protocol.folding.conformance.unforetold import REASONS, misses, unforetold
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
 from replication.protocol.judgement.bounded import FoldedPartition
 from tests.protocol import foretold
 
@@ -37,6 +40,48 @@ def test_what_real_brokers_did_is_foretold(name: str) -> None:
 @pytest.mark.parametrize("name", TRACED)
 def test_real_brokers_conform_to_their_version(name: str) -> None:
     assert foretold.refuted(folded(name)) == []
+
+
+def test_too_small_an_isr_keeps_the_high_watermark_where_it_is() -> None:
+    """From 4.1 on it waits for min.insync.replicas: that it stands still is what the rule gives."""
+    facts: list[ev.Fact] = [
+        ev.PartitionDescribed((1, 2, 3), 2, False, "delete", "4.1.1", None, "kraft"),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)),
+        ev.LeadershipRecorded(1, 0, (1, 2, 3), 0, "initial", (1, 2, 3)),
+        ev.ReplicaStarted(1, 0, 0, 0, True),
+        ev.BecameLeader(1, 0, 0, 0, 0),
+        *(ev.BecameFollower(r, 0, 1, 0, 0, 0) for r in (2, 3)),
+        ev.LeadershipRecorded(1, 0, (1,), 1),
+        ev.LeaderAppended(1, 0, 5, 0),
+    ]
+    for follower in (2, 3):
+        facts += [ev.FetchRequested(follower, 1, 0), ev.FollowerAppended(follower, 0, 5)]
+    facts += [ev.FetchRequested(follower, 1, 5) for follower in (2, 3, 2)]
+    state = new_state("", "t", "", 0)
+    for n, fact in enumerate(facts):
+        apply(state, ev.Event(str(n), "t", "", "t", "", 0, n, fact, None, "traced"))
+
+    assert state.replicas[1].remote_log_end_offsets == {2: 5, 3: 5}
+    assert state.replicas[1].high_watermark == 0
+    assert [x.summary for x in state.conformance.open] == []
+    assert unforetold(state) == []
+
+
+def test_each_change_that_was_not_foretold_is_named_with_its_reason() -> None:
+    facts = [
+        *beginning(),
+        ev.LeaderAppended(1, 0, 5, 0),
+        ev.FollowerAppended(2, 0, 5, 0),
+        ev.HighWatermarkAdvanced(2, 3),
+    ]
+    state = new_state("", "t", "", 0)
+    for event in events_of(facts, 0):
+        apply(state, event)
+    [(event_id, what, reason)] = misses(state)
+
+    assert (event_id, reason) == (f"0-{len(facts) - 1}", "leaders_line_to_come")
+    assert "high watermark" in what
+    assert [(x.reason, x.changes) for x in unforetold(state)] == [(reason, 1)]
 
 
 def test_at_least_99_percent_of_all_changes() -> None:

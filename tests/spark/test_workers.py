@@ -3,43 +3,34 @@
 import argparse
 import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from replication import places
 from replication.cli import main
 from replication.evidence.event_dumps import read_events
-from replication.paths import project_root, spark_jars
+from replication.paths import project_root
 from replication.protocol.ground.events import Event
 from replication.spark import workers
+from tests.spark import standalone
 
 ROOT = project_root()
 INCIDENT = ROOT / "tests" / "incidents" / "unclean_election__4.1.1"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hdfs://host/t",
-        "s3a://bucket/t",
-        "abfss://c@a.net/t",
-        "gs://b/t",
-        "dbfs:/t",
-        "S3://b",
-        "file://h/t",
-    ],
-)
-def test_a_path_of_another_file_system_is_refused_not_made_a_local_folder(text: str) -> None:
+@pytest.mark.parametrize("text", ["dbfs:/t", "file://h/t", "hdfs:t", "s3a:bucket/t"])
+def test_a_path_that_is_none_is_refused_not_made_a_local_folder(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="every worker"):
         places.folder(text)
+
+
+@pytest.mark.parametrize("text", ["hdfs://h:1/t", "hdfs:/t", "s3a://b/t", "abfss://c@a.net/t"])
+def test_a_path_of_a_hadoop_file_system_is_no_local_one(text: str) -> None:
+    assert places.folder(text) == places.HadoopPath(text)
+    assert places.folder(text.upper()) != Path(text.upper())
 
 
 @pytest.mark.parametrize(
@@ -96,58 +87,13 @@ def test_what_a_worker_lacks_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 # --- a cluster of processes -----------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A master and two workers; `hidden` is a folder of the driver's that the workers see empty."""
-    home = Path(pyspark.__file__).parent
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    port = free_port()
-    settings = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
-                "SPARK_LOCAL_IP": "127.0.0.1"}  # fmt: skip
-    spark_class = str(home / "bin" / "spark-class")
-    master = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
-              "--port", str(port), "--webui-port", "0"]  # fmt: skip
-    alone = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {hidden} && exec "$@"', "sh"]
-    started = []
-    try:
-        for number in range(3):
-            worker = [spark_class, "org.apache.spark.deploy.worker.Worker", "--cores", "1",
-                      "--memory", "1g", "--webui-port", "0", "--work-dir",
-                      str(tmp_path / f"work-{number}"), f"spark://127.0.0.1:{port}"]  # fmt: skip
-            command = master if number == 0 else [*alone, *worker]
-            log = (tmp_path / f"{number}.log").open("w")
-            started.append(subprocess.Popen(command, env=settings, stdout=log, stderr=log,
-                                            start_new_session=True))  # fmt: skip
-            deadline = time.monotonic() + 60
-            while number == 0 and "ALIVE" not in (tmp_path / "0.log").read_text():
-                assert time.monotonic() < deadline, (tmp_path / "0.log").read_text()
-                time.sleep(0.2)
-        yield f"spark://127.0.0.1:{port}", hidden
-    finally:
-        for process in started:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def submitted(job: str, master: str, *flags: object) -> subprocess.CompletedProcess[str]:
-    home = Path(pyspark.__file__).parent
-    command = [
-        str(home / "bin" / "spark-submit"), "--master", master,
-        "--properties-file", "conf/spark-defaults.conf", "--conf", "spark.executor.memory=600m",
-        "--conf", f"spark.jars={','.join(map(str, spark_jars()))}",
-        f"jobs/{job}.py", *map(str, flags),
-    ]  # fmt: skip
-    settings = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable,
-                "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}  # fmt: skip
-    return subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    with standalone.cluster(tmp_path, hidden) as started:
+        yield started.address, hidden
 
 
 def events_in(files: Iterable[Path]) -> list[tuple[int, object, int | None]]:
@@ -164,7 +110,9 @@ def events_in(files: Iterable[Path]) -> list[tuple[int, object, int | None]]:
 )
 def test_a_clusters_import_is_the_laptops(cluster: tuple[str, Path], tmp_path: Path) -> None:
     master, _ = cluster
-    imported = submitted("import_artifacts", master, INCIDENT, "--out", tmp_path / "events")
+    imported = standalone.submitted(
+        "import_artifacts", master, INCIDENT, "--out", tmp_path / "events"
+    )
     assert imported.returncode == 0, imported.stderr
     near = tmp_path / "near.jsonl"
     assert main(["import", str(INCIDENT), "--out", str(near)]) == 0

@@ -43,7 +43,7 @@ _STATUS_WORDS = {
 }  # fmt: skip
 _FIELDS = (
     "ts", "client", "topic", "partition", "offset", "acks", "status", "payload_id", "producer_id",
-    "producer_epoch", "sequence", "topic_id", "error",
+    "producer_epoch", "sequence", "topic_id", "error", "broker",
 )  # fmt: skip
 _TEXTS = frozenset({"client", "topic", "acks", "status", "payload_id", "topic_id", "error"})
 _OTHER_WORDS: dict[str, tuple[str, ...]] = {
@@ -85,6 +85,7 @@ class Acknowledgement:
     not told one. `acks` is "0", "1" or "all". `status`: acked; failed (refused before the append);
     unknown (it may be in the log or not); sent (acks=0, never acknowledged). `line` counts from 1.
     `payload_id_in`: where in its record the id stands, "key", "value" or "header:NAME", if told.
+    `broker`: the id of the one that answered, if told.
     """
 
     ts: int | None
@@ -103,6 +104,7 @@ class Acknowledgement:
     path: str
     line: int
     payload_id_in: str | None = None
+    broker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +352,7 @@ def _acknowledgement(found: dict[str, Any], path: str, line: int) -> Acknowledge
         path=path,
         line=line,
         payload_id_in=_optional_text(found, "payload_id_in"),
+        broker=_broker(found.get("broker")),
     )
 
 
@@ -366,6 +369,12 @@ def _consumption(found: dict[str, Any], path: str, line: int) -> Consumption:
         line=line,
         payload_id_in=_optional_text(found, "payload_id_in"),
     )
+
+
+def _broker(value: Any) -> int | None:
+    """A broker's id; None for what else clients call so: an address, a list of them."""
+    is_id = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+    return value if is_id else None
 
 
 def _status(status: str, acks: str, error: str | None) -> str:

@@ -27,6 +27,7 @@ class Reign:
     when it followed the next leader; None where it may have lost something before."""
 
     leader_epoch: int
+    leader: int
     begin: int
     end: int | None
     start_offset: int | None
@@ -52,10 +53,14 @@ class EpochsByClock:
         """
         if not self.reigns or a.ts is None or a.offset is None or a.ts - self.bound > self.reached:
             return None
-        possible = [r for r in self.reigns if self._is_possible(r, a.ts)]
+        reigns = self._of_who_answered(a)
+        possible = [r for r in reigns if self._is_possible(r, a.ts)]
         if not possible:
-            raise self._refused(a, "when no broker led")
-        reign = [r for r in self.reigns if a.ts + self.bound >= r.begin][-1]
+            who = (
+                "no broker" if reigns is self.reigns else f"broker {a.broker}, who answered, never"
+            )
+            raise self._refused(a, f"when {who} led")
+        reign = [r for r in reigns if a.ts + self.bound >= r.begin][-1]
         if possible != [reign] or reign.start_offset is None or a.offset < reign.start_offset:
             return None
         written_in = reign.leader_epoch
@@ -70,6 +75,11 @@ class EpochsByClock:
                 a, f"in leader epoch {written_in}, in which {path} line {line} was, too"
             )
         return written_in
+
+    def _of_who_answered(self, a: Acknowledgement) -> list[Reign]:
+        """The reigns in one of which the record was written; at acks=1 by whoever answered."""
+        own = [r for r in self.reigns if r.leader == a.broker]
+        return own if own and a.acks == "1" else self.reigns
 
     def hold(self, a: Acknowledgement, leader_epoch: int | None) -> None:
         """Holds the bound against a record whose epoch a log shows. Raises ClocksDisagree."""
@@ -139,7 +149,8 @@ def _reigns(evidence: PartitionEvidence) -> Iterator[Reign]:
         if told.fact.leader is not None and told.at is not None:
             lines = evidence.lines.get(told.fact.leader, [])
             end, end_offset = _end(lines, leader_epoch)
-            yield Reign(leader_epoch, told.at, end, starts.get(leader_epoch), end_offset)
+            began = starts.get(leader_epoch)
+            yield Reign(leader_epoch, told.fact.leader, told.at, end, began, end_offset)
 
 
 def _end(lines: list[LogLineFact], leader_epoch: int) -> tuple[int | None, int | None]:

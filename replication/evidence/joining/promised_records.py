@@ -41,7 +41,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     others = claimed_elsewhere(evidence, leader)
     gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
     clocks = epochs_by_clock(evidence)
-    rows: list[tuple[int, str, int | None, int | None, int | None, ev.Source]] = []
+    rows: list[_Row] = []
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
         name = _name(evidence.contents, a, payload)
@@ -59,12 +59,14 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
             if place[1:] == (None, None):
                 place = (a.offset, clocks.epoch_of(a), None)
         if place is not None:
-            rows.append((place[0], a.acks, place[1], place[2], a.ts, ev.Source(a.path, a.line)))
+            by = a.broker if place[1] is None else None
+            source = ev.Source(a.path, a.line)
+            rows.append((place[0], a.acks, place[1], place[2], a.ts, source, by))
     rows = _told_apart(rows)
-    for index, (first, end, acks, leader_epoch, content, at, source) in enumerate(_runs(rows)):
-        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content)
+    for index, (first, end, acks, leader_epoch, content, at, source, by) in enumerate(_runs(rows)):
+        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by)
         yield Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
-    seen = []
+    seen: list[_Row] = []
     for c in evidence.consumptions:
         payload = evidence.naming.name(c) if evidence.contents.payloads_read else None
         seen_all = _seen_all(evidence.contents, looked_at, by_payload=True)
@@ -72,8 +74,8 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
             seen_all = seen_all and c.offset in claimed
         place = _place(evidence.contents, leader, c.offset, payload, seen_all)
         if place is not None:
-            seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line)))
-    for index, (first, end, _, leader_epoch, content, at, source) in enumerate(_runs(seen)):
+            seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line), None))
+    for index, (first, end, _, leader_epoch, content, at, source, _) in enumerate(_runs(seen)):
         consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
 
@@ -242,10 +244,9 @@ def _in_log(copy: Copy | None, place: Place) -> bool:
 
 # Clients that write side by side are told in another order than they wrote, by less than this, ms.
 _IN_TURN = 1_000
-_Row = tuple[int, str, int | None, int | None, int | None, ev.Source]
-
-
-_Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source]
+# Offset, acks, leader epoch, content, time, source, and who answered where the epoch is unknown.
+_Row = tuple[int, str, int | None, int | None, int | None, ev.Source, int | None]
+_Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source, int | None]
 
 
 def _told_apart(rows: list[_Row]) -> list[_Row]:
@@ -264,13 +265,16 @@ def _runs(rows: list[_Row]) -> list[_Run]:
     """
     ordered = sorted(
         set(rows),
-        key=lambda r: (r[0], r[1], r[2] or -1, r[3] or -1, r[4] or 0, r[5].path, r[5].line or 0),
+        key=lambda r: (
+            *(r[0], r[1], r[2] or -1, r[3] or -1),
+            *(r[4] or 0, r[5].path, r[5].line or 0),
+        ),
     )
     result: list[_Run] = []
-    open_runs: dict[tuple[str, int | None, int | None], int] = {}
-    told: dict[tuple[str, int | None, int | None], int] = {}
-    for offset, acks, leader_epoch, content, at, source in ordered:
-        key = (acks, leader_epoch, content)
+    open_runs: dict[tuple[str | int | None, ...], int] = {}
+    told: dict[tuple[str | int | None, ...], int] = {}
+    for offset, acks, leader_epoch, content, at, source, by in ordered:
+        key = (acks, leader_epoch, content, by)
         index = open_runs.get(key)
         is_earlier = at is not None and at + _IN_TURN < told.get(key, at)
         told[key] = told.get(key, 0) if at is None else at
@@ -279,5 +283,5 @@ def _runs(rows: list[_Row]) -> list[_Run]:
             result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
             continue
         open_runs[key] = len(result)
-        result.append((offset, offset + 1, acks, leader_epoch, content, at, source))
+        result.append((offset, offset + 1, acks, leader_epoch, content, at, source, by))
     return result

@@ -19,6 +19,7 @@ from typing import Any
 from replication.protocol.folding import fold
 from replication.protocol.folding.conformance.expected import KEPT
 from replication.protocol.folding.conformance.leaders import forget_old
+from replication.protocol.folding.steps.terms import is_succeeded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.replica_log import ReplicaLog
@@ -260,7 +261,7 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
     if known is None or known.role != "leader" or known.promised_below is None:
         return None
     leader_epoch, last = known.leader_epoch, known.log.spans[-1] if known.log.spans else None
-    if leader_epoch is None or leader_epoch < state.registration.leader_epoch or last is None:
+    if leader_epoch is None or is_succeeded(state, leader_epoch) or last is None:
         return None
     latest_term = (leader_epoch, known.term_occurrence)
     if known.promised_below[0] != latest_term:
@@ -321,13 +322,13 @@ def high_watermark_advanced(
 
 
 def records_acknowledged(
-    state: State, first: int, end: int, leader_epoch: int, content: int, a4: int, a5: int,
+    state: State, first: int, end: int, leader_epoch: int, content: int, leader: int, a5: int,
     acks: str | None, traced: bool,
 ) -> bool:  # fmt: skip
     """records_acknowledged next to those acknowledged before."""
-    if traced and (state.grade != "traced" or leader_epoch < state.registration.leader_epoch):
+    if traced and (state.grade != "traced" or is_succeeded(state, leader_epoch)):
         return False
-    if end <= first or leader_epoch < 0:
+    if end <= first or leader_epoch < 0 or leader >= 0:
         return False
     latest_term = (leader_epoch, ANY_OCCURRENCE)
     how = "acks_all" if acks == "all" else "acks_1"
@@ -412,7 +413,7 @@ def _records_acknowledged(state: State, f: ev.RecordsAcknowledged, traced: bool)
     leader_epoch, content = _number(f.leader_epoch), _number(f.content)
     first, end = f.first_offset, f.end_offset
     return records_acknowledged(
-        state, first, end, leader_epoch, content, ABSENT, ABSENT, f.acks, traced
+        state, first, end, leader_epoch, content, _number(f.leader), ABSENT, f.acks, traced
     )
 
 

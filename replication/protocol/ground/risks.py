@@ -8,6 +8,8 @@ from replication.protocol.ground.replica_log import ReplicaLog
 
 Key = tuple[int, str, int, int | None, bool]
 """A failure: leader epoch, what, broker, next leader, whether it would be elected uncleanly."""
+Failure = tuple[str, int, int | None, bool]
+"""The same without the leader epoch."""
 Run = tuple[int, int, str, str, tuple[int, ...], str]
 """Records that one failure would cost: first and end offset, tier, cause, holders, what ends it."""
 
@@ -41,20 +43,20 @@ class Risk:
 class RiskNotes:
     """What spares the next look its work: made again when needed, never written down.
 
-    asked, seen, possible: what decides who may lead next, who that is, and by which failures.
-    rests_on: all that the last look rested on. dangers: of who stops and who would lead, as long as
-    logs and promises are those of data. live: the known risks that are not over. alike: by two
-    replicas, how many spans their logs begin with alike, with both logs and how often each had been
-    cut by then.
+    asked, seen, possible: what decides who may lead next, with the leader epoch, who that is, and
+    by which failures. data: logs and promises of the last look. dangers: of who stops and who would
+    lead, by these. live: the known risks that are not over. taken_over: the possible failures of
+    the last look, if none of them cost anything. alike: by two replicas, how many spans their logs
+    begin with alike, with both logs and how often each had been cut by then.
     """
 
-    asked: tuple[object, ...] | None = None
+    asked: tuple[int, tuple[object, ...]] | None = None
     seen: Any = None
     possible: list[Key] = field(default_factory=list)
-    rests_on: tuple[object, ...] | None = None
     data: tuple[object, ...] | None = None
-    live: list[Risk] | None = None
     dangers: dict[tuple[int, int, str, bool], Any] = field(default_factory=dict)
+    live: list[Risk] | None = None
+    taken_over: list[Key] | None = None
     alike: dict[tuple[int, int], tuple[ReplicaLog, int, ReplicaLog, int, int]] = field(
         default_factory=dict
     )

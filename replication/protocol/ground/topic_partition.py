@@ -160,8 +160,8 @@ class Promise:
     """Records that somebody was promised: committed, acknowledged or consumed.
 
     latest_term: the order of the last term in which it can have been made (None: unknown).
-    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. at: the step of
-    the fold.
+    how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. replica: whose
+    high watermark it was, or which broker answered the producer. at: the step of the fold.
     """
 
     span: Span
@@ -308,14 +308,32 @@ class History:
     def promised_in(self, kind: str, first: int, end: int) -> list[Promise]:
         """The promises of a kind (commitments, ..) about offsets in [first, end), in order."""
         promises: list[Promise] = getattr(self, kind)
+        count, highest = self._standing_of(kind, promises)
+        after = promises[count:] if highest <= first else promises
+        return [p for p in after if p.span[0] < end and p.span[1] > first]
+
+    def promised_up_to(self) -> int:
+        """The highest end offset of any promise."""
+        found = 0
+        for kind, promises in (
+            ("commitments", self.commitments),
+            ("acknowledgements", self.acknowledgements),
+            ("consumptions", self.consumptions),
+        ):
+            _, highest = self._standing_of(kind, promises)
+            newest = [p.span[1] for p in promises[-LENGTHENED:]]
+            found = max(found, highest, *newest)
+        return found
+
+    def _standing_of(self, kind: str, promises: list[Promise]) -> tuple[int, int]:
+        """How many promises of a kind stand as they are, and the highest end offset of these."""
         count, highest = self._standing.get(kind, (0, 0))
         standing = len(promises) - LENGTHENED
         if standing > count:
             highest = max(highest, *[p.span[1] for p in promises[count:standing]])
             count = standing
             self._standing[kind] = (count, highest)
-        after = promises[count:] if highest <= first else promises
-        return [p for p in after if p.span[0] < end and p.span[1] > first]
+        return count, highest
 
     def removed_below(self, latest_term: tuple[int, int] | None) -> int:
         """Up to where records promised by the end of a term were removed lawfully since; of a

@@ -7,7 +7,7 @@ absent is null. The content-derived event_id makes the same event from two deliv
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -179,45 +179,48 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
 
 def fact_of(kind: str, row: Mapping[str, Any]) -> ev.Fact:
     """The fact alone that the columns of a row describe. Raises Misfit as from_row does."""
+    types, foreign = FIELD_TYPES[kind], FOREIGN[kind]
     values: dict[str, Any] = {}
-    types = FIELD_TYPES[kind]
-    foreign = {c for c, v in row.items() if v is not None} & FOREIGN[kind]
-    if foreign:
-        raise Misfit(f"column {min(foreign, key=FACT_COLUMNS.index)} does not belong to {kind}")
+    for name, value in row.items():
+        if name in foreign and value is not None:
+            named = {c for c, v in row.items() if v is not None} & foreign
+            first = min(named, key=FACT_COLUMNS.index)
+            raise Misfit(f"column {first} does not belong to {kind}")
     for name, (word, required) in types.items():
         value = row.get(name)
-        if value is None:
-            # leader is the one column whose absence says something: no leader was elected.
-            if required:
-                raise Misfit(f"{kind} needs {name}")
-            if name == "leader" and kind == "leadership_recorded":
-                values[name] = None
-            continue
-        values[name] = _converted(name, word, value)
+        if value is not None:
+            values[name] = _CONVERTED[word](name, value)
+        elif required:
+            raise Misfit(f"{kind} needs {name}")
+    if kind == "leadership_recorded":
+        # The one column whose absence says something: no leader was elected.
+        values.setdefault("leader", None)
     fact: ev.Fact = ev.FACT_TYPES[kind](**values)
     return fact
 
 
-def _converted(name: str, word: str, value: Any) -> Any:
-    if word == "int":
-        return _whole(name, value)
-    if word == "ints":
-        return tuple(_whole(name, v) for v in _list(name, value))
-    if word == "spans":
-        return tuple(_span(name, v) for v in _list(name, value))
-    if word == "epoch_entries":
-        return tuple(
-            EpochEntry(
-                _whole("leader_epoch", _item(name, v, "leader_epoch")),
-                _whole(name, _item(name, v, "start_offset")),
-            )
-            for v in _list(name, value)
+def _whole_numbers(name: str, value: Any) -> tuple[int, ...]:
+    return tuple([_whole(name, v) for v in _list(name, value)])
+
+
+def _spans(name: str, value: Any) -> tuple[Span, ...]:
+    return tuple([_span(name, v) for v in _list(name, value)])
+
+
+def _epoch_entries(name: str, value: Any) -> tuple[EpochEntry, ...]:
+    return tuple(
+        EpochEntry(
+            _whole("leader_epoch", _item(name, v, "leader_epoch")),
+            _whole(name, _item(name, v, "start_offset")),
         )
-    if word == "bool":
-        if not isinstance(value, bool):
-            raise Misfit(f"{name} is no boolean: {value!r}")
-        return value
-    return _unicode(name, value)
+        for v in _list(name, value)
+    )
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Misfit(f"{name} is no boolean: {value!r}")
+    return value
 
 
 def _span(name: str, value: Any) -> Span:
@@ -256,6 +259,16 @@ def _whole(name: str, value: Any) -> int:
     if not 0 <= value <= (MAX_INT32 if name in INT32_COLUMNS else MAX_OFFSET):
         raise Misfit(f"{name} is out of range: {value}")
     return value
+
+
+_CONVERTED: dict[str, Callable[[str, Any], Any]] = {
+    "int": _whole,
+    "ints": _whole_numbers,
+    "spans": _spans,
+    "epoch_entries": _epoch_entries,
+    "bool": _boolean,
+    "str": lambda name, value: _unicode(name, value),
+}
 
 
 def _number(row: Mapping[str, Any], name: str, required: bool) -> int | None:

@@ -16,8 +16,10 @@ follows from that.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
-from replication.protocol.ground.model import Span, overlaps, same_record, touching, uncovered
+from replication.protocol.ground.model import Span, same_record, touching, uncovered
+from replication.protocol.ground.risks import Failure
 from replication.protocol.ground.topic_partition import LENGTHENED, Replica, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.judgement.reference import log_is_known, tail_is_known
@@ -32,7 +34,11 @@ _TIERS = (
     ("acks_1", "acknowledged_by_leader"),
 )
 _CLEAN = ("clean", "eligible_leader_replica")
-Outlook = tuple[tuple[int, ...], list[tuple[int, str]]]
+# Of a replica, what dangers rest on, but for the spans of its log.
+_LOG = attrgetter(
+    "log", "log.cuts", "log.log_start_offset", "log.log_end_offset", "captured", "tail_known",
+    "stale", "stopped", "seen_at", "seen_since",
+)  # fmt: skip
 _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
 
@@ -57,41 +63,46 @@ class Danger:
     ends_when: str
 
 
+Outlook = tuple[tuple[int, ...], list[tuple[int, str]]]
+"""The assignment, and who may lead once the leader is gone with the kind of election."""
+Known = dict[tuple[int, int, str, bool], list[Danger]]
+"""By leader, heir, kind of election and whether the heir is trusted."""
+
+
 def dangers(state: State) -> list[Danger]:
     """Every danger in offset order; none where the version, the ISR or the leader's log is unknown.
 
     Sources: KIP-966 (last replica standing), KIP-106 (unclean election), the election rules.
     """
-    return of_outlook(state, outlook(state), data_of(state))
+    return of_outlook(state, outlook(state), {})
 
 
 def data_of(state: State) -> tuple[object, ...]:
-    """What tells whether any log or promise has changed: equal only where none has.
+    """What tells whether any log or promise has changed, or which log counts: equal only where
+    none has.
 
     A log grows at its end or is cut, which it counts; of promises only the newest are lengthened.
     """
-    history = state.history
+    history, replicas = state.history, state.replicas.values()
+    leader = state.registration.leader
+    if leader is None and history.terms:
+        leader = history.terms[-1].leader
+    last = state.replicas.get(-1 if leader is None else leader)
     return (
-        [
-            (r.log, r.log.cuts, r.log.log_start_offset, r.log.log_end_offset, len(r.log.spans),
-             r.captured, r.tail_known, r.stale, r.stopped, r.seen_at, r.seen_since,
-             r.high_watermark)
-            for r in state.replicas.values()
-        ],
-        [
-            (len(kind), [p.span for p in kind[-LENGTHENED:]])
-            for kind in (history.commitments, history.acknowledgements, history.consumptions)
-        ],
-        [covered for covered, _ in state.coverage.values()],
+        leader, None if last is None else last.high_watermark,
+        *map(_LOG, replicas), *[len(r.log.spans) for r in replicas],
+        *[p.span for p in history.commitments[-LENGTHENED:]], len(history.commitments),
+        *[p.span for p in history.acknowledgements[-LENGTHENED:]], len(history.acknowledgements),
+        *[p.span for p in history.consumptions[-LENGTHENED:]], len(history.consumptions),
+        *state.coverage.values(),
     )  # fmt: skip
 
 
-def of_outlook(state: State, seen: Outlook | None, data: tuple[object, ...]) -> list[Danger]:
-    """Every danger of who may lead next, which `outlook` told; data: as `data_of` has it."""
+def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]:
+    """Every danger of who may lead next, which `outlook` told; known: what was worked out since a
+    log or a promise last changed."""
     if seen is None:
         return []
-    if state.risks.notes.data != data:
-        state.risks.notes.data, state.risks.notes.dangers = data, {}
     assigned, heirs = seen
     if state.registration.leader is None:
         return _without_leader(state, assigned)
@@ -104,11 +115,15 @@ def of_outlook(state: State, seen: Outlook | None, data: tuple[object, ...]) -> 
     for number, kind in heirs:
         heir = state.replicas.get(number)
         if heir is not None:
-            found += _of_heir(state, leader, heir, kind)
-    return sorted(found, key=lambda d: (d.first_offset, d.end_offset, d.broker))
+            found += _of_heir(state, known, leader, heir, kind)
+    return sorted(found, key=_place)
 
 
-def failures(state: State, seen: Outlook | None) -> list[tuple[str, int, int | None, bool]]:
+def _place(danger: Danger) -> tuple[int, int, int]:
+    return (danger.first_offset, danger.end_offset, danger.broker)
+
+
+def failures(state: State, seen: Outlook | None) -> list[Failure]:
     """Every failure that a danger could name now, whether records hang on it or not: (failure,
     broker, next leader, whether that would be an unclean election)."""
     if seen is None:
@@ -138,20 +153,23 @@ def _trusted(state: State) -> set[int]:
     return {*(state.registration.isr or ()), *state.registration.eligible_leader_replicas}
 
 
-def _of_heir(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
+def _of_heir(state: State, known: Known, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
     """What the leader has and who would be elected after it has not; once for the same logs."""
-    known = state.risks.notes.dangers
-    asked = (leader.replica, heir.replica, kind, heir.replica in _trusted(state))
+    registration, number = state.registration, heir.replica
+    trusted = number in (registration.isr or ()) or number in registration.eligible_leader_replicas
+    asked = (leader.replica, number, kind, trusted)
     if asked not in known:
         known[asked] = _worked_out(state, leader, heir, kind)
-    found: list[Danger] = known[asked]
-    return found
+    return known[asked]
 
 
 def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
     trusted = kind in _CLEAN
+    lacking = _lacking(state, leader, heir)
+    if not lacking or (trusted and not _is_promised_from(state, leader, lacking[0][0])):
+        return []
     found = []
-    for first, end in _lacking(state, leader, heir):
+    for first, end in lacking:
         for a, b, tier in _by_tier(state, leader, first, end):
             # What was promised to nobody is in flight on every healthy partition.
             if trusted and tier == "undetermined":
@@ -263,7 +281,7 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
                         f"one of {', '.join(map(str, sorted(trusted)))} leads again",
                     )
                 )  # fmt: skip
-    return sorted(found, key=lambda d: (d.first_offset, d.end_offset, d.broker))
+    return sorted(found, key=_place)
 
 
 def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
@@ -271,14 +289,25 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     if not _end_is_known(state, holder, other):
         return []
     alike = _begin_alike(state, holder, other)
-    mine, theirs = holder.log.spans[alike:], other.log.spans[alike:]
-    missing = []
-    for span in mine:
-        first = max(span.first_offset, other.log.log_start_offset)
-        if first < span.end_offset:
-            theirs_there = touching(theirs, first, span.end_offset)
-            missing += uncovered(first, span.end_offset, theirs_there)
-    missing += [(a, b) for a, b, x, y in overlaps(mine, theirs) if same_record(x, y) is False]
+    if alike == len(holder.log.spans):
+        return []
+    start, missing = other.log.log_start_offset, []
+    theirs = other.log.spans[alike:]
+    for span in holder.log.spans[alike:]:
+        position, end = max(span.first_offset, start), span.end_offset
+        for held in touching(theirs, span.first_offset, end):
+            first = max(span.first_offset, held.first_offset)
+            if held.first_offset >= end:
+                break
+            if held.end_offset <= first:
+                continue
+            if position < held.first_offset:
+                missing.append((position, held.first_offset))
+            if same_record(span, held) is False:
+                missing.append((first, min(end, held.end_offset)))
+            position = max(position, held.end_offset)
+        if position < end:
+            missing.append((position, end))
     return _joined(missing)
 
 
@@ -337,11 +366,16 @@ def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[
     held, left = touching(holder.log.spans, first, end), [(first, end)]
     found: list[tuple[int, int, str]] = []
     for tier, span in _promised(state, holder, first, end):
+        if span.end_offset <= left[0][0] or span.first_offset >= left[-1][1]:
+            continue
         for own in held:
-            a, b = max(first, span[0], own[0]), min(end, span[1], own[1])
+            a = own.first_offset if own.first_offset > span.first_offset else span.first_offset
+            b = own.end_offset if own.end_offset < span.end_offset else span.end_offset
             if a < b and same_record(span, own) is not False:
-                found += [(max(a, x), min(b, y), tier) for x, y in left if a < y and x < b]
-                left = _without(left, a, b)
+                newly = [(max(a, x), min(b, y), tier) for x, y in left if a < y and x < b]
+                if newly:
+                    found += newly
+                    left = _without(left, a, b)
         if not left:
             break
     found += [(x, y, "undetermined") for x, y in left]
@@ -353,6 +387,11 @@ def _by_tier(state: State, holder: Replica, first: int, end: int) -> list[tuple[
         else:
             result.append((a, b, tier))
     return result
+
+
+def _is_promised_from(state: State, holder: Replica, first: int) -> bool:
+    """Whether anything at or past an offset may have been promised to anybody."""
+    return (holder.high_watermark or 0) > first or state.history.promised_up_to() > first
 
 
 def _without(ranges: list[tuple[int, int]], first: int, end: int) -> list[tuple[int, int]]:

@@ -19,6 +19,7 @@ BY_CLIENTS = {
     "acknowledged_records_survive": "acknowledgements",
     "consumed_records_survive": "consumptions",
 }
+TOLD_TO_CLIENTS = ("acks_all", "acks_1", "consumed")
 # Contradicted by two steps of one broker, if it did nothing unseen between them.
 BY_TRACE = ("leader_high_watermark_monotonic", "high_watermark_within_log", "version_conformance")
 COMMITTED = ("committed_records", None)
@@ -78,10 +79,9 @@ def stands(gaps: Gaps, state: State, ref: Reference, absence: Absence) -> bool:
     if gaps.controller or ref.leader in gaps.brokers:
         return False
     promise = absence.promise
-    if promise.replica is not None and not _led(state, promise):
+    by_mark = promise.replica is not None and promise.how not in TOLD_TO_CLIENTS
+    if by_mark and (not _led(state, promise) or promise.replica in gaps.brokers):
         return False  # A follower's is its leader's, and may lie over other records of its own.
-    if promise.replica in gaps.brokers:
-        return False
     term = absence.term
     if term is not None and term.start_offset is None and gaps.brokers:
         return False

@@ -7,6 +7,7 @@ some member of the ISR leads, which helps only if one of them still has the reco
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
@@ -183,8 +184,23 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm
     known = [a.term for a in absences if a.term is not None]
     if known or lost.written_in is not None:
         # Gone from the last leader's own log, where no later one began without it.
-        return known[0] if known else None
+        return known[0] if known else _only_change(state, lost)
     return _term_by_time(state, lost, absences)
+
+
+def _only_change(state: State, lost: Lost) -> LeaderTerm | None:
+    """The only change of leader since the record was written, where it is one and nothing tells
+    whether the new leader had it."""
+    after = written_at(lost)
+    began = [t for t in state.history.terms if not never_began(state, t)]
+    changes = [
+        term
+        for before, term in pairwise(began)
+        if after is not None and term.order > after and term.leader != before.leader
+    ]
+    if len(changes) != 1 or lacks(state, changes[0], lost) is not None:
+        return None
+    return _elected_in(state, changes[0])
 
 
 def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
@@ -197,7 +213,8 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
         if after is None or term.order <= after or never_began(state, term):
             continue
         lacking = lacks(state, term, lost)
-        again, before = before == term.leader and term.election_kind == "same_leader", term.leader
+        led_on = term.leads_on or term.election_kind == "same_leader"
+        again, before = before == term.leader and led_on, term.leader
         if again and lacking is not False and taken_from(state, lost, term.leader, term) is None:
             continue  # It has what it had when it led before.
         if lacking is False:

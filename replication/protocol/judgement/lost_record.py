@@ -194,7 +194,7 @@ def taken_from(
     is to blame.
     """
     steps = [c for c in cuts(state, replica, lost.offset) if term is None or not is_after(c, term)]
-    if not steps or not is_of(steps[-1], lost):
+    if not steps or not is_of(steps[-1], lost) or _kept_its_epoch(state, steps[-1], lost):
         return None
     last = steps[-1]
     if isinstance(last, StorageLoss):
@@ -211,6 +211,15 @@ def taken_from(
     if lacking or (lacking is None and last.reason in BY_EPOCH):
         return None
     return last
+
+
+def _kept_its_epoch(state: State, cut: Truncation | StorageLoss, lost: Lost) -> bool:
+    """Whether a cut by epochs was made in the record's own epoch: of what its leader wrote in it
+    such a follower cuts nothing, unless the leader came back in its epoch with less (ZooKeeper)."""
+    if not isinstance(cut, Truncation) or cut.reason not in BY_EPOCH:
+        return False
+    came_back = any(t.occurrence and t.leader_epoch == lost.written_in for t in state.history.terms)
+    return lost.written_in is not None and cut.term_epoch == lost.written_in and not came_back
 
 
 def _never_reached(state: State, term: LeaderTerm, offset: int) -> bool:

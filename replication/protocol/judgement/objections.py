@@ -6,9 +6,13 @@ Each objection looks at one absence and gives a doubt, or None where it has noth
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.absence import Absence, Doubt
 from replication.protocol.judgement.lacking_terms import appender
-from replication.protocol.judgement.reference import log_is_covered
+from replication.protocol.judgement.reference import (
+    all_logs_are_covered,
+    log_is_covered,
+    newest_leader_epoch,
+)
 from replication.protocol.judgement.term_starts import TermStarts
-from replication.protocol.judgement.unseen_terms import UNSURE_KINDS
+from replication.protocol.judgement.unseen_terms import UNSURE_KINDS, unnamed_leader_epoch
 
 BY_LEADER = ("acks_all", "checkpoint", "load", "start_line")
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
@@ -58,6 +62,8 @@ def _by_this_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | 
     successor = after[0]
     if not _was_alive(state, led, successor) or _needed_more(state, promise, successor):
         return None
+    if _started_anew(state, led, successor):
+        return None
     return _doubt(
         absence,
         f"broker {led.leader} lived on when broker {successor.leader} was elected beside the ISR, "
@@ -91,6 +97,15 @@ def _was_alive(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:
     return last.ended != "stopped"
 
 
+def _started_anew(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:
+    """Whether the leader stopped and led once more before its successor's epoch: by the word that a
+    controller has for a broker that starts. What it promised before its stop came before."""
+    return led.ended == "stopped" and any(
+        t.leader == led.leader and led.order < t.order < successor.order and t.start_event_id
+        for t in state.history.terms
+    )
+
+
 def _needed_more(state: State, promise: Promise, successor: LeaderTerm) -> bool:
     """Whether acks=all needed more members than the ISR had at the end, so that it came before."""
     needed, isr = state.min_insync_replicas_in(successor), successor.isr_before
@@ -118,7 +133,27 @@ def answered_after_leading_again(
                     "whether it had led on",
                     f"the broker log of broker {wrote}",
                 )
+    if not _later_leaders_are_told(state, starts, missed):
+        return _doubt(
+            absence,
+            f"nothing tells whether broker {wrote} led on after epoch {missed.leader_epoch}",
+            f"the broker log of broker {wrote}",
+        )
     return None
+
+
+def _later_leaders_are_told(state: State, starts: TermStarts, missed: LeaderTerm) -> bool:
+    """Whether it is known who led after a term, up to the newest leader epoch that anything names.
+
+    Where neither the controller's history nor all lines are here, a last epoch may be unknown.
+    """
+    last = starts.terms[-1]
+    if newest_leader_epoch(state) > last.leader_epoch:
+        return False
+    if unnamed_leader_epoch(state, starts, missed.leader_epoch) is not None:
+        return False
+    history = state.coverage.get(("controller_history", None), (False, None))[0]
+    return history or last.recorded or all_logs_are_covered(state)
 
 
 def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
@@ -162,7 +197,7 @@ def promised_later(state: State, starts: TermStarts, absence: Absence) -> Doubt 
     """Whether a replica may have learned its high watermark after the term that lacked the records,
     which stand in the log that counts: the lines that would tell whom it followed are missing."""
     promise = absence.promise
-    if promise.how != "checkpoint" or promise.replica is None or absence.term is None:
+    if promise.how not in BY_HIGH_WATERMARK or promise.replica is None or absence.term is None:
         return None
     if absence.final is True or log_is_covered(state, promise.replica):
         return None

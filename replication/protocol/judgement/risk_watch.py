@@ -8,30 +8,48 @@ in all of them.
 """
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.risks import Key, Risk, Risks, Run
+from replication.protocol.ground.risks import Failure, Key, Risk, Risks, Run
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.at_risk import Danger, data_of, failures, of_outlook, outlook
+from replication.protocol.judgement.at_risk import (
+    Danger,
+    Outlook,
+    data_of,
+    failures,
+    of_outlook,
+    outlook,
+)
 
 TELLING = frozenset(
     ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
      "became_leader", "became_follower", "truncated", "replica_log_observed", "input_ended")
 )  # fmt: skip
+# Of these, what may change who may lead next; and what changes no log and no promise.
+DECIDING = frozenset(
+    ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
+     "replica_log_observed")
+)  # fmt: skip
+WORDS = frozenset(("partition_described", "leadership_recorded", "input_ended"))
+# Who may lead next, and by which failures, by all that decides it: whichever partition asks.
+ANSWERS = 4_096
+_ANSWERS: dict[tuple[object, ...], tuple[Outlook | None, list[Failure]]] = {}
 
 
 def before(state: State, event: Event) -> None:
     """Looks at what stood until now, where something was folded since the last look."""
     if event.fact.kind in TELLING:
+        risks = state.risks
         if event.observed_at is not None and getattr(event.fact, "copy", "live") == "live":
             # Of other copies it is the newest record's time, which producers choose.
-            state.risks.clock = max(event.observed_at, state.risks.clock or 0)
-        if state.applied != state.risks.looked:
-            _look(state)
+            risks.clock = max(event.observed_at, risks.clock or 0)
+        if state.applied != risks.looked:
+            _look(state, decided=True, same_data=False)
 
 
 def after(state: State, event: Event) -> None:
     """Looks at what stands from now on."""
-    if event.fact.kind in TELLING:
-        _look(state)
+    kind = event.fact.kind
+    if kind in TELLING:
+        _look(state, decided=kind not in DECIDING, same_data=kind in WORDS)
         state.risks.looked = state.applied
 
 
@@ -48,19 +66,21 @@ def since_when(state: State, danger: Danger) -> int | None:
     return next((r.since for r in state.risks.known if not r.over and r.key == key), None)
 
 
-def _look(state: State) -> None:
-    """Looks again, unless all that a look rests on is as it was at the last one."""
-    risks, terms = state.risks, state.history.terms
-    asked, data = _asked(state), data_of(state)
-    rests_on = (asked, data, len(terms), terms[-1].leader if terms else None)
-    if rests_on == risks.notes.rests_on:
+def _look(state: State, *, decided: bool, same_data: bool) -> None:
+    """Which failures are possible, and what each would cost, unless all of it is as it was at the
+    last look. decided, same_data: it is known that who may lead next, or logs and promises, are."""
+    notes = state.risks.notes
+    changed = _ask(state) if not decided or notes.asked is None else False
+    if changed or not same_data or notes.data is None:
+        changed |= _note_data(state)
+    if not changed:
         return
-    risks.notes.rests_on = rests_on
-    _ask(state, asked)
     runs: dict[Key, list[Run]] = {}
-    for danger in of_outlook(state, risks.notes.seen, data) if risks.notes.possible else []:
-        runs.setdefault(key_of(state, danger), []).append(run_of(danger))
-    _take_over(risks, runs)
+    if notes.possible:
+        for danger in of_outlook(state, notes.seen, notes.dangers):
+            runs.setdefault(key_of(state, danger), []).append(run_of(danger))
+    if runs or notes.taken_over is not notes.possible:
+        _take_over(state.risks, runs)
 
 
 def _take_over(risks: Risks, runs: dict[Key, list[Run]]) -> None:
@@ -76,32 +96,59 @@ def _take_over(risks: Risks, runs: dict[Key, list[Run]]) -> None:
         elif risk.runs:
             risk.over, risk.until = True, clock
         else:
-            risks.known = [r for r in risks.known if r is not risk]
+            _forget(risks.known, risk)
     still = {risk.key for risk in notes.live}
     new = [Risk(*key, clock, runs.get(key, [])) for key in possible if key not in still]
     risks.known += new
     notes.live += new
+    # As long as the same failures are possible and none costs anything, all of it stays as it is.
+    notes.taken_over = None if runs else possible
 
 
-def _ask(state: State, asked: tuple[object, ...]) -> None:
-    """Who may lead next, and by which failures: worked out anew where that may have changed."""
-    notes = state.risks.notes
-    if asked != notes.asked:
+def _forget(known: list[Risk], risk: Risk) -> None:
+    """Takes out a risk, which is one of the last."""
+    for place in range(len(known) - 1, -1, -1):
+        if known[place] is risk:
+            del known[place]
+            return
+
+
+def _note_data(state: State) -> bool:
+    """Whether any log or promise has changed since this was asked last, or which log counts."""
+    notes, data = state.risks.notes, data_of(state)
+    if data == notes.data:
+        return False
+    notes.data, notes.dangers = data, {}
+    return True
+
+
+def _ask(state: State) -> bool:
+    """Who may lead next, and by which failures; worked out once for the same leader, ISR, ..;
+    whether any of it has changed."""
+    notes, leader_epoch = state.risks.notes, state.registration.leader_epoch
+    asked = _asked(state)
+    if (leader_epoch, asked) == notes.asked:
+        return False
+    if asked not in _ANSWERS:
+        if len(_ANSWERS) == ANSWERS:
+            _ANSWERS.clear()
         seen = outlook(state)
-        leader_epoch = state.registration.leader_epoch
-        notes.possible = [(leader_epoch, *failure) for failure in failures(state, seen)]
-        notes.asked, notes.seen = asked, seen
+        _ANSWERS[asked] = seen, failures(state, seen)
+    notes.asked = (leader_epoch, asked)
+    notes.seen, possible = _ANSWERS[asked]
+    notes.possible = [(leader_epoch, *failure) for failure in possible]
+    return True
 
 
 def _asked(state: State) -> tuple[object, ...]:
     """All that `outlook` and `failures` ask of the state."""
     registration, settings = state.registration, state.settings
     return (
-        registration.leader, registration.leader_epoch, registration.isr,
-        registration.eligible_leader_replicas, settings.assigned_replicas,
-        settings.min_insync_replicas, settings.unclean_leader_election, settings.controller,
-        settings.deleted, settings.kafka_version, settings.inter_broker_version,
-        [(number, r.stopped) for number, r in state.replicas.items()],
+        registration.leader, registration.isr, registration.eligible_leader_replicas,
+        settings.assigned_replicas, settings.min_insync_replicas,
+        settings.unclean_leader_election, settings.controller, settings.deleted,
+        settings.kafka_version, settings.inter_broker_version,
+        *[number for number, replica in state.replicas.items() if replica.stopped],
     )  # fmt: skip
 
 

@@ -225,11 +225,28 @@ def may_have_written(
         if (start is None or start <= offset) and not (
             never_began(state, term)
             or (end is not None and end <= offset)
+            or (promise is not None and _answered_by_another(state, starts, promise, place))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
         ):
             found.append(term.leader_epoch)
     return sorted(found)
+
+
+def _answered_by_another(state: State, starts: TermStarts, promise: Promise, place: int) -> bool:
+    """Whether the broker that answered the producer rules out that term's leader as the writer.
+
+    Who wrote it answers; or, to an attempt made anew by an idempotent producer (KIP-98, acks=all
+    only), a later leader that has it.
+    """
+    who, led = promise.replica, starts.terms[place].leader
+    if who is None or promise.how not in ("acks_1", "acks_all") or led == who:
+        return False
+    flags = state.behaviour()
+    anew = flags is None or flags.has("leader_epoch_in_record_batches")
+    if promise.how == "acks_1" or not anew:
+        return True
+    return all(t.leader != who for t in starts.terms[place + 1 :])
 
 
 def _wrote_another(state: State, promise: Promise, term: LeaderTerm, offset: int) -> bool:

@@ -31,6 +31,7 @@ from replication.protocol.judgement.objections import objection
 from replication.protocol.judgement.reference import (
     LEADERS_NAME,
     Reference,
+    lived_on_unseen,
     log_is_covered,
     tail_is_known,
     what_is_missing,
@@ -320,6 +321,8 @@ def _beyond_end(
     replica = ref.replica
     assert replica is not None
     if term is not None and replica.partial:
+        return absence(state, ref, promise, first, end, term, back=False, final=None)
+    if term is not None and lived_on_unseen(state, replica):
         return absence(state, ref, promise, first, end, term, back=False, final=None)
     if term is not None or tail_is_known(state, replica):
         return absence(state, ref, promise, first, end, term, back=False, final=True)

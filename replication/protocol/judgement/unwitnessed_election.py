@@ -14,6 +14,7 @@ from replication.protocol.judgement.reference import (
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import (
+    BESIDE_THE_ISR,
     UNSURE_KINDS,
     kept_since_in_sync,
     may_have_lost_storage_in_isr,
@@ -23,33 +24,55 @@ from replication.protocol.judgement.unseen_terms import (
 )
 
 
-def unwitnessed_election(state: State, ref: Reference) -> tuple[LeaderTerm, LeaderTerm] | None:
+def unwitnessed_election(
+    state: State, ref: Reference
+) -> tuple[LeaderTerm | None, LeaderTerm] | None:
     """An election that could lose committed records, where nothing tells what was committed.
 
     A leader from the ISR holds what was committed, unless it had cut to its high watermark (before
     KIP-101). Any other may not, and then it decides what the leaders before it held at the end of
     their terms, or how far they had committed by then: what a line at the start of a term tells is
-    not enough.
+    not enough. None for the leader before it: nothing tells who that was.
     """
     starts = ref.starts
     shown = {s.leader_epoch: s.end_offset for s in ref.spans}
-    any_may_lack = truncates_to_high_watermark(state)
     committed_is_known = _known_by_the_end(state, starts)
-    held: float = 0
     began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
+    first = starts.terms[began[0]] if began else None
+    if first is not None and first.leader_epoch and first.election_kind in BESIDE_THE_ISR:
+        return None, first
+    # Below it lies all that was committed and that nothing tells of.
+    untold: float = 0
     for place, after in pairwise(began):
         before, term = starts.terms[place], starts.terms[after]
-        held = max(held, _held_by_the_end(state, before, starts.starts[place], shown))
+        if before.end_high_watermark is None:
+            untold = max(untold, _held_by_the_end(state, before, starts.starts[place], shown))
         if term.leader == before.leader:
             continue
-        if term.election_kind not in UNSURE_KINDS and (
-            not any_may_lack or kept_since_in_sync(state, term) or stands_still(state, ref, before)
-        ):
-            continue
         start = starts.starts[after]
-        if not (start is not None and held <= start) and not committed_is_known[place]:
+        if _has_what_was_committed(state, ref, before, term):
+            if start is not None and _stands_in(ref, term, start):
+                untold = min(untold, start)
+        elif not (start is not None and untold <= start) and not committed_is_known[place]:
             return before, term
     return None
+
+
+def _has_what_was_committed(
+    state: State, ref: Reference, before: LeaderTerm, term: LeaderTerm
+) -> bool:
+    """Whether a leader began with all that was committed, since it came from the ISR."""
+    if term.election_kind in UNSURE_KINDS:
+        return False
+    if not truncates_to_high_watermark(state):
+        return True
+    return kept_since_in_sync(state, term) or stands_still(state, ref, before)
+
+
+def _stands_in(ref: Reference, term: LeaderTerm, start: int) -> bool:
+    """Whether the log that counts holds all that a leader began with: its first record is there,
+    right behind."""
+    return any(s[:1] == (start,) and s.leader_epoch == term.leader_epoch for s in ref.spans)
 
 
 def untold_election(state: State) -> str | None:

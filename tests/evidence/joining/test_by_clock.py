@@ -145,3 +145,20 @@ def test_what_that_decides(leader_epoch: int | None, expected: str) -> None:
         ev.RecordsAcknowledged(25, 26, "all", leader_epoch),
     ]  # fmt: skip
     assert verdict(facts, ACKNOWLEDGED) == expected
+
+
+def test_at_acks_one_only_who_answered_wrote_it() -> None:
+    clocks = epochs_by_clock(two_leaders(500))
+    assert clocks is not None
+    by = {n: acknowledged(None, ts=8_000, offset=25, acks="1", broker=n, line=n) for n in (1, 2)}
+
+    assert [clocks.epoch_of(a) for a in by.values()] == [0, 1]
+    later = acknowledged(None, ts=8_000, offset=26, broker=2, acks="all")
+    assert clocks.epoch_of(later) is None
+
+
+def test_who_answered_is_told_where_nothing_names_the_epoch() -> None:
+    acks = [acknowledged(None, offset=n, broker=1 + n // 2, line=n) for n in range(4)]
+    rows = [e.fact for e in promised(evidence(acknowledgements=acks))]
+
+    assert [(r.first_offset, r.end_offset, r.leader) for r in rows] == [(0, 2, 1), (2, 4, 2)]

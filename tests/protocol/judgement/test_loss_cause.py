@@ -276,3 +276,23 @@ def test_a_leader_that_leads_on_answers_for_what_it_wrote_before() -> None:
         copy(1, (0, 1, 0, 0)),
     ]
     assert verdict(facts, ACKNOWLEDGED) != "VIOLATED"
+
+
+def test_a_leader_that_leads_on_after_an_epoch_unseen_has_what_it_had() -> None:
+    """Broker 1 stops cleanly with the record, and leads on from epoch 0 in epoch 2; of epoch 1
+    nothing is told. Broker 2 is elected beside the ISR without offset 5."""
+    state = without_epochs(
+        (10, elected(1, 0, "initial")),
+        (20, ev.BecameLeader(1, 0)),
+        (30_001, ev.ReplicaStopped(1, "clean")),
+        (30_002, ev.ReplicaStarted(1, 0, 6, None, True)),
+        (30_003, ev.BecameLeader(1, 0)),
+        (31_000, elected(1, 2, "unknown", (1,))),
+        (31_001, ev.BecameLeader(1, 2)),
+        (41_000, elected(2, 3, "unclean", (2,))),
+        (41_001, ev.BecameLeader(2, 3, 4, 4)),
+    )
+    promise = Promise(GONE, (0, 0), "checkpoint", "x", 1, 30_000)
+    cause = cause_of(state, GONE, "committed", [Absence(5, 6, promise, None, False, True)])
+
+    assert cause.name == "unclean_election"

@@ -53,3 +53,21 @@ def test_a_leader_that_holds_it_still_has_not_lost_it() -> None:
     then = state.history.terms[-1]
     assert not has_since(state, then, LOST)
     assert has_since(state, then, Lost(Span(5, 6, 2, 0), "acknowledged_by_isr", None))
+
+
+def test_a_follower_cuts_nothing_of_the_epoch_that_it_follows() -> None:
+    """Broker 2 cut broker 1's records as it followed broker 3; that one's own it never had."""
+    facts = cut_before_it_led()
+    facts[9] = ev.Truncated(2, 4, 8, "leader_epoch")
+    state = told(facts)
+    then = state.history.terms[-1]
+    own = Lost(Span(5, 6, 1, 7), "acknowledged_by_leader", None)
+
+    assert taken_from(state, own, 2, then) is None
+    came_back = [
+        ev.BecameLeader(3, 1, 9, 4),
+        ev.ReplicaStarted(3, 0, 4, None, False),
+        ev.BecameLeader(3, 1, 4, 4),
+    ]
+    again = told([*facts[:8], *came_back, *facts[8:]])
+    assert taken_from(again, own, 2, again.history.terms[-1]) is not None

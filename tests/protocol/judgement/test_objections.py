@@ -58,6 +58,21 @@ def test_a_leader_that_had_stopped_promised_before() -> None:
     assert verdict(stopped) == "VIOLATED"
 
 
+def test_what_a_leader_had_before_it_stopped_and_led_again_is_no_zombies() -> None:
+    """It was cut off only in the life after: the copy of the clean stop is of the one before."""
+    lived_on = beside_the_isr(ev.BecameFollower(1, 1, 2, 5, 5))
+    stop = [
+        ev.ReplicaStopped(1, "clean"),
+        copy(1, (0, 5, 0, 0), mark=5),
+        ev.ReplicaStarted(1, 0, 5, None, True),
+    ]
+    led_again = [*stop, ev.BecameLeader(1, 0, 5, 5)]
+    place = lived_on.index(ev.LeadershipRecorded(2, 1, (2,), 2, "unclean"))
+
+    assert verdict(lived_on) == "UNKNOWN"
+    assert verdict([*lived_on[:place], *led_again, *lived_on[place:]]) == "VIOLATED"
+
+
 def test_a_zombies_high_watermark_lends_nothing_to_other_records() -> None:
     """At acks=1 alone: acknowledged, never committed."""
     acked = [ev.RecordsAcknowledged(3, 5, "1", 0, 1), ev.BecameFollower(1, 1, 2, 5, 5)]
@@ -104,6 +119,57 @@ def test_only_the_lines_of_who_wrote_tell_that_it_led_on_and_answered_later() ->
 
     assert verdict([*given(2, 3), *again]) == "UNKNOWN"
     assert verdict([*given(1, 2, 3), first, then, *again]) == "HOLDS"
+
+
+def test_a_leader_that_leads_on_answers_as_a_valid_one() -> None:
+    """In a trace: what it wrote in epoch 0 it acknowledges in epoch 2, missed high watermark or
+    not; one whose steps end in epoch 0 promises no more than itself."""
+    steps = [
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 1, 0, 0),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 0, 0),
+    ]
+    again = [elected(1, 2, isr=(1,)), ev.BecameLeader(1, 2, 1, 0)]
+    acked = ev.RecordsAcknowledged(0, 1, "all", 0, 0)
+
+    def how(*facts: ev.Fact) -> str:
+        return told([*given(1, 2, 3), *facts], "traced").history.acknowledgements[0].how
+
+    assert how(*steps, *again, acked) == "acks_all"
+    assert how(*steps, acked) == "acks_1"
+    assert how(*steps[1:], acked) == "acks_all"  # Broker 1 may have led on unseen.
+
+
+def test_a_later_epoch_that_only_a_log_names_may_be_of_who_wrote_and_led_on() -> None:
+    """Broker 1's lines and the controller's history are withheld; its log names epoch 2."""
+    facts = [
+        *given(2, 3),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "all", 0, 0),
+        copy(1, (0, 1, 0, 0), (1, 2, 2, 0), stopped=False),
+        copy(2, stopped=False),
+        copy(3, stopped=False),
+    ]
+
+    assert verdict(facts) == verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+
+
+def test_a_mark_at_a_transition_is_of_any_earlier_epoch_where_lines_are_missing() -> None:
+    """Broker 2 led epoch 1, too, of which no line is left; the log that counts is not here."""
+    facts = [
+        *given(1),
+        elected(2, 1, isr=(2,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.BecameLeader(2, 2, 1, 1),
+        copy(1),
+    ]
+
+    assert verdict(facts) != "VIOLATED"
 
 
 def diverged(mark: int) -> list[ev.Fact]:

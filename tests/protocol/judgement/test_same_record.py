@@ -1,9 +1,13 @@
 """By offset alone, a record of another lineage is not the promised one."""
 
+from dataclasses import replace
+
+import pytest
+
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import reference
-from replication.protocol.judgement.same_record import compare
+from replication.protocol.judgement.same_record import compare, may_have_written
 from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 
@@ -87,3 +91,41 @@ def in_one_epoch(*covered: int) -> list[ev.Fact]:
 def test_offsets_alone_name_records_of_one_epoch_where_its_leaders_lines_are_here() -> None:
     assert verdict(in_one_epoch(1), ACKNOWLEDGED) == "HOLDS"
     assert verdict(in_one_epoch(2), ACKNOWLEDGED) == "UNKNOWN"
+
+
+def failed_over(answered: int | None, acks: str = "1") -> list[ev.Fact]:
+    """Broker 1 crashed in epoch 0, which broker 2 has up to offset 3; it may have had offset 3."""
+    return [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 3, 3),
+        ev.RecordsAcknowledged(3, 4, acks, leader=answered),
+        copy(2, (0, 3, 0, 0), (3, 6, 1, 0), mark=6),
+        copy(3, (0, 3, 0, 0), (3, 6, 1, 0), mark=6),
+    ]
+
+
+@pytest.mark.parametrize(("answered", "found"), [(None, "UNKNOWN"), (1, "VIOLATED"), (2, "HOLDS")])
+def test_who_answered_at_acks_one_wrote_the_record(answered: int | None, found: str) -> None:
+    assert verdict(failed_over(answered), ACKNOWLEDGED) == found
+
+
+def test_a_later_leader_may_answer_an_idempotent_producer_for_an_earlier_one() -> None:
+    """Only at acks=all; a leader before the one that wrote the record never answers for it."""
+    state = told(failed_over(2, "all"))
+    starts, promise = reference(state).starts, state.history.acknowledgements[0]
+
+    assert may_have_written(state, starts, 1, promise) == [0]
+    assert may_have_written(state, starts, 1, replace(promise, how="acks_1")) == []
+    assert may_have_written(state, starts, 5, replace(promise, replica=1)) == []
+
+
+def test_before_idempotent_producers_only_who_wrote_a_record_answered() -> None:
+    facts = [ev.PartitionDescribed(kafka_version="0.10.2.2"), *failed_over(2, "all")[1:]]
+    state = told([failed_over(2)[0], *facts])
+    starts, promise = reference(state).starts, state.history.acknowledgements[0]
+
+    assert may_have_written(state, starts, 1, promise) == []

@@ -164,3 +164,39 @@ def test_where_no_line_tells_an_epoch_without_a_leader_shows_that_the_isr_was_aw
 
     assert verdict(away(nobody, covered=())) == "UNKNOWN"
     assert verdict(away(covered=(), then=1)) == "HOLDS"
+
+
+def test_what_led_before_the_first_known_election_beside_the_isr_may_have_committed() -> None:
+    facts = [
+        *given(),
+        ev.LeadershipRecorded(2, 2, (2,), 1, "unclean"),
+        copy(2),
+        copy(3),
+    ]
+
+    assert verdict(facts) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("stands", "found"), [(True, "HOLDS"), (False, "UNKNOWN")])
+def test_a_leader_from_the_isr_began_with_all_that_was_committed_before(
+    stands: bool, found: str
+) -> None:
+    """How far broker 1 had committed nothing tells, but broker 2 began with all of that, and its
+    own end tells of the rest; unless what it began with cannot be seen."""
+    wrote = [(4, 6, 1, 0)] if stands else []
+    end = (0, 4, 0, 0), *wrote, (6 if stands else 4, 8, 2, 0)
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 4, 2),
+        ev.LeadershipRecorded(3, 2, (3,), 2, "unclean"),
+        ev.BecameLeader(3, 2, 6 if stands else 4, 2),
+        ev.BecameFollower(2, 2, 3, 9, 3),
+        copy(2, *end, mark=8),
+        copy(3, *end, mark=8),
+    ]
+
+    assert verdict(facts) == found

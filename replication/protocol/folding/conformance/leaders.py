@@ -306,6 +306,8 @@ def _hold_late(
     if found is None:
         return
     forced, least, others = found
+    if reign.least is not None and reign.least < least:
+        return  # By this rule it waits: some ISR of the epoch had too few members.
     what = f"leader {fact.leader} left its high watermark where it was"
     summary = worded("high_watermark_of_leader", what, f"at least {forced}", mark)
     told = (leader.leader_epoch or 0, fact.replica, least, end, event.event_id, summary)

@@ -33,24 +33,37 @@ class Unforetold:
     event_id: str | None
 
 
-def unforetold(state: State) -> list[Unforetold]:
-    """Every change that was not foretold, by reason."""
+def misses(state: State) -> list[tuple[str | None, str, str]]:
+    """Changes that were not foretold, as (event id, what, reason): the first of those given up,
+    and all that wait."""
     held = state.conformance
-    counts = dict(held.missed)
-    examples: dict[str, tuple[str, str | None]] = {}
-    for event_id, what, reason in held.unpredicted:
-        examples.setdefault(reason, (what, event_id))
-    waiting: list[tuple[str, str, str | None]] = [
-        (WAITS_FOR[x.about], x.summary, x.event_id) for x in held.open if not is_excluded(state, x)
+    found: list[tuple[str | None, str, str]] = list(held.unpredicted)
+    return found + _waiting(state)
+
+
+def _waiting(state: State) -> list[tuple[str | None, str, str]]:
+    """Changes that lines still to come may explain."""
+    found: list[tuple[str | None, str, str]] = [
+        (x.event_id, x.summary, WAITS_FOR[x.about])
+        for x in state.conformance.open
+        if not is_excluded(state, x)
     ]
-    waiting += [
-        ("fetch_to_come", f"high watermark {r.claimed} of {r.replica}", None)
+    return found + [
+        (None, f"high watermark {r.claimed} of {r.replica}", "fetch_to_come")
         for r in state.replicas.values()
         if r.claimed is not None
     ]
-    for reason, what, told_by in waiting:
-        counts[reason] = counts.get(reason, 0) + 1
+
+
+def unforetold(state: State) -> list[Unforetold]:
+    """Every change that was not foretold, by reason."""
+    counts = dict(state.conformance.missed)
+    examples: dict[str, tuple[str, str | None]] = {}
+    for told_by, what, reason in state.conformance.unpredicted:
         examples.setdefault(reason, (what, told_by))
+    for event_id, what, reason in _waiting(state):
+        counts[reason] = counts.get(reason, 0) + 1
+        examples.setdefault(reason, (what, event_id))
     return [
         Unforetold(reason, counts[reason], *examples.get(reason, ("", None)))
         for reason in sorted(counts)

@@ -1,7 +1,7 @@
 """What clients were promised: records acknowledged and records consumed."""
 
 from replication.protocol.folding.steps.promises import add_promise
-from replication.protocol.folding.steps.terms import is_superseded
+from replication.protocol.folding.steps.terms import is_succeeded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped, touching, uncovered
 from replication.protocol.ground.topic_partition import ANY_OCCURRENCE, Promise, State
@@ -12,12 +12,24 @@ def records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowle
     latest_term = None if fact.leader_epoch is None else (fact.leader_epoch, ANY_OCCURRENCE)
     span = Span(fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
     how = "acks_all" if fact.acks == "all" else "acks_1"
-    superseded = event.grade == "traced" and is_superseded(state, fact.leader_epoch)
-    if superseded and not _is_committed(state, span):
+    if event.grade == "traced" and _is_a_zombies(state, span) and not _is_committed(state, span):
         how = "acks_1"  # A deposed leader promises no more than itself.
-    promise = Promise(span, latest_term, how, event.event_id, None, event.observed_at)
+    promise = Promise(span, latest_term, how, event.event_id, fact.leader, event.observed_at)
     if add_promise(state.history.acknowledgements, promise):
         state.witness(event)
+
+
+def _is_a_zombies(state: State, span: Span) -> bool:
+    """Whether the leader that wrote the records is known to lead no more: all its steps are here,
+    or the controller's, and it did not take up the newest epoch."""
+    made_in = span.leader_epoch
+    if made_in is None or not is_succeeded(state, made_in):
+        return False
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == made_in}
+    leading = [r for r in map(state.replicas.get, wrote) if r is not None and r.role == "leader"]
+    if not (state.covered("controller_history") or all(map(state.is_traced, wrote))):
+        return False
+    return all(is_succeeded(state, r.leader_epoch or 0) for r in leading)
 
 
 def _is_committed(state: State, span: Span) -> bool:

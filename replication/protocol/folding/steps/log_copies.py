@@ -85,6 +85,8 @@ def _take_high_watermark(
     replica.checkpointed = (latest, high_watermark)
     replica.high_watermark = min(high_watermark, fact.log_end_offset)
     latest_term = None if latest is None else (latest, ANY_OCCURRENCE)
+    if latest is not None and led_until_then:
+        latest_term = before_leading_again(replica, latest)
     promise_committed(state, replica, replica.high_watermark, event, "checkpoint", latest_term)
     if latest is not None and high_watermark > fact.log_end_offset:
         # Of what lay between, the log at hand shows nothing.

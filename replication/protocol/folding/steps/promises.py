@@ -1,6 +1,6 @@
 """What was committed, by which term at the latest: what every high watermark says of records."""
 
-from replication.protocol.folding.steps.terms import is_superseded
+from replication.protocol.folding.steps.terms import is_succeeded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped, touching
 from replication.protocol.ground.topic_partition import (
@@ -122,7 +122,7 @@ def _promises_nothing(state: State, replica: Replica) -> bool:
     adds nothing, and may lie over records that it is about to cut (KAFKA-14704).
     """
     if replica.role == "leader":
-        return is_superseded(state, replica.leader_epoch)
+        return replica.leader_epoch is not None and is_succeeded(state, replica.leader_epoch)
     return state.is_wholly_traced()
 
 

@@ -69,3 +69,10 @@ def order_of(term: LeaderTerm) -> tuple[int, int, int]:
 def is_superseded(state: State, leader_epoch: int | None) -> bool:
     """Whether the controller has registered a later epoch by now."""
     return leader_epoch is not None and leader_epoch < state.registration.leader_epoch
+
+
+def is_succeeded(state: State, leader_epoch: int) -> bool:
+    """Whether a later epoch has begun by now, by the controller's word or by its leader's own."""
+    terms = state.history.terms
+    begun = terms[-1].leader_epoch if terms else leader_epoch
+    return leader_epoch < begun or leader_epoch < state.registration.leader_epoch

@@ -77,12 +77,15 @@ def _lost_unseen(view: View) -> Verdict | None:
     unsure = unwitnessed_election(view.state, view.ref)
     if unsure is not None:
         before, term = unsure
+        whose = "its predecessor" if before is None else f"broker {before.leader}"
         return unknown(
             NAME,
             f"broker {term.leader} took epoch {term.leader_epoch} by an election of kind "
-            f"{term.election_kind or 'unknown'}, and nothing tells how far broker {before.leader} "
+            f"{term.election_kind or 'unknown'}, and nothing tells how far {whose} "
             "had committed before it",
-            [f"the log directory or broker log of broker {before.leader}"],
+            ["the controller's history (metadata log or state-change.log)"]
+            if before is None
+            else [f"the log directory or broker log of broker {before.leader}"],
         )
     untold = untold_election(view.state) if view.ref.term is None else None
     if untold is not None:

@@ -1,0 +1,164 @@
+"""What a second worker saves: replay and import on HDFS by one worker of one core, then by two.
+
+Two ratios each. By the clock it says something on an idle machine with a core for each worker and
+some for the driver. By CPU seconds, which others' load does not change, it is what the first would
+be if every process had a core of its own: driver and all work of one worker, against driver and
+the work of the busier of two. As a command, as root (mounts):
+
+    python -m tests.spark.two_workers [--partitions 30000] [--text-mb 600]
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks import broker_text
+from replication.evidence.event_dumps import arrow_schema
+from replication.protocol.ground import wire
+from tests.spark import standalone
+from tests.spark.event_rows import made_trace
+
+AIM = 1.7
+EVENT_FILES = 16
+MEGABYTE = 1 << 20
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Sessions:
+    """CPU seconds of all processes of some sessions while the block runs; what came and went
+    between two looks is not counted."""
+
+    leaders: list[int]
+    _seen: dict[tuple[int, str], tuple[int, float]] = field(default_factory=dict)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> "Sessions":
+        self._look()
+        self._before = self._sums()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._look()
+
+    def used(self) -> list[float]:
+        """Of each session, in the order of the leaders."""
+        now = self._sums()
+        return [now.get(leader, 0.0) - self._before.get(leader, 0.0) for leader in self.leaders]
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.2):
+            self._look()
+
+    def _look(self) -> None:
+        for entry in Path("/proc").iterdir():
+            try:
+                text = (entry / "stat").read_text() if entry.name.isdigit() else ""
+            except OSError:
+                continue
+            fields = text.rpartition(")")[2].split()
+            if fields and int(fields[3]) in self.leaders:
+                spent = (int(fields[11]) + int(fields[12])) / TICKS
+                self._seen[int(entry.name), fields[19]] = (int(fields[3]), spent)
+
+    def _sums(self) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for session, spent in self._seen.values():
+            found[session] = found.get(session, 0.0) + spent
+        return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds: by the clock, and of CPU."""
+
+    clock: float
+    driver: float
+    workers: list[float]
+
+    @property
+    def alone(self) -> float:
+        """By the clock, if every process had a core of its own."""
+        return self.driver + max(self.workers)
+
+
+def write_events(folder: Path, partitions: int) -> None:
+    """Events of that many partitions, each with an unclean election, as Parquet files."""
+    schema = arrow_schema()
+    one = pa.Table.from_pylist([wire.to_row(e) for e in made_trace(rounds=2)], schema=schema)
+    place = schema.get_field_index("partition")
+    folder.mkdir()
+    for number in range(EVENT_FILES):
+        tables = []
+        for partition in range(number, partitions, EVENT_FILES):
+            column = pa.array([partition] * len(one), schema.field("partition").type)
+            tables.append(one.set_column(place, schema.field("partition"), column))
+        pq.write_table(pa.concat_tables(tables).combine_chunks(), folder / f"{number}.parquet")
+
+
+def cost(cluster: standalone.Cluster, job: str, *flags: object) -> Cost:
+    """Of one job, run to its end. Raises AssertionError."""
+    with tempfile.TemporaryDirectory() as name, standalone.processes() as start:
+        log = Path(name) / "log.txt"
+        started = time.monotonic()
+        process = start(standalone.submit(job, cluster.address, *flags), log,
+                        standalone.environment(), standalone.ROOT)  # fmt: skip
+        with Sessions([process.pid, *cluster.workers]) as sessions:
+            status = process.wait()
+        assert status in (0, 1, 3), log.read_text(errors="replace")[-4000:]
+        driver, *workers = sessions.used()
+        return Cost(time.monotonic() - started, driver, workers)
+
+
+def told(job: str, one: Cost, two: Cost) -> float:
+    """Prints both ratios; that by CPU seconds."""
+    by_cpu, by_clock = one.alone / two.alone, one.clock / two.clock
+    print(f"{job}: by CPU seconds {by_cpu:.2f}, by the clock {by_clock:.2f}")
+    for each in (one, two):
+        work = " and ".join(f"{spent:.0f}" for spent in each.workers)
+        print(f"  {each.clock:.0f} s; CPU: driver {each.driver:.0f} s, work {work} s", flush=True)
+    return by_cpu
+
+
+def main(argv: list[str]) -> int:
+    """The command; exit status 0 when both jobs reach the aim by CPU seconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--partitions", type=int, default=30_000)
+    parser.add_argument("--text-mb", type=int, default=600)
+    flags = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="two-workers-") as name:
+        own = Path(name).resolve()
+        hidden, folder = own / "drivers", own / "workers"
+        for each in (hidden, folder):
+            each.mkdir()
+        write_events(hidden / "events", flags.partitions)
+        broker_text.write(hidden / "evidence", flags.text_mb * MEGABYTE)
+        with standalone.hdfs(folder) as root:
+            standalone.copied(root, "-put", str(hidden / "events"), str(hidden / "evidence"), root)
+            costs: dict[str, list[Cost]] = {"replay": [], "import_artifacts": []}
+            for workers in (1, 2):
+                below = folder / f"of-{workers}"
+                below.mkdir()
+                with standalone.cluster(below, hidden, workers) as cluster:
+                    replay = ("--source", f"{root}/events", "--tables", f"{root}/t-{workers}")
+                    costs["replay"].append(cost(cluster, "replay", *replay))
+                    imported = (f"{root}/evidence", "--out", f"{root}/imported-{workers}")
+                    costs["import_artifacts"].append(cost(cluster, "import_artifacts", *imported))
+    ratios = [told(job, *both) for job, both in costs.items()]
+    return 0 if min(ratios) >= AIM else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
