@@ -261,7 +261,7 @@ def test_a_stream_with_an_interval_follows_until_it_is_stopped(
     for table in ANSWERED:
         same_rows(rows(spark, folder / "tables", table), laptop(events, table))
     assert f"in all: {len(events)} rows = {len(events)} applied" in said.getvalue()
-    with pytest.raises(TablesError, match="state_shards is 16 for the life of"):
+    with pytest.raises(TablesError, match="state_shards is 1024 for the life of"):
         run_stream(spark, folder, state_shards="8")
 
 
