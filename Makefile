@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs two-workers month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs object-store two-workers wheel injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -46,10 +46,24 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/hdfs'
 	@touch $@
 
+.jars/s3/.complete: conf/s3/pom.xml
+	@echo "setup: S3 jars and an S3-compatible server into .jars/s3"
+	@rm -rf .jars/s3 && mkdir -p .jars/s3
+	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/s3'
+	@$(PYTHON) -m venv .jars/s3/moto
+	@.jars/s3/moto/bin/python -m pip install --disable-pip-version-check --quiet 'moto[server]==5.2.5'
+	@touch $@
+
 .jars/kafka-%/.complete: conf/kafka/%.xml
 	@echo "setup: Kafka $* broker jars into .jars/kafka-$*"
 	@rm -rf .jars/kafka-$* && mkdir -p .jars/kafka-$*
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/kafka-$*'
+	@touch $@
+
+.jars/zookeeper-%/.complete: conf/zookeeper.xml
+	@echo "setup: ZooKeeper $* server jars into .jars/zookeeper-$*"
+	@rm -rf .jars/zookeeper-$* && mkdir -p .jars/zookeeper-$*
+	@$(COPY_JARS) --file $< -Dzookeeper=$* -DoutputDirectory='$(CURDIR)/.jars/zookeeper-$*'
 	@touch $@
 
 # The incident page is tested in a real browser: the distribution's package, as root or through sudo.
@@ -84,6 +98,11 @@ sweeps: setup ## faults, maintenance, poison through Spark, changed evidence of 
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
+
+.PHONY: zookeepers
+ZOOKEEPERS := 3.6.4 3.7.2 3.8.4 3.9.3
+zookeepers: setup kafka-jars $(foreach v,$(ZOOKEEPERS),.jars/zookeeper-$(v)/.complete) ## a loss under each ZooKeeper release from 3.4 to 3.9, judged by all evidence, and by its directory and log directories alone; KEEP=dir
+	$(BIN)/python -m tests.kafka_lab.zookeepers $(if $(KEEP),--keep $(KEEP))
 
 SCHEDULES := 10000
 STORIES := 2000
@@ -132,6 +151,9 @@ faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real k
 hdfs: setup .jars/hdfs/.complete ## the jobs on a real HDFS by workers that share no disk, an executor killed: local mode's tables (root: mounts)
 	$(BIN)/python -m tests.spark.on_hdfs
 
+object-store: setup .jars/s3/.complete ## as hdfs, on an S3-compatible server (moto), one driver at a time (root: mounts; downloads 700 MB)
+	$(BIN)/python -m tests.spark.on_s3
+
 two-workers: setup .jars/hdfs/.complete ## what a second worker saves at replay and import on HDFS, by CPU seconds and by the clock (root: mounts)
 	$(BIN)/python -m tests.spark.two_workers
 
@@ -146,6 +168,12 @@ live-fleet: setup kafka-jars ## losses on real brokers with digest.py beside the
 
 live-risk: setup kafka-jars ## dangers before the loss: real brokers with digest.py beside them, joined as the stream does
 	$(BIN)/python -m tests.spark.risk_fleet
+
+wheel: $(VENV) ## the wheel in an empty environment, from another folder: the tool and each of its jobs
+	$(BIN)/python -m tests.wheel_jobs
+
+injections: setup ## each defence against what an enemy writes taken out in turn: is its test red without it
+	$(BIN)/python -m tests.injections
 
 bench: setup ## every benchmark beside its yardstick, in turn, with spread: benchmarks/RESULTS.md. ROUNDS=n, ONLY=name
 	$(BIN)/python -m benchmarks.all --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY))

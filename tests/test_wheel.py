@@ -1,6 +1,7 @@
 """The wheel in an environment of its own, called from another folder: the tool and its jobs run.
 
 The environment sees the packages of this one (no registry is asked), but not this checkout.
+tests/wheel_jobs.py has an empty one, and every job.
 """
 
 import os
@@ -16,6 +17,7 @@ import pytest
 from replication import submit
 from replication.paths import project_root, spark_jars
 from tests.conftest import without_progress
+from tests.wheel_jobs import built
 
 ROOT = project_root()
 INCIDENT = ROOT / "tests" / "incidents" / "unclean_election__4.1.1"
@@ -24,31 +26,18 @@ JOBS = {
     "quality": "check_quality", "report": "report", "maintain": "maintain",
     "views": "create_views",
 }  # fmt: skip
-# conf/kafka/ has the brokers that tests start.
+# conf/kafka/, conf/hdfs/ and conf/s3/ have what tests start.
 FOLDERS = [
     folder
     for top in ("schemas", "conf", "jobs")
     for folder in (top, *(str(p.relative_to(ROOT)) for p in (ROOT / top).iterdir() if p.is_dir()))
-    if not folder.endswith(("conf/kafka", "__pycache__"))
+    if not folder.endswith(("conf/kafka", "conf/hdfs", "conf/s3", "__pycache__"))
 ]
-SKIPPED = ("__pycache__", ".mypy_cache", "*.egg-info", "build", "dist")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built of a copy without what `make` and tools left behind."""
-    copy = tmp_path_factory.mktemp("source")
-    for name in ("replication", "schemas", "conf", "jobs"):
-        ignored = shutil.ignore_patterns(*SKIPPED)
-        shutil.copytree(ROOT / name, copy / name, ignore=ignored)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet",
-               "--disable-pip-version-check", "--wheel-dir", str(copy / "dist"),
-               str(copy)]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return next((copy / "dist").glob("*.whl"))
+    return built(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module")

@@ -181,8 +181,9 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
         if len(places) > MOST_RANGES:
             lines.append(f"    and {counted(len(places) - MOST_RANGES, 'range')} more")
     lines.append(f"  {STATUS_WORDS[first['status']]}.")
-    lines.append(f"  Why: {CAUSE_WORDS[first['cause']]}{when_elected(details[0])}.")
-    lines += [f"  Also: {CAUSE_WORDS[extra]}." for extra in first["contributing"]]
+    lines.append(f"  Why: {why(first, details[0])}.")
+    also = "It may be that" if first["cause"] == "unknown" else "Also:"
+    lines += [f"  {also} {CAUSE_WORDS[extra]}." for extra in first["contributing"]]
     lines.append(f"  {CONTRACT_WORDS[first['contract']]}")
     if settings := allowed(details):
         lines.append(f"  What allowed it: {', '.join(settings)}.")
@@ -197,13 +198,14 @@ def _paragraph(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> lis
     return lines
 
 
-def when_elected(detail: dict[str, Any]) -> str:
-    """Who took leadership without the records, and when, in brackets."""
-    election = detail["election"]
-    if election is None:
-        return ""
+def why(row: dict[str, Any], detail: dict[str, Any]) -> str:
+    """The cause in words; where it is known, with who took leadership without the records."""
+    election, words = detail["election"], CAUSE_WORDS[row["cause"]]
+    if election is None or row["cause"] == "unknown":
+        return words
     when = f" at {election['observed_at']}" if election["observed_at"] else ""
-    return f" (broker {election['leader']} took leader epoch {election['leader_epoch']}{when})"
+    took = f"broker {election['leader']} took leader epoch {election['leader_epoch']}{when}"
+    return f"{words} ({took})"
 
 
 def concerned(details: list[dict[str, Any]]) -> list[str]:
@@ -220,10 +222,12 @@ def concerned(details: list[dict[str, Any]]) -> list[str]:
 
 
 def allowed(details: list[dict[str, Any]]) -> list[str]:
-    """The settings that let it happen, `name=value`."""
-    return list(
-        dict.fromkeys(f"{a['setting']}={a['value']}" for d in details for a in d["allowed_by"])
-    )
+    """The settings that let it happen, `name=value`, and which of them concern some ranges only."""
+    each = [[f"{a['setting']}={a['value']}" for a in d["allowed_by"]] for d in details]
+    return [
+        setting if all(setting in one for one in each) else f"{setting} (some of them)"
+        for setting in dict.fromkeys(s for one in each for s in one)
+    ]
 
 
 def _copies(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> list[str]:

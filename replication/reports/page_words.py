@@ -18,7 +18,7 @@ from replication.reports.loss_words import (
     details_of,
     divergences_by_replicas,
     events_of,
-    when_elected,
+    why,
 )
 from replication.reports.loss_words import keep_safe as destroying
 from replication.reports.natural import names
@@ -302,10 +302,10 @@ def _event(
     bound = "at_least" if any(r["end_offset_bound"] == "at_least" for r in rows) else "exact"
     forms = _agreement(count)
     facts = [_what(partitions, rows, count, bound)]
-    why = CAUSE_WORDS[first["cause"]] + when_elected(details[0])
-    facts.append(f"<p>Why: {escaped(why)}.")
+    facts.append(f"<p>Why: {escaped(why(first, details[0]))}.")
+    also = "It may be" if first["cause"] == "unknown" else "It contributed"
     for extra in first["contributing"]:
-        facts.append(f" It contributed that {escaped(CAUSE_WORDS[extra])}.")
+        facts.append(f" {also} that {escaped(CAUSE_WORDS[extra])}.")
     facts.append(f" {escaped(CONTRACT_WORDS[first['contract']])}")
     if settings := allowed(details):
         facts.append(f" What allowed it: {escaped(', '.join(settings))}.")

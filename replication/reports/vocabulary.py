@@ -29,8 +29,8 @@ CAUSE_WORDS = {
     "storage_loss": "a broker came back with less on its disk than it had held",
     "last_replica_standing": "the ISR had shrunk below min.insync.replicas, and the last member "
     "lost its tail (KIP-966)",
-    "acks_one_failover": "the leader failed before its followers had copied them; acks=1 does "
-    "not wait for that",
+    "acks_one_failover": "another broker was made leader before it had copied them; acks=1 "
+    "does not wait for that",
     "divergence_overwrite": "the leader's log was overwritten by another line of records",
     "out_of_range_reset": "a follower reset its log by offset alone",
     "early_isr_join": "a replica joined the ISR before it had everything (KAFKA-7128)",
@@ -41,7 +41,7 @@ CAUSE_WORDS = {
 CONTRACT_WORDS = {
     "broken": "Kafka had promised to keep them.",
     "not_promised": "Kafka's settings here did not promise to keep them.",
-    "unknown": "Whether Kafka had promised to keep them depends on settings not seen.",
+    "unknown": "Whether Kafka had promised to keep them is not shown by this evidence.",
 }
 
 

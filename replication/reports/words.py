@@ -1,5 +1,6 @@
 """The short answer in plain words: worst first, readable by somebody woken at night."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -109,7 +110,8 @@ def _table(answer: dict[str, Any]) -> list[str]:
         alike.setdefault((verdicts, apart), []).append(rows[key])
     order = {"VIOLATED": 0, "UNKNOWN": 1, "HOLDS": 2}
     worst = sorted(alike.items(), key=lambda kv: min(order.get(c, 3) for c in kv[0][0]))
-    body = [(names(same), *verdicts) for (verdicts, _), same in worst]
+    twice = _told_twice([key[1:3] for key in seen])
+    body = [(_which(same, twice), *verdicts) for (verdicts, _), same in worst]
     head = ("partition", *(INVARIANT_WORDS[i] for i in shown))
     told = [head, *body[:MOST_ROWS]]
     widths = [max(len(r[i]) for r in told) for i in range(len(head))]
@@ -118,6 +120,20 @@ def _table(answer: dict[str, Any]) -> list[str]:
         left = sum(len(same) for _, same in worst[MOST_ROWS:])
         lines.append(f"... and {counted(left, 'more partition')}, none of them worse")
     return [*lines, ""]
+
+
+def _told_twice(topics: list[tuple[str, str | None]]) -> set[str]:
+    """Names that several topics had, one after the other."""
+    known = Counter(topic for topic, _ in set(topics))
+    return {topic for topic, number in known.items() if number > 1}
+
+
+def _which(rows: list[dict[str, Any]], twice: set[str]) -> str:
+    """The partitions of a row of the table; of a name that was given twice with the topic id."""
+    first = rows[0]
+    if first["topic"] not in twice:
+        return names(rows)
+    return f"{names(rows)} (topic id {first['topic_id'] or 'unknown'})"
 
 
 def _looked_at(answer: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ Several causes are given where no single step made the difference: any of them i
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.kafka_lab.history import Term, seconds_of
+from tests.kafka_lab.history import LeaderTerm, seconds_of
 from tests.kafka_lab.lineage import Replicas
 from tests.kafka_lab.logs_on_disk import Held
 from tests.kafka_lab.versions import Version
@@ -68,7 +68,7 @@ class Loss:
     held: Held
     since: float
     at: float
-    term: Term
+    term: LeaderTerm
     promised: bool
     again: bool = False
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tests.kafka_lab.history import Term, seconds_of
+from tests.kafka_lab.history import LeaderTerm, seconds_of
 from tests.kafka_lab.lineage import SOON, Replicas
 from tests.kafka_lab.logs_on_disk import Held
 from tests.kafka_lab.notes import HighWatermarkSample
@@ -67,7 +67,7 @@ class Rules:
 
 
 def commits(
-    terms: list[Term],
+    terms: list[LeaderTerm],
     replicas: Replicas,
     acks: list[dict[str, Any]],
     high_watermarks: list[HighWatermarkSample],
@@ -88,7 +88,7 @@ def commits(
     return found
 
 
-def term_at(terms: list[Term] | dict[Term, Any], at: float) -> Term | None:
+def term_at(terms: list[LeaderTerm] | dict[LeaderTerm, Any], at: float) -> LeaderTerm | None:
     return next((term for term in terms if term.at <= at < term.until), None)
 
 
@@ -107,7 +107,9 @@ def _by_payload(log: frozenset[Held]) -> dict[str, list[Held]]:
     return found
 
 
-def _acknowledged(found: Commits, lines: dict[Term, frozenset[Held]], ack: dict[str, Any]) -> None:
+def _acknowledged(
+    found: Commits, lines: dict[LeaderTerm, frozenset[Held]], ack: dict[str, Any]
+) -> None:
     """Sure only where the term lasted until the answer was read."""
     told, sent = seconds_of(ack["ts"]), seconds_of(ack.get("sent_ts", ack["ts"]))
     for term, line in lines.items():
@@ -125,7 +127,7 @@ def _acknowledged(found: Commits, lines: dict[Term, frozenset[Held]], ack: dict[
 
 def _below(
     found: Commits,
-    lines: dict[Term, frozenset[Held]],
+    lines: dict[LeaderTerm, frozenset[Held]],
     replicas: Replicas,
     sample: HighWatermarkSample,
 ) -> None:
@@ -144,7 +146,7 @@ def _below(
 
 
 def _alone(
-    found: Commits, term: Term, line: frozenset[Held], replicas: Replicas, rules: Rules
+    found: Commits, term: LeaderTerm, line: frozenset[Held], replicas: Replicas, rules: Rules
 ) -> None:
     """A lone leader commits what it writes, and with it what stands before."""
     if rules.waits_for_min_isr and rules.min_insync_replicas > 1:
@@ -165,7 +167,9 @@ def _alone(
                     found.add(held, Commitment(at, "written by a leader alone in the ISR", True))
 
 
-def _everywhere(found: Commits, term: Term, line: frozenset[Held], replicas: Replicas) -> None:
+def _everywhere(
+    found: Commits, term: LeaderTerm, line: frozenset[Held], replicas: Replicas
+) -> None:
     """On every member of the ISR at once: committed as soon as the leader hears of it."""
     moments = [change.at for change in term.changes]
     for broker in term.changes[0].isr:
@@ -180,7 +184,7 @@ def _everywhere(found: Commits, term: Term, line: frozenset[Held], replicas: Rep
             found.possible |= line & shared
 
 
-def _up_to_the_highest(found: Commits, term: Term, line: frozenset[Held]) -> None:
+def _up_to_the_highest(found: Commits, term: LeaderTerm, line: frozenset[Held]) -> None:
     """One log: what stands before a committed record is committed with it."""
     above: Commitment | None = None
     for held in sorted(line, key=lambda one: -one.offset):

@@ -73,7 +73,7 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Term:
+class LeaderTerm:
     """One leader in one leader epoch; `before` is the decision that it follows."""
 
     at: float
@@ -110,9 +110,9 @@ def lives(actions: list[dict[str, Any]], topic: str) -> list[Life]:
     return found
 
 
-def terms(known: list[Election], ends: float) -> list[Term]:
+def terms(known: list[Election], ends: float) -> list[LeaderTerm]:
     """The reigns of valid leaders in order; without leader there is none."""
-    found: list[Term] = []
+    found: list[LeaderTerm] = []
     group: list[Election] = []
     before: Election | None = None
 
@@ -120,7 +120,9 @@ def terms(known: list[Election], ends: float) -> list[Term]:
         if group and group[0].leader is not None:
             first = group[0]
             found.append(
-                Term(first.at, until, first.leader_epoch, group[0].leader, tuple(group), before)
+                LeaderTerm(
+                    first.at, until, first.leader_epoch, group[0].leader, tuple(group), before
+                )
             )
 
     for election in known:

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
-from tests.kafka_lab.history import LeaderStart, Term
+from tests.kafka_lab.history import LeaderStart, LeaderTerm
 from tests.kafka_lab.logs_on_disk import Held, records
 from tests.kafka_lab.notes import LogSample
 
@@ -31,7 +31,7 @@ class Replicas:
             self._samples.setdefault(sample.broker, []).append(sample)
         self._times = {broker: [one.at for one in taken] for broker, taken in self._samples.items()}
         self._within: dict[tuple[int, float, float], frozenset[Held]] = {}
-        self._lines: dict[Term, frozenset[Held]] = {}
+        self._lines: dict[LeaderTerm, frozenset[Held]] = {}
         self._first: dict[int, dict[Held, float]] = {}
 
     @property
@@ -95,7 +95,7 @@ class Replicas:
             for held in held_in(sample.batches)
         )
 
-    def line(self, term: Term) -> frozenset[Held]:
+    def line(self, term: LeaderTerm) -> frozenset[Held]:
         """All that the leader of the term held within it."""
         if term not in self._lines:
             before, after = self.around(term.leader, term.at, term.until)
@@ -104,7 +104,7 @@ class Replicas:
         return self._lines[term]
 
 
-def reigns(term: Term, starts: list[LeaderStart]) -> list[float]:
+def reigns(term: LeaderTerm, starts: list[LeaderStart]) -> list[float]:
     """When the term's leader took up leadership: by the controller, then again by restarts."""
     again = [
         start.at
@@ -116,12 +116,12 @@ def reigns(term: Term, starts: list[LeaderStart]) -> list[float]:
     return [term.at, *again]
 
 
-def first_start(term: Term, starts: list[LeaderStart]) -> float:
+def first_start(term: LeaderTerm, starts: list[LeaderStart]) -> float:
     """When the leader first acted on the controller's word; as that was given, if it never did."""
     return reigns(term, starts)[:2][-1]
 
 
-def took_up(term: Term, starts: list[LeaderStart]) -> bool:
+def took_up(term: LeaderTerm, starts: list[LeaderStart]) -> bool:
     """Whether the leader that the controller named ever led: a frozen or dead one does not."""
     return any(
         start.broker == term.leader

@@ -19,8 +19,8 @@ from tests.kafka_lab.commits import Commits, Rules, commits, copies, term_at
 from tests.kafka_lab.history import (
     Election,
     LeaderStart,
+    LeaderTerm,
     Life,
-    Term,
     TopicPartition,
     elections,
     leader_at,
@@ -273,7 +273,7 @@ class Missing:
     """Where a record was not; `at` None: only at the end. `certain` is False at a close call."""
 
     at: float | None
-    term: Term
+    term: LeaderTerm
     certain: bool
 
 
@@ -397,7 +397,7 @@ def _to_keep(view: View, replicas: Replicas, committed: Commits) -> Iterable[ToK
 
 def _missing(
     view: View,
-    reign: list[Term],
+    reign: list[LeaderTerm],
     replicas: Replicas,
     final: frozenset[Held],
     held: Held,
@@ -423,7 +423,7 @@ def _missing(
     return found
 
 
-def _lacks(view: View, replicas: Replicas, term: Term, held: Held, at: float) -> bool | None:
+def _lacks(view: View, replicas: Replicas, term: LeaderTerm, held: Held, at: float) -> bool | None:
     """Whether the leader was without the record as it took up leadership; None: it had it."""
     before, after = replicas.around(term.leader, at, term.until)
     if held in replicas.held_within(term.leader, at, term.until) or held in after:
@@ -436,7 +436,7 @@ def _lacks(view: View, replicas: Replicas, term: Term, held: Held, at: float) ->
     return None if in_after else not in_before and looked is not None and held not in looked
 
 
-def _before_term(log: frozenset[Held], seen: frozenset[Held], term: Term) -> set[Held]:
+def _before_term(log: frozenset[Held], seen: frozenset[Held], term: LeaderTerm) -> set[Held]:
     """What the leader had when it took over: not what it wrote itself, however soon."""
     return {
         one

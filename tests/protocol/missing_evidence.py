@@ -77,7 +77,7 @@ def without(facts: Facts, gone: frozenset[int]) -> Facts:
     return tuple(left)
 
 
-def nameless(facts: Facts) -> Facts:
+def by_offset_alone(facts: Facts) -> Facts:
     """The trace with acknowledgements that tell offsets alone, as most producers write down."""
     return tuple(
         replace(fact, leader_epoch=None, content=None)

@@ -242,7 +242,8 @@ def _changed(fact: ev.Fact) -> Iterator[tuple[str, ev.Fact, tuple[str, ...]]]:
             )
         if isinstance(fact, ev.ReplicaLogObserved) and fact.epoch_entries and fact.stopped is False:
             last = fact.epoch_entries[-1]
-            if last.start_offset + by >= 0:
+            # Past the end of its log: of what was written after the log had been copied.
+            if 0 <= last.start_offset + by <= fact.log_end_offset:
                 entry = EpochEntry(last.leader_epoch, last.start_offset + by)
                 entries = (*fact.epoch_entries[:-1], entry)
                 yield "epoch entry by one", replace(fact, epoch_entries=entries), ("assign",)

@@ -10,8 +10,8 @@ from tests.protocol.missing_evidence import (
     by_chance,
     by_completions,
     by_default_evidence,
+    by_offset_alone,
     by_scenarios,
-    nameless,
     removals,
     undeclared_in_small_worlds,
     verdicts,
@@ -98,7 +98,7 @@ def test_offsets_alone_name_a_record_where_nothing_was_ever_cut() -> None:
         facts = tuple(step.fact for step in schedule_machine(seed).story.world.steps)
         truth = verdicts(facts)
         for gone in (frozenset[int](), *removals(facts, random.Random(seed))):
-            found = verdicts(nameless(without(facts, gone)))
+            found = verdicts(by_offset_alone(without(facts, gone)))
             for name in ("committed_records_survive", "acknowledged_records_survive"):
                 assert found[name] in ("UNKNOWN", truth[name]), (seed, sorted(gone), name)
                 decided += found[name] != "UNKNOWN"

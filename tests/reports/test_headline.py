@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from replication.reports import words
 from replication.reports.headline import headline, how_to_get, what_settles
 from replication.reports.inventory_words import span_of
 from replication.reports.loss_words import loss_text, name_clients
@@ -162,3 +163,41 @@ def test_the_interval_is_in_utc_or_says_that_it_is_not(
 ) -> None:
     log = {"first_at": 6 * 3_600_000, "last_at": 7 * 3_600_000, "minutes_ahead_of_utc": ahead}
     assert span_of([{**log, "zone_known_by": known_by}]) == said
+
+
+def told(row: dict[str, Any], **more: Any) -> list[str]:
+    return loss_text(answer(losses=(row,), details=(detail(**more),)))
+
+
+def test_of_an_unknown_cause_nothing_is_told_as_known() -> None:
+    """What it may be is no contribution, and no election is named as if it had taken them."""
+    election = {"leader": 2, "leader_epoch": 4, "kind": "unclean", "at": 7, "observed_at": "then"}
+    unknown = {"cause": "unknown", "contract": "unknown", "contributing": ["storage_loss"]}
+    text = told(loss(**unknown), election=election)
+
+    assert "  Why: the cause is not shown by this evidence." in text
+    assert "  It may be that a broker came back with less on its disk than it had held." in text
+    assert "  Whether Kafka had promised to keep them is not shown by this evidence." in text
+    known = told(loss(contributing=["storage_loss"]), election=election)
+    assert "  Also: a broker came back with less on its disk than it had held." in known
+    assert any("(broker 2 took leader epoch 4 at then)" in line for line in known)
+
+
+def test_a_setting_that_concerns_some_ranges_says_so() -> None:
+    rows = (loss(), loss(first_offset=9, end_offset=10, records=1, finding_id="g"))
+    acks = [{"setting": "acks", "value": "1"}]
+    text = loss_text(
+        answer(losses=rows, details=(detail(), detail(finding_id="g", allowed_by=acks)))
+    )
+
+    assert "  What allowed it: acks=1 (some of them)." in text
+
+
+def test_topics_of_one_name_are_told_apart() -> None:
+    held = [verdict("log_matching", "HOLDS") | {"topic_id": life} for life in ("a", "b")]
+    other = verdict("log_matching", "HOLDS") | {"topic": "u"}
+    text = "\n".join(words._table(answer(*held, other)))
+
+    assert "t-0 (topic id a)" in text
+    assert "t-0 (topic id b)" in text
+    assert "u-0 " in text

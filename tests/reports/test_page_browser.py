@@ -295,13 +295,13 @@ def test_dark_and_paper_have_their_own_look(browser: Browser, pages: Path) -> No
 
 def test_a_screen_reader_finds_names_and_order(browser: Browser, pages: Path) -> None:
     opened(browser, pages / f"{TELLING}.html")
-    nameless = browser.run(
+    without_a_name = browser.run(
         "return [...document.querySelectorAll("
         "'button, input, select, [role=slider], svg[role=img]')]"
         ".filter(e => !(e.getAttribute('aria-label') || e.innerText || (e.labels || []).length))"
         ".map(e => e.outerHTML.slice(0, 80))"
     )
-    assert nameless == []
+    assert without_a_name == []
     levels = browser.run(
         "return [...document.querySelectorAll('h1, h2, h3')].map(h => +h.tagName[1])"
     )

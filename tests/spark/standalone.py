@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
@@ -68,14 +68,18 @@ def waited_for(reached: Callable[[], bool], what: str) -> None:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A master's address, and the sessions of its workers, executors among them."""
+    """A master's address, and the sessions of its workers, executors among them. settings: of the
+    jobs, NAME=VALUE."""
 
     address: str
-    workers: list[int]
+    workers: list[int] = field(default_factory=list)
+    settings: tuple[str, ...] = ()
 
 
 @contextmanager
-def cluster(folder: Path, hidden: Path, workers: int = 2) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, hidden: Path, workers: int = 2, settings: tuple[str, ...] = ()
+) -> Iterator[Cluster]:
     """A master and workers of one core. hidden: a folder of the driver's that each worker sees
     empty. Needs root and unshare."""
     address = f"spark://127.0.0.1:{free_port()}"
@@ -96,7 +100,7 @@ def cluster(folder: Path, hidden: Path, workers: int = 2) -> Iterator[Cluster]:
             sessions.append(start([*alone, *worker], told, environment()).pid)
         joined = "Registering worker"
         waited_for(lambda: log.read_text().count(joined) == workers, "no workers")
-        yield Cluster(address, sessions)
+        yield Cluster(address, sessions, settings)
 
 
 @contextmanager
@@ -110,14 +114,10 @@ def hdfs(folder: Path) -> Iterator[str]:
         "dfs.datanode.http.address": "127.0.0.1:0", "dfs.datanode.ipc.address": "127.0.0.1:0",
         "dfs.permissions.enabled": "false",
     }  # fmt: skip
-    told = "".join(
-        f"<property><name>{name}</name><value>{value}</value></property>"
-        for name, value in settings.items()
-    )
     conf = folder / "hdfs-conf"
     conf.mkdir()
     for name in ("core-site.xml", "hdfs-site.xml"):
-        (conf / name).write_text(f"<configuration>{told}</configuration>")
+        write_settings(conf / name, settings)
     java = [*JAVA, "-cp", f"{conf}:{HDFS_JARS}/*"]
     name_node = [*java, "org.apache.hadoop.hdfs.server.namenode.NameNode"]
     subprocess.run([*name_node, "-format", "-nonInteractive"], check=True, capture_output=True)
@@ -137,28 +137,43 @@ def hdfs(folder: Path) -> Iterator[str]:
         yield address
 
 
-def copied(address: str, *arguments: str) -> None:
-    """`hadoop fs ARGUMENTS`, by Spark's own client: -put, -get."""
+def copied(
+    address: str, *arguments: str, settings: Mapping[str, str] | None = None, jars: str = ""
+) -> None:
+    """`hadoop fs ARGUMENTS`, by Spark's own client: -put, -get. settings: Hadoop's. jars: of the
+    classpath, behind Spark's."""
     with tempfile.TemporaryDirectory() as conf:
         # The shell of Hadoop wants the file, whatever it says.
-        Path(conf, "core-site.xml").write_text("<configuration/>")
-        command = [*JAVA, "-cp", f"{conf}:{HOME}/jars/*", "org.apache.hadoop.fs.FsShell",
+        write_settings(Path(conf, "core-site.xml"), settings or {})
+        command = [*JAVA, "-cp", f"{conf}:{HOME}/jars/*:{jars}", "org.apache.hadoop.fs.FsShell",
                    "-fs", address, *arguments]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True)
 
 
-def submit(job: str, master: str, *flags: object) -> list[str]:
+def write_settings(path: Path, settings: Mapping[str, str]) -> None:
+    """A file of Hadoop's settings."""
+    told = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>"
+        for name, value in settings.items()
+    )
+    path.write_text(f"<configuration>{told}</configuration>", encoding="utf-8")
+
+
+def submit(job: str, cluster: Cluster, *flags: object) -> list[str]:
     """The call of a job of jobs/."""
+    settings = (
+        "spark.executor.memory=600m", "spark.driver.memory=1200m",
+        f"spark.jars={','.join(map(str, spark_jars()))}", *cluster.settings,
+    )  # fmt: skip
     return [
-        str(HOME / "bin" / "spark-submit"), "--master", master,
-        "--properties-file", "conf/spark-defaults.conf", "--conf", "spark.executor.memory=600m",
-        "--conf", "spark.driver.memory=1200m",
-        "--conf", f"spark.jars={','.join(map(str, spark_jars()))}",
+        str(HOME / "bin" / "spark-submit"), "--master", cluster.address,
+        "--properties-file", "conf/spark-defaults.conf",
+        *(word for setting in settings for word in ("--conf", setting)),
         f"jobs/{job}.py", *map(str, flags),
     ]  # fmt: skip
 
 
-def submitted(job: str, master: str, *flags: object) -> subprocess.CompletedProcess[str]:
+def submitted(job: str, cluster: Cluster, *flags: object) -> subprocess.CompletedProcess[str]:
     """A job, run to its end."""
-    return subprocess.run(submit(job, master, *flags), cwd=ROOT, env=environment(),
+    return subprocess.run(submit(job, cluster, *flags), cwd=ROOT, env=environment(),
                           capture_output=True, text=True, check=False)  # fmt: skip

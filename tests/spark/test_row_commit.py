@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from replication.spark import contracts, tables
 from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows
-from replication.spark.delta_schemas import first_commit
+from replication.spark.delta_schemas import first_commit, quoted
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit
-from replication.spark.tables import BATCHES, REFOLDS, Store, Writer
+from replication.spark.tables import BATCHES, REFOLDS, Store, Writer, named
 
 TABLE = contracts.tables()[BATCHES]
 
@@ -159,3 +159,25 @@ def test_what_only_delta_can_tell_is_left_to_it(tmp_path: Path, other: dict[str,
     assert files_of(tmp_path, 0) == {"a": None}
     (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
     assert files_of(tmp_path) is None
+
+
+HOSTILE = (
+    "'; DROP TABLE t; --",
+    "\\' OR true --",
+    "\\",
+    "''",
+    "`x`",
+    "%",
+    "$(id)",
+    "\n--",
+    "ä\u202e",
+)
+
+
+@pytest.mark.spark
+def test_a_text_in_sql_is_that_text_and_no_more(spark: SparkSession) -> None:
+    told = spark.sql("SELECT " + ", ".join(map(quoted, HOSTILE))).collect()
+    assert [tuple(row) for row in told] == [HOSTILE]
+    kept = spark.createDataFrame([(text,) for text in HOSTILE], "topic_partition_id string")
+    for text in HOSTILE:
+        assert kept.filter(named([text])).collect() == [(text,)]

@@ -88,12 +88,12 @@ def test_what_a_worker_lacks_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def cluster(tmp_path: Path) -> Iterator[tuple[standalone.Cluster, Path]]:
     """A master and two workers; `hidden` is a folder of the driver's that the workers see empty."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     with standalone.cluster(tmp_path, hidden) as started:
-        yield started.address, hidden
+        yield started, hidden
 
 
 def events_in(files: Iterable[Path]) -> list[tuple[int, object, int | None]]:
@@ -108,7 +108,9 @@ def events_in(files: Iterable[Path]) -> list[tuple[int, object, int | None]]:
 @pytest.mark.skipif(
     shutil.which("unshare") is None or os.geteuid() != 0, reason="mounts need root and unshare"
 )
-def test_a_clusters_import_is_the_laptops(cluster: tuple[str, Path], tmp_path: Path) -> None:
+def test_a_clusters_import_is_the_laptops(
+    cluster: tuple[standalone.Cluster, Path], tmp_path: Path
+) -> None:
     master, _ = cluster
     imported = standalone.submitted(
         "import_artifacts", master, INCIDENT, "--out", tmp_path / "events"

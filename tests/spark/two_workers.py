@@ -113,7 +113,7 @@ def cost(cluster: standalone.Cluster, job: str, *flags: object) -> Cost:
     with tempfile.TemporaryDirectory() as name, standalone.processes() as start:
         log = Path(name) / "log.txt"
         started = time.monotonic()
-        process = start(standalone.submit(job, cluster.address, *flags), log,
+        process = start(standalone.submit(job, cluster, *flags), log,
                         standalone.environment(), standalone.ROOT)  # fmt: skip
         with Sessions([process.pid, *cluster.workers]) as sessions:
             status = process.wait()

@@ -19,6 +19,7 @@ from replication.evidence.broker_logs.line_wrappers import (
 )
 from replication.evidence.broker_logs.loggers_in_lines import (
     BROKERS_PREFIX,
+    BROKERS_PREFIX_BYTES,
     LOGGER_FIRST,
     TRAILING_LOGGER,
     behind_what_layouts_print,
@@ -34,7 +35,6 @@ _BROKER_LOGGER = re.compile(
     r"|org\.apache\.kafka\.(?:controller|server|storage|image|raft|metadata|coordinator|network|queue)"
     r"\.[\w.$]+)$"
 )
-_BROKERS = re.compile(BROKERS_PREFIX.pattern.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _is_broker_line(line: bytes, form: str) -> bool:
     leading = LOGGER_FIRST.match(line, header.end())
     if leading and b"." in leading["logger"] and _BROKER_LOGGER.match(_name(leading)):
         return True
-    begin, logger = behind_what_layouts_print(line, header.end(), _BROKERS)
+    begin, logger = behind_what_layouts_print(line, header.end(), BROKERS_PREFIX_BYTES)
     return _is_brokers(logger, line[begin:].decode("utf-8", "replace"))
 
 
@@ -183,7 +183,7 @@ def _is_whole(trailing: re.Match[bytes], message: bytes) -> bool:
     name = _name(trailing)
     if _BROKER_LOGGER.match(name):
         return True
-    return "." in name and not is_shortened(name) and not _BROKERS.match(message)
+    return "." in name and not is_shortened(name) and not BROKERS_PREFIX_BYTES.match(message)
 
 
 def _name(found: re.Match[bytes]) -> str:

@@ -15,7 +15,7 @@ LOGGER_FIRST = re.compile(
 )
 # Exports put the line into quotes, which then end it.
 TRAILING_LOGGER = re.compile(
-    rb" \((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
+    rb"[ \t]\((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
 )
 
 # What brokers begin their messages with, behind whatever other layouts put in front.
@@ -25,6 +25,7 @@ BROKERS_PREFIX = re.compile(
     r"|Kafka ?(?:Raft)?Server |Broker(?:Server)? id=\d|Controller (?:id=)?\d|QuorumController id=\d"
     r"|GroupCoordinator )"
 )
+BROKERS_PREFIX_BYTES = re.compile(BROKERS_PREFIX.pattern.encode())
 # What layouts put between level and message: a thread, a logger, in brackets or before a dash, a
 # colon or a bar.
 _BETWEEN = re.compile(
@@ -32,7 +33,6 @@ _BETWEEN = re.compile(
     rb"|(?P<b>[\w.$]+)(?::\d+)? *(?:--?|:|\|) +|(?P<c>(?:[\w$]+\.)+[\w$]+)(?::\d+)? +)"
 )
 _MOST_BETWEEN = 3
-_BROKERS = re.compile(BROKERS_PREFIX.pattern.encode())
 
 
 def behind_what_layouts_print(
@@ -44,7 +44,7 @@ def behind_what_layouts_print(
     for _ in range(_MOST_BETWEEN + 1):
         if known.match(line, place):
             best = place
-        found = None if _BROKERS.match(line, place) else _BETWEEN.match(line, place)
+        found = None if BROKERS_PREFIX_BYTES.match(line, place) else _BETWEEN.match(line, place)
         if found is None:
             break
         name = (found["a"] or found["b"] or found["c"] or b"").decode("utf-8", "replace")

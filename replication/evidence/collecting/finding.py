@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX
+from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX_BYTES
 from replication.evidence.collecting.archives import Unpacked, foreign_archive
 from replication.evidence.digest import DIRECTORY_NAME
 from replication.evidence.log_directories.log_directory import find_log_directories
@@ -156,7 +156,6 @@ def is_of_distribution(path: Path) -> bool:
         return False
 
 
-_BROKERS = re.compile(BROKERS_PREFIX.pattern.encode())
 _SEGMENT_NAME = re.compile(r"^\d{20}\.log(\.\w+)?$")
 _KAFKA_WORDS = re.compile(rb"kafka|zookeeper|leader|replica|partition|offset", re.IGNORECASE)
 # A log line too may begin with a bracket: before its date.
@@ -184,7 +183,7 @@ def why_ignored(path: Path) -> str:
         )
     if b"\0" in head[:1024]:
         return "binary, of no kind that is known"
-    if _BROKERS.search(head):
+    if BROKERS_PREFIX_BYTES.search(head):
         return "a broker's log in a layout that is not read (Kafka's own is [%d] %p %m (%c)%n)"
     if _JSON.match(head):
         return "JSON of no kind that is known"

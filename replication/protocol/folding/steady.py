@@ -21,12 +21,12 @@ from replication.protocol.folding.conformance.expected import KEPT
 from replication.protocol.folding.conformance.leaders import forget_old
 from replication.protocol.folding.steps.terms import is_succeeded
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.held_steps import Calm
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     LENGTHENED,
-    Calm,
     Promise,
     Replica,
     State,
@@ -156,6 +156,8 @@ def _fetching(state: State, calm: Calm, replica: int, leader: int) -> tuple[Any,
         return untraced
     reign = held.reigns.get(known.leader_epoch)
     if reign is None or held.channels or reign.lost or replica not in reign.qualified:
+        return None
+    if replica not in reign.asked_first:
         return None
     follower = None
     if replica in held.traced:

@@ -1,6 +1,7 @@
 """What conformance keeps of a partition's steps: reigns, channels, and what waits to be decided."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from replication.protocol.ground.model import EpochEntry
 
@@ -13,10 +14,11 @@ class Reign:
     seen). high_watermarks: those its leader was seen at, oldest first, the last few only; whole:
     from the first one on. members: brokers in every ISR registered in it, least: the smallest size
     of one. qualified: replicas seen to have come far enough to join the ISR. isr: the last one.
-    asked: where each follower was last seen to fetch. excused: followers that came back with less
-    than they had, by the high watermark that lies beyond their log end for that reason. lost: those
-    whose fetches are not compared any more. ever: brokers that
-    were in any of its ISRs. ends: where its leader's last few appends ended.
+    asked: where each follower was last seen to fetch, asked_first: where first, asked_before: the
+    furthest of them before it fetched from further back. excused: followers that came back with
+    less than they had, by the high watermark that lies beyond their log end for that reason. lost:
+    those whose fetches are not compared any more. ever: brokers that were in any of its ISRs.
+    ends: where its leader's last few appends ended.
     """
 
     leader: int | None = None
@@ -29,10 +31,16 @@ class Reign:
     isr: tuple[int, ...] | None = None
     qualified: list[int] = field(default_factory=list)
     asked: dict[int, int] = field(default_factory=dict)
+    asked_first: dict[int, int] = field(default_factory=dict)
+    asked_before: dict[int, int] = field(default_factory=dict)
     excused: dict[int, int] = field(default_factory=dict)
     lost: list[int] = field(default_factory=list)
     ever: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
+
+    def furthest(self, replica: int) -> int:
+        """The furthest that its leader saw a follower fetch; -1 if it never did."""
+        return max(self.asked.get(replica, -1), self.asked_before.get(replica, -1))
 
 
 Place = tuple[str, int | None, int | None]
@@ -102,3 +110,20 @@ class Conformance:
     predicted: int = 0
     missed: dict[str, int] = field(default_factory=dict)
     unpredicted: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Calm:
+    """What steady.py looked up since the last eventful step, by replica; see there.
+
+    traced: whether the state is of a trace. leading, following: the logs that appends continue.
+    fetching, answered: where a follower's fetches and their answers are held against its leader.
+    advancing: the promise that a leader's high watermark extends.
+    """
+
+    traced: bool
+    leading: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    following: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    fetching: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    answered: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    advancing: dict[int, tuple[Any, ...]] = field(default_factory=dict)

@@ -72,10 +72,10 @@ def test_a_compacted_record_is_none_of_those_that_clients_name_at_its_offset_els
 
 
 def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> None:
-    nameless = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
-    again = replace(nameless[1], ts=9, line=3)
+    by_offset = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
+    again = replace(by_offset[1], ts=9, line=3)
     anew = line("became_leader", leader_epoch=1, log_end_offset=5)
-    each = evidence(anew, acknowledgements=[*nameless, again])
+    each = evidence(anew, acknowledgements=[*by_offset, again])
     assert [entry.fact for entry in promised(each)] == [
         ev.RecordsAcknowledged(2, 3, "all"),
         ev.RecordsAcknowledged(6, 7, "all"),
@@ -84,18 +84,18 @@ def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> N
 
 
 def test_what_was_acknowledged_without_an_offset_and_stands_nowhere_is_told() -> None:
-    def nameless(offset: int | None, **more: Any) -> Acknowledgement:
+    def by_offset(offset: int | None, **more: Any) -> Acknowledgement:
         return replace(told(1, line=9, **more), payload_id=None, offset=offset)
 
     found = acknowledged("here", offset=None)
     again, first = acknowledged("twice", offset=None), acknowledged("twice", offset=4)
     by_sequence = {"producer_id": 7, "producer_epoch": 0, "sequence": 3}
-    gone, nothing = acknowledged("gone", offset=None), nameless(None)
+    gone, nothing = acknowledged("gone", offset=None), by_offset(None)
     sent = acknowledged("sent", offset=None, acks="0")
     each = evidence(
         acknowledgements=[
             found, again, first, gone, nothing, sent,
-            nameless(None, **by_sequence), nameless(5, **by_sequence),
+            by_offset(None, **by_sequence), by_offset(5, **by_sequence),
         ],
         contents=Contents(places={"here": [Place(1, 0, 0)]}, payloads_read=True),
     )  # fmt: skip
@@ -103,8 +103,8 @@ def test_what_was_acknowledged_without_an_offset_and_stands_nowhere_is_told() ->
 
 
 def test_a_record_that_nothing_names_and_that_is_gone_is_the_one_that_another_copy_shows() -> None:
-    nameless = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
-    again = replace(nameless[1], ts=9, line=3)
+    by_offset = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
+    again = replace(by_offset[1], ts=9, line=3)
     now, then = (
         SimpleNamespace(
             broker=broker, is_dump=False, slot=0, read_at=None, clean=True, path=str(broker),
@@ -115,5 +115,5 @@ def test_a_record_that_nothing_names_and_that_is_gone_is_the_one_that_another_co
     )  # fmt: skip
     anew = line("became_leader", leader_epoch=1, log_end_offset=5)
     led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
-    each = evidence(anew, acknowledgements=[*nameless, again], copies=[now, then], recorded=led)
+    each = evidence(anew, acknowledgements=[*by_offset, again], copies=[now, then], recorded=led)
     assert ev.RecordsAcknowledged(6, 7, "all", 0, 0) in [entry.fact for entry in promised(each)]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import events_of, fold_steps
 from replication.machine.scenario_text import parse_command
@@ -173,3 +175,11 @@ def test_an_acknowledgement_that_may_be_of_either_lost_record_is_of_one() -> Non
 
     assert {x["tier"] for x in answer(told(facts)).losses} == {"committed"}
     assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
+
+
+@pytest.mark.parametrize(
+    "asked", ["an acknowledgement log", "an acknowledgement log of the producers"]
+)
+def test_an_acknowledgement_log_at_hand_is_not_asked_for(asked: str) -> None:
+    assert still_to_get(told(given()), [asked, "consumption logs"]) == ["consumption logs"]
+    assert still_to_get(told(given(acks=False)), [asked]) == [asked]

@@ -12,7 +12,7 @@ from replication.protocol.judgement.term_starts import term_start
 from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 
-def nameless(acks: str) -> list[ev.Fact]:
+def acknowledged_by_offset_alone(acks: str) -> list[ev.Fact]:
     """Broker 1 acknowledges by offset alone; broker 2 leads epoch 1 from 0; broker 1 leads on."""
     return [
         *given(1, 2, 3),
@@ -31,7 +31,7 @@ def nameless(acks: str) -> list[ev.Fact]:
 
 
 def test_a_record_known_by_offset_is_followed_under_the_epoch_that_stands_there() -> None:
-    assert verdict(nameless("1"), ACKNOWLEDGED) == "VIOLATED"
+    assert verdict(acknowledged_by_offset_alone("1"), ACKNOWLEDGED) == "VIOLATED"
 
 
 def test_a_promise_falls_into_what_is_absent_and_what_is_in_doubt() -> None:

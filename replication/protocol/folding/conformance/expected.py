@@ -114,8 +114,8 @@ def is_excluded(state: State, waiting: Expectation) -> bool:
     high_watermark: a follower's, that its leader has gone past and never had. passed, late: a
     leader's that left an ISR member behind, or stood still though all held more, unless the ISR
     was another at some time of this leadership. join: the leader's lines have gone on to another
-    epoch, or ended, and the replica never came far enough. fetch: it was not seen under another
-    epoch of the same leader, of which an unfenced follower had not heard.
+    epoch, or ended, and the replica never came far enough. fetch: its leader cannot have taken it
+    in an epoch before, while an unfenced follower had heard of this one.
     """
     reigns = state.conformance.reigns
     reign = reigns.get(waiting.leader_epoch)
@@ -127,14 +127,41 @@ def is_excluded(state: State, waiting: Expectation) -> bool:
         known = reign.least is not None and reign.least >= waiting.value
         return known and not set(waiting.others) & set(reign.ever)
     if waiting.about == "high_watermark":
-        marks = reign.high_watermarks
-        return reign.whole and bool(marks) and marks[0] < waiting.value < marks[-1]
+        return _has_passed(state, waiting, reign)
     if waiting.about == "fetch":
-        others = [r.leader for r in reigns.values() if r is not reign]
-        return is_fenced(state, waiting.replica, reign.leader) or reign.leader not in others
+        return is_fenced(state, waiting.replica, reign.leader) or not _was_before(state, waiting)
     if waiting.about == "join":
         return waiting.replica not in reign.qualified and _is_past(state, waiting.leader_epoch)
     return False
+
+
+def _was_before(state: State, waiting: Expectation) -> bool:
+    """Whether a fetch may have come before the first one that this epoch saw of the follower, to
+    the same leader in an epoch before: all lines of one leader are in its own order."""
+    reigns = state.conformance.reigns
+    reign = reigns[waiting.leader_epoch]
+    if reign.asked_first.get(waiting.replica, -1) < waiting.log_end_offset:
+        return False
+    return any(
+        r.leader == reign.leader and r.furthest(waiting.replica) >= waiting.value
+        for leader_epoch, r in reigns.items()
+        if leader_epoch < waiting.leader_epoch
+    )
+
+
+def _has_passed(state: State, waiting: Expectation, reign: Reign) -> bool:
+    """Whether the leader's high watermark has gone past one that it never had, in this epoch or,
+    where fetches are not fenced, in those after it that it led on into."""
+    reigns, last, leader_epoch = state.conformance.reigns, reign, waiting.leader_epoch
+    fenced = is_fenced(state, waiting.replica, reign.leader)
+    while not fenced and last.whole:
+        leader_epoch += 1
+        later = reigns.get(leader_epoch)
+        if later is None or later.leader != reign.leader or not later.high_watermarks:
+            break
+        last = later
+    first, marks = reign.high_watermarks, last.high_watermarks
+    return reign.whole and last.whole and bool(first) and first[0] < waiting.value < marks[-1]
 
 
 def diverging_fetch_counts(flags: Behaviour) -> bool:
@@ -179,6 +206,18 @@ def hold_append(state: State, event: Event, replica: Replica, first: int) -> Non
     if first < end or not (allows_gaps(state) or replica.role == "leader"):
         what = f"broker {replica.replica} appended at offset {first}"
         exclude(state, event, "append", what, f"its log end {end}", first)
+
+
+def hold_high_watermark(state: State, event: Event, replica: Replica, told: int | None) -> None:
+    """A change of role leaves the high watermark as it was, unless the log has begun past it."""
+    had = replica.known_high_watermark
+    if told is None or had is None or replica.role is None or told == had:
+        return
+    if replica.log.log_start_offset > had or not state.is_traced(replica.replica):
+        return
+    rule = "high_watermark_of_" + replica.role
+    what = f"broker {replica.replica} changed its role at high watermark {told}"
+    exclude(state, event, rule, what, f"the high watermark {had} that it had", told)
 
 
 def hold_log_end(state: State, event: Event, replica: Replica, told: int | None, rule: str) -> None:

@@ -5,6 +5,7 @@ from replication.protocol.folding.conformance.expected import (
     behaviour_of,
     exclude,
     hold_append,
+    hold_high_watermark,
     hold_log_end,
     wait,
     worded,
@@ -22,6 +23,7 @@ def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> N
     if replica is None or behaviour_of(state, fact.replica) is None:
         return
     hold_log_end(state, event, replica, fact.log_end_offset, "when_to_truncate")
+    hold_high_watermark(state, event, replica, fact.high_watermark)
     end = fact.log_end_offset
     end = replica.log.log_end_offset if end is None else end
     if replica.leader_epoch != fact.leader_epoch or replica.led_in_epoch:
@@ -131,12 +133,30 @@ def _hold_mark(
             Expectation("high_watermark", "high_watermark_of_follower", *told),
             place_of(event),
         )
-    elif reign is not None and reign.whole and between:
+    elif reign is not None and reign.whole and (between or _is_earlier(state, reign, mark, flags)):
         near = [m for m in seen if m < mark][-1:] + [m for m in seen if m > mark][:1]
         expected = " or ".join(str(m) for m in near)
         exclude(state, event, "high_watermark_of_follower", what, expected, mark)
     else:
         held.predicted += counted
+
+
+def _is_earlier(state: State, reign: Reign, mark: int, flags: Behaviour) -> bool:
+    """Whether a high watermark is from before the leader's epoch began, and not of that leader."""
+    others = [r for r in state.conformance.reigns.values() if r is not reign]
+    same = [r for r in others if r.leader in (None, reign.leader)]
+    fenced = flags.has("fetch_carries_leader_epoch")
+    return (
+        fenced and mark < reign.high_watermarks[0] and not any(_may_have_had(r, mark) for r in same)
+    )
+
+
+def _may_have_had(reign: Reign, mark: int) -> bool:
+    """Whether a leader may have had a high watermark in another epoch."""
+    seen = reign.high_watermarks
+    if not reign.whole or not seen or not _is_kept(seen, mark):
+        return True
+    return mark in seen
 
 
 def _is_kept(seen: list[int], mark: int) -> bool:

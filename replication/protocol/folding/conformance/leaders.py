@@ -8,6 +8,7 @@ from replication.protocol.folding.conformance.expected import (
     exclude,
     give_up,
     hold_append,
+    hold_high_watermark,
     hold_log_end,
     is_excluded,
     is_fenced,
@@ -89,6 +90,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
         reign.whole, reign.high_watermarks = False, []
         return
     hold_log_end(state, event, replica, fact.log_end_offset, "become_leader")
+    hold_high_watermark(state, event, replica, fact.high_watermark)
     began = fact.high_watermark if fact.high_watermark is not None else replica.high_watermark
     certain = fact.high_watermark is not None or replica.known_high_watermark is not None
     end = fact.log_end_offset
@@ -183,6 +185,9 @@ def fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> b
         return moves
     _hold_counted(state, event, fact, leader, reign, flags)
     repeated = reign.asked.get(fact.replica) == fact.fetch_offset
+    reign.asked_first.setdefault(fact.replica, fact.fetch_offset)
+    if fact.fetch_offset < reign.asked.get(fact.replica, -1):
+        reign.asked_before[fact.replica] = reign.furthest(fact.replica)
     reign.asked[fact.replica] = fact.fetch_offset
     if fact.replica in state.conformance.traced:
         channels.fetched(state, event, fact, leader.leader_epoch, repeated)

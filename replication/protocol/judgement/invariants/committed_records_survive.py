@@ -111,7 +111,11 @@ def _lost_unseen(view: View) -> Verdict | None:
             NAME,
             f"broker {alone} was away and led again, and nothing shows that it had stopped "
             "cleanly: nothing tells what its log lost",
-            ["an acknowledgement log"],
+            [
+                "an acknowledgement log with payload ids"
+                if view.covered("acknowledgements")
+                else "an acknowledgement log"
+            ],
         )
     answered = lost_by_who_answered(view.state, view.ref, view.absences)
     if answered is not None:

@@ -1,0 +1,150 @@
+"""What an enemy may write into evidence, the test against it, and that test without its defence.
+
+Each defence in turn is taken out of a copy of the package, and its test has to fail there: a test
+that stays green without the defence shows nothing. As a command:
+
+    python -m tests.injections [WORDS]      only those whose line holds these words
+"""
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MOST_SECONDS = 60
+UNTRUSTED = "tests/test_untrusted_input.py::"
+OPENING = "tests/evidence/test_opening.py::"
+ARCHIVES = "evidence/collecting/archives.py"
+SAFE_TEXT = "reports/safe_text.py"
+SHOWS_ITSELF = "    if text.isascii() and text.isprintable():\n        return text\n"
+AS_IT_IS = "    return text\n"
+JSON_ERRORS = "(ValueError, RecursionError)"
+
+
+@dataclass(frozen=True)
+class Defence:
+    """What comes in, the lines of the package that keep it out (file, text, text without), and the
+    test."""
+
+    against: str
+    file: str
+    text: str
+    without: str
+    test: str
+
+
+def steering(against: str, test: str) -> Defence:
+    """What the last look at every text keeps out."""
+    return Defence(against, SAFE_TEXT, SHOWS_ITSELF, AS_IT_IS, UNTRUSTED + test)
+
+
+DEFENCES = [
+    steering("topics, cluster ids, paths in events that steer a terminal or forge a line",
+             "test_names_from_evidence_steer_no_terminal_and_forge_no_line"),
+    steering("client ids, errors, keys that steer a terminal",
+             "test_what_clients_wrote_steers_no_terminal"),
+    steering("file names that steer a terminal",
+             "test_names_of_files_steer_no_terminal_whatever_bytes_they_are"),
+    Defence("controls in JSON", SAFE_TEXT, "    return _NOT_PRINTED.sub(", "    return text or (",
+            UNTRUSTED + "test_a_json_answer_means_what_it_would_without_its_escapes"),
+    Defence("HTML in names and log lines", SAFE_TEXT,
+            "    return html.escape(plain(str(text)), quote=True)", "    return str(text)",
+            "tests/reports/test_page.py::test_hostile_names_and_lines_are_text"),
+    Defence("quotes and backslashes of names in SQL", "spark/delta_schemas.py",
+            'text.replace("\\\\", "\\\\\\\\").replace("\'", "\\\\\'")', "text",
+            "tests/spark/test_row_commit.py::test_a_text_in_sql_is_that_text_and_no_more"),
+    Defence("archive members named ../up or /etc", ARCHIVES, 'if p not in ("/", "..", ".")]', "]",
+            OPENING + "test_no_member_leaves_the_folder"),
+    Defence("links in archives", ARCHIVES, "if member.issym() or member.islnk():", "if False:",
+            OPENING + "test_links_are_not_followed_and_said"),
+    Defence("archives that unpack to more than their limit", ARCHIVES,
+            "if self.written > self.limits.total_bytes:", "if False:",
+            OPENING + "test_bombs_are_refused"),
+    Defence("archives of too many files", ARCHIVES, "if self.files > self.limits.files:",
+            "if False:", OPENING + "test_bombs_are_refused"),
+    Defence("archives within archives within archives", ARCHIVES,
+            "if depth >= self.limits.depth:", "if False:", OPENING + "test_bombs_are_refused"),
+    Defence("archives of members that hold nothing", ARCHIVES,
+            "if self.members > self.limits.members:", "if False:",
+            UNTRUSTED + "test_members_that_hold_nothing_are_counted_too"),
+    Defence("tar headers of gigabytes", ARCHIVES,
+            "if found.type in _EXTENSIONS and found.size > _LARGEST_HEADER:", "if False:",
+            UNTRUSTED + "test_a_tar_header_that_unpacks_to_gigabytes_is_refused_unread"),
+    Defence("links in log directories that lead out", "evidence/opening.py",
+            "    mode = path.lstat().st_mode\n", "    mode = path.stat().st_mode\n",
+            UNTRUSTED + "test_a_folder_whose_links_lead_out_gives_nothing_from_there"),
+    Defence("a digest's file names that lead out", "evidence/log_directories/digest_reader.py",
+            ' or "/" in name or name.startswith(".")', "",
+            UNTRUSTED + "test_a_digest_writes_no_file_larger_than_what_it_holds"),
+    Defence("a digest's pieces a terabyte apart", "evidence/log_directories/digest_reader.py",
+            'if stream.tell() != line["at"]:', "if False:",
+            UNTRUSTED + "test_a_digest_writes_no_file_larger_than_what_it_holds"),
+    Defence("shipped names of hosts and files that lead elsewhere", "evidence/shipping/spool.py",
+            '_SAFE.sub("_", text.strip())[:120]', "text.strip()",
+            "tests/evidence/shipping/test_spool.py::test_names_lead_nowhere_else"),
+    Defence("deep JSON and endless numbers in events", "protocol/ground/wire.py", JSON_ERRORS,
+            "KeyError", UNTRUSTED + "test_no_value_of_an_event_dump_ends_the_process"),
+    Defence("deep JSON and endless numbers in clients' logs", "evidence/clients/client_logs.py",
+            JSON_ERRORS, "KeyError",
+            UNTRUSTED + "test_no_value_of_a_clients_log_ends_the_process"),
+    Defence("deep JSON and endless numbers in log lines", "evidence/broker_logs/json_lines.py",
+            JSON_ERRORS, "KeyError",
+            UNTRUSTED + "test_no_value_of_a_json_log_line_ends_the_process"),
+    Defence("deep JSON and endless numbers in small files",
+            "evidence/log_directories/small_files.py", JSON_ERRORS, "KeyError",
+            UNTRUSTED + "test_no_value_of_a_small_file_or_a_tools_output_ends_the_process"),
+]  # fmt: skip
+
+
+def without(defence: Defence, folder: Path) -> None:
+    """Puts a copy of the package without a defence into a folder, beside links to the rest."""
+    for entry in ROOT.iterdir():
+        if entry.name != "replication":
+            (folder / entry.name).symlink_to(entry)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "replication", folder / "replication", ignore=ignored)
+    path = folder / "replication" / defence.file
+    text = path.read_text(encoding="utf-8")
+    assert defence.text in text, f"{defence.file} has no {defence.text!r}"
+    path.write_text(text.replace(defence.text, defence.without), encoding="utf-8")
+
+
+def failed(defence: Defence) -> bool:
+    """Whether the test fails, or does not end, without its defence. Raises AssertionError where it
+    cannot be run."""
+    with tempfile.TemporaryDirectory() as name:
+        without(defence, Path(name))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider",
+                   defence.test]  # fmt: skip
+        done = subprocess.run(command, cwd=name, env={**os.environ, "PYTHONPATH": name},
+                              capture_output=True, text=True, check=False,
+                              preexec_fn=bounded)  # fmt: skip
+    assert done.returncode in (0, 1, -signal.SIGXCPU), done.stdout[-2000:] + done.stderr[-2000:]
+    return done.returncode != 0
+
+
+def bounded() -> None:
+    """Ends this process once it has used so much of a processor as no test needs."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 10))
+
+
+def main(words: list[str]) -> int:
+    """The command; exit status 1 where a test is green without its defence."""
+    green = 0
+    for defence in DEFENCES:
+        line = f"{defence.against}: {defence.test}"
+        if all(word in line for word in words):
+            red = failed(defence)
+            green += not red
+            print(f"{'red' if red else 'GREEN'} without {defence.file}: {line}", flush=True)
+    return min(green, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,125 @@
+"""Single rules of conformance in smallest form: what is excluded, what timing explains."""
+
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.invariants import version_conformance
+from replication.protocol.judgement.view import view_of
+
+
+def beginning(version: str, controller: str = "zookeeper") -> list[ev.Fact]:
+    """Three traced replicas, loaded empty, of which the first leads epoch 0."""
+    return [
+        ev.PartitionDescribed((1, 2, 3), 1, False, "delete", version, None, controller),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)),
+        ev.LeadershipRecorded(1, 0, (1, 2, 3), 0, "initial", (1, 2, 3)),
+        *(ev.ReplicaStarted(r, 0, 0, 0, True) for r in (1, 2, 3)),
+        ev.BecameLeader(1, 0, 0, 0, 0),
+        *(ev.BecameFollower(r, 0, 1, 0, 0, 0) for r in (2, 3)),
+    ]
+
+
+def copied(end: int) -> list[ev.Fact]:
+    """Both followers fetch and append up to an offset, and the leader's high watermark follows."""
+    facts: list[ev.Fact] = [ev.LeaderAppended(1, 0, end, 0)]
+    for follower in (2, 3):
+        facts += [ev.FetchRequested(follower, 1, 0), ev.FollowerAppended(follower, 0, end)]
+    for follower in (2, 3):
+        facts.append(ev.FetchRequested(follower, 1, end))
+    return [*facts, ev.HighWatermarkAdvanced(1, end)]
+
+
+def refuted(facts: list[ev.Fact]) -> str | None:
+    """Why version_conformance is VIOLATED, if it is."""
+    state = new_state("", "t", "", 0)
+    for n, fact in enumerate([*facts, ev.InputEnded()]):
+        apply(state, ev.Event(str(n), "t", "", "t", "", 0, n, fact, None, "traced"))
+    verdict = version_conformance.judge(view_of(state))
+    return verdict.reason if verdict.verdict == "VIOLATED" else None
+
+
+def led_on(mark: int) -> list[ev.Fact]:
+    """Leader and followers go on into epoch 1; the leader's line names a high watermark."""
+    return [
+        ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3)),
+        ev.BecameLeader(1, 1, 5, mark, 1),
+        *(ev.BecameFollower(r, 1, 1, 5, 0, 1) for r in (2, 3)),
+    ]
+
+
+def test_a_change_of_role_leaves_the_high_watermark_as_it_was() -> None:
+    begun = [*beginning("3.9.1"), *copied(5)]
+    assert refuted([*begun, *led_on(5)]) is None
+    found = refuted([*begun, *led_on(4)])
+    assert found is not None
+    assert "high_watermark_of_leader gives the high watermark 5 that it had, observed 4" in found
+
+
+def test_a_log_that_begins_past_it_has_moved_the_high_watermark() -> None:
+    begun = [*beginning("3.9.1"), *copied(5), ev.LogStartAdvanced(2, 3, "retention")]
+    follows = ev.BecameFollower(2, 1, 1, 5, 3, 1)
+    elected = ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3))
+    assert refuted([*begun, elected, ev.BecameLeader(1, 1, 5, 5, 1), follows]) is None
+
+
+def test_a_fenced_follower_hears_no_high_watermark_from_before_the_epoch() -> None:
+    begun = [*beginning("3.9.1"), *copied(5), *led_on(5)]
+    assert refuted([*begun, ev.HighWatermarkAdvanced(2, 5)]) is None
+    found = refuted([*begun, ev.HighWatermarkAdvanced(2, 4)])
+    assert found is not None
+    assert "high_watermark_of_follower" in found
+
+
+def test_one_that_the_same_leader_had_in_the_epoch_before_may_come_late() -> None:
+    begun = [*beginning("2.8.2"), *copied(5)]
+    further = [
+        ev.LeaderAppended(1, 5, 7, 0),
+        *(f for r in (2, 3) for f in (ev.FetchRequested(r, 1, 5), ev.FollowerAppended(r, 5, 7))),
+        *(ev.FetchRequested(r, 1, 7) for r in (2, 3)),
+        ev.HighWatermarkAdvanced(1, 7),
+        ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3)),
+        ev.BecameLeader(1, 1, 7, 7, 1),
+        *(ev.BecameFollower(r, 1, 1, 7, 0, 1) for r in (2, 3)),
+    ]
+    assert refuted([*begun, *further, ev.HighWatermarkAdvanced(2, 5)]) is None
+    assert refuted([*begun, *further, ev.HighWatermarkAdvanced(2, 6)]) is not None
+
+
+def unfenced(*fetches: int) -> list[ev.Fact]:
+    """A follower of 1.1.1 that heard of epoch 1 of its leader; the leader sees these fetches, and
+    it appends [0, 3) and [3, 5)."""
+    return [
+        *beginning("1.1.1"),
+        ev.LeaderAppended(1, 0, 5, 0),
+        ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3)),
+        ev.BecameLeader(1, 1, 5, 0, 1),
+        ev.BecameFollower(2, 1, 1, 0, 0, 1),
+        *(ev.FetchRequested(2, 1, offset) for offset in fetches),
+        ev.FollowerAppended(2, 0, 3),
+        ev.FollowerAppended(2, 3, 5),
+    ]
+
+
+def test_an_unfenced_fetch_comes_in_its_leaders_order() -> None:
+    assert refuted(unfenced(0, 3, 5)) is None
+    found = refuted(unfenced(0, 5))
+    assert found is not None
+    assert "fetch_admission gives a fetch at 3 first, observed 5" in found
+
+
+def test_an_unfenced_followers_high_watermark_is_one_of_its_leaders_epochs() -> None:
+    """The leader leads on into epoch 1, of which the follower never hears."""
+    begun = [
+        *beginning("1.1.1"),
+        *copied(5),
+        ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3)),
+        ev.BecameLeader(1, 1, 5, 5, 1),
+        ev.LeaderAppended(1, 5, 9, 1),
+        *(f for r in (2, 3) for f in (ev.FetchRequested(r, 1, 5), ev.FollowerAppended(r, 5, 9))),
+        *(ev.FetchRequested(r, 1, 9) for r in (2, 3)),
+    ]
+    last = ev.HighWatermarkAdvanced(1, 9)
+    assert refuted([*begun, last, ev.HighWatermarkAdvanced(2, 9)]) is None
+    assert refuted([*begun, ev.HighWatermarkAdvanced(2, 9), last]) is None
+    found = refuted([*begun, ev.HighWatermarkAdvanced(2, 7), last])
+    assert found is not None
+    assert "high_watermark_of_follower" in found
