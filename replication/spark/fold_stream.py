@@ -235,15 +235,10 @@ class Fold:
         self.refolds += 1
         writer = self.run.writer(f"{analyzer_version()}/{newest['micro_batch_id']}")
         told = self.store.newest("verdicts").filter(F.col("run") == self.run.name)
-        shards = (
-            told.select(_shard(self.settings.state_shards))
-            .distinct()
-            .select(
-                F.lit("").alias("topic_partition_id"),
-                "state_shard",
-                F.lit(-1).cast("bigint").alias("ingest_micro_batch_id"),
-                F.lit(b"").alias("state"),
-            )
+        shards = told.groupBy(_shard(self.settings.state_shards)).agg(
+            F.min("topic_partition_id").alias("topic_partition_id"),
+            F.lit(-1).cast("bigint").alias("ingest_micro_batch_id"),
+            F.lit(b"").alias("state"),
         )
         self._hand_over(shards, writer, 0)
 
