@@ -151,7 +151,8 @@ def _by_election(
 
     What a replica loses or cuts outside the ISR is not yet missed: it fetches it again.
     """
-    if term.isr_before and set(term.isr_before) <= lossy:
+    members = _members_that_led(state, term)
+    if members and set(members) <= lossy:
         return _by_storage(state, term, None, ("unclean_election",), term, lossy)
     extra: tuple[str, ...] = ()
     if isinstance(took, StorageLoss):
@@ -159,6 +160,16 @@ def _by_election(
     elif took is not None:
         extra = (_cut_name(state, took),)
     return Cause("unclean_election", extra, term, lossy)
+
+
+def _members_that_led(state: State, term: LeaderTerm) -> tuple[int, ...] | None:
+    """The ISR before the election; before those, too, of brokers beside it that never led."""
+    isr = term.isr_before
+    for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
+        if not never_began(state, earlier) or earlier.election_kind not in UNCLEAN:
+            break
+        isr = earlier.isr_before
+    return isr
 
 
 def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm | None:
@@ -301,10 +312,12 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
 def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:
     """Whether the leader's disk came back shorter, from an end that nobody saw, or may have, for no
     line tells: it may have fetched the record before."""
-    if not (state.is_traced(leader) or state.covered("broker_log", leader)):
+    if state.is_traced(leader):
+        return False  # Every end of its log was seen.
+    if not state.covered("broker_log", leader):
         return True
     replica = state.replicas.get(leader)
-    back = None if replica is None or state.is_traced(leader) else replica.came_back_with
+    back = None if replica is None else replica.came_back_with
     return (back is not None and back <= lost.offset) or any(
         loss.replica == leader
         and loss.had_end_offset <= lost.offset

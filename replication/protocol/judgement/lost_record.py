@@ -57,6 +57,8 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
     if start <= lost.offset:
         if term.occurrence and term.leader_epoch == lost.written_in:
             # The record may have been written after the restart.
+            if _had_not_reached(state, term, lost.offset):
+                return False
             return taken_from(state, lost, term.leader, term) is not None or None
         return True
     if lost.written_in is not None and _slept_through(state, term, lost.written_in):
@@ -70,6 +72,19 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
         return None
     same = same_record(held, lost.record)
     return None if same is None else not same
+
+
+def _had_not_reached(state: State, again: LeaderTerm, offset: int) -> bool:
+    """Whether a leader is known not to have written the offset in its epoch before it restarted."""
+    before = [
+        t
+        for t in state.history.terms
+        if t.leader_epoch == again.leader_epoch and t.occurrence < again.occurrence
+    ]
+    return bool(before) and all(
+        t.end_is_certain and t.end_log_end_offset is not None and t.end_log_end_offset <= offset
+        for t in before
+    )
 
 
 def _next_start(state: State, term: LeaderTerm) -> LeaderTerm | None:
