@@ -60,6 +60,12 @@ $(VENV): pyproject.toml conf/constraints.txt
 	@$(COPY_JARS) --file $< -DoutputDirectory='$(CURDIR)/.jars/kafka-$*'
 	@touch $@
 
+.jars/zookeeper-%/.complete: conf/zookeeper.xml
+	@echo "setup: ZooKeeper $* server jars into .jars/zookeeper-$*"
+	@rm -rf .jars/zookeeper-$* && mkdir -p .jars/zookeeper-$*
+	@$(COPY_JARS) --file $< -Dzookeeper=$* -DoutputDirectory='$(CURDIR)/.jars/zookeeper-$*'
+	@touch $@
+
 # The incident page is tested in a real browser: the distribution's package, as root or through sudo.
 browser: ## Chromium and its driver, which the tests of the incident page drive; installed where missing
 	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi; \
@@ -92,6 +98,11 @@ sweeps: setup ## faults, maintenance, poison through Spark, changed evidence of 
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
+
+.PHONY: zookeepers
+ZOOKEEPERS := 3.6.4 3.7.2 3.8.4 3.9.3
+zookeepers: setup kafka-jars $(foreach v,$(ZOOKEEPERS),.jars/zookeeper-$(v)/.complete) ## a loss under each ZooKeeper release from 3.4 to 3.9, judged by all evidence, and by its directory and log directories alone; KEEP=dir
+	$(BIN)/python -m tests.kafka_lab.zookeepers $(if $(KEEP),--keep $(KEEP))
 
 SCHEDULES := 10000
 STORIES := 2000

@@ -1,10 +1,11 @@
 """The arguments of `replication-analyzer`: every option with its help, in any order."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from replication.protocol.ground.wire import INCIDENT, INCIDENT_RULE
 
@@ -15,9 +16,18 @@ INCIDENT_HELP = (
 )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in its first line what is wrong with a call, and where the help is."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with status 2."""
+        print(f"{self.prog}: {message} ({self.prog} --help)", file=sys.stderr)
+        sys.exit(2)
+
+
 def parser() -> tuple[argparse.ArgumentParser, Any]:
     """The parser without its commands, and what they are added to."""
-    result = argparse.ArgumentParser(
+    result = _Parser(
         prog=NAME,
         description="Which records each Kafka replica holds, which acknowledged records are gone, "
         "where replicas differ, why, and what can be recovered.",

@@ -78,10 +78,22 @@ def kafka_broker_jars(version: str) -> list[Path]:
 
     Raises MissingDataError where its jars were not fetched.
     """
-    folder = jars_dir() / f"kafka-{version}"
+    return _copied_jars("kafka", version)
+
+
+def zookeeper_jars(version: str) -> list[Path]:
+    """The class path of a ZooKeeper server of that version, sorted by name.
+
+    Raises MissingDataError where its jars were not fetched.
+    """
+    return _copied_jars("zookeeper", version)
+
+
+def _copied_jars(name: str, version: str) -> list[Path]:
+    folder = jars_dir() / f"{name}-{version}"
     if not (folder / ".complete").is_file():
         raise MissingDataError(
-            f"the Kafka {version} jars are not complete in {folder}: "
-            f"run `make .jars/kafka-{version}/.complete`"
+            f"the {name} {version} jars are not complete in {folder}: "
+            f"run `make .jars/{name}-{version}/.complete`"
         )
     return sorted(folder.glob("*.jar"))

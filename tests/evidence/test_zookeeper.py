@@ -2,9 +2,10 @@
 
 `unclean_election__V.tar.gz` holds what the laboratory's run of that name left on Kafka V (with
 ZooKeeper 3.4.9, 3.4.10, 3.5.9): log directories, acknowledgements and ZooKeeper's log, no broker
-log. `zookeeper_3.8.4.*` is what ZooKeeper 3.8.4 wrote when it was started on the run of 1.1.1: a
-snapshot of it, and a log in which one more topic was made; `zookeeper_3.9.3.*` the same by 3.9.3,
-the snapshot packed. Losses are those of the runs' truth.
+log. `unclean_election__2.8.2__zookeeper_V.tar.gz` are runs under later servers (`make zookeepers`
+makes them). `zookeeper_3.8.4.*` is what ZooKeeper 3.8.4 wrote when it was started on the run of
+1.1.1: a snapshot of it, and a log in which one more topic was made; `zookeeper_3.9.3.*` the same by
+3.9.3, the snapshot packed. Losses are those of the runs' truth.
 """
 
 import gzip
@@ -63,6 +64,26 @@ def test_log_directories_and_zookeeper_decide_as_broker_logs_do(version: str) ->
     assert found == LOSSES[version]
     elections = answer.partition["elections"]
     assert [(e["leader"], e["leader_epoch"], e["kind"]) for e in elections] == ELECTIONS[version]
+    assert imported.unreadable == []
+
+
+@pytest.mark.parametrize("server", ["3.6.4", "3.7.2", "3.8.4", "3.9.3"])
+def test_an_incident_under_each_later_server_is_decided(server: str) -> None:
+    imported = import_evidence(
+        [FILES / f"unclean_election__2.8.2__zookeeper_{server}.tar.gz"], kafka_version="2.8.2"
+    )
+    (folded,) = fold_all(imported.events())
+    answer = folded.answer
+    verdicts = {v["invariant"]: v["verdict"] for v in answer.verdicts}
+    assert verdicts["committed_records_survive"] == "VIOLATED"
+    assert verdicts["acknowledged_records_survive"] == "VIOLATED"
+    assert {verdicts[name] for name in (*BY_LEADERS, "log_matching")} == {"HOLDS"}
+    told = ("first_offset", "end_offset", "status", "cause", "contract")
+    assert [tuple(x[name] for name in told) for x in answer.losses] == [
+        (20, 30, "lost", "unclean_election", "not_promised")
+    ]
+    unclean = [e for e in answer.partition["elections"] if e["kind"] == "unclean"]
+    assert [e["leader"] for e in unclean] == [2]
     assert imported.unreadable == []
 
 

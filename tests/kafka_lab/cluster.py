@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from replication.paths import zookeeper_jars
 from tests.kafka_lab import node_settings, wire
 from tests.kafka_lab.journal import Journal, utc_text
 from tests.kafka_lab.processes import JavaProcess, accepts, free_ports, run_tool, wait_for
@@ -39,7 +40,8 @@ class PartitionState:
 
 @dataclass
 class Plan:
-    """How a cluster is set up; `settings` go to every broker, `of_broker` to one."""
+    """How a cluster is set up; `settings` go to every broker, `of_broker` to one. zookeeper: the
+    server's release, where it is not the one that the brokers ship."""
 
     version: Version
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -49,6 +51,7 @@ class Plan:
     eligible_leader_replicas: bool | None = None
     tapped: tuple[int, ...] = ()
     log_dirs: int = 1
+    zookeeper: str | None = None
 
 
 def random_uuid() -> str:
@@ -450,8 +453,9 @@ class Cluster(Site):
         properties = node_settings.write_properties(home / "zoo.cfg", settings)
         (home / "data").mkdir(exist_ok=True)
         logging = node_settings.logging_option(self.version, home / "logging.properties", "default")
+        jars = self.plan.zookeeper and zookeeper_jars(self.plan.zookeeper)
         self._keeper = JavaProcess(
-            self.version.class_path,
+            ":".join(map(str, jars)) if jars else self.version.class_path,
             [logging, f"-Dkafka.logs.dir={home}"],
             ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(properties)],
             home / "console.txt",

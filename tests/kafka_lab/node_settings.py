@@ -130,6 +130,7 @@ def zookeeper_settings(directory: Path, port: int) -> dict[str, str]:
         "maxClientCnxns": "0",
         "minSessionTimeout": "2000",
         "maxSessionTimeout": "60000",
+        "admin.enableServer": "false",
     }
 
 

@@ -65,7 +65,7 @@ def java() -> str:
     return found
 
 
-def run_tool(class_path: str, arguments: list[str], seconds: float = 60) -> str:
+def run_tool(class_path: str, arguments: list[str], seconds: float = 300) -> str:
     """A Kafka command line tool to its end; its standard output. Raises where it fails."""
     done = subprocess.run(
         [java(), *JVM_OPTIONS, "-cp", class_path, *arguments],

@@ -168,6 +168,8 @@ def _bare(text: str, *, anywhere: bool) -> tuple[str, str]:
     begin = _HEADER.search(text)
     if begin is None and anywhere and not split_line(text)[3]:
         begin = BROKERS_PREFIX.search(text)
+        if begin is not None and text[: begin.start()].endswith('"'):
+            text = text.rstrip().removesuffix(",").removesuffix('"')
     bare = text[begin.start() :] if begin else _QUOTED.sub("", text)
     logger = _LOGGER.search(bare)
     return (bare[: logger.end()], bare[logger.end() :] or " ") if logger else (bare, "")

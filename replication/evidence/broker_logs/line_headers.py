@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 LEVEL = rb"\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?"
 HEADER_PATTERN = (
     rb"\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<minute>\d\d:\d\d):(?P<second>\d\d)"
-    rb"(?:[,.](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d))?\]? +"
-    rb"(?:\[(?!\d{4}-)(?P<thread>[^\]\n]*)\] +)?" + LEVEL + rb"[ :]+"
+    rb"(?:[,.](?P<fraction>\d{1,9}))?(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d))?\]?[ \t]+"
+    rb"(?:\[(?!\d{4}-)(?P<thread>[^\]\n]*)\][ \t]+)?" + LEVEL + rb"[ \t:]+"
 )
 HEADER = re.compile(HEADER_PATTERN)
 _KAFKAS_MINUTE = re.compile(rb"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d):")

@@ -15,7 +15,7 @@ LOGGER_FIRST = re.compile(
 )
 # Exports put the line into quotes, which then end it.
 TRAILING_LOGGER = re.compile(
-    rb" \((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
+    rb"[ \t]\((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[(?P<thread>[^\]\n]*)\])?[\"',;]*\s*$"
 )
 
 # What brokers begin their messages with, behind whatever other layouts put in front.

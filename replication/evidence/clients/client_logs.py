@@ -74,6 +74,7 @@ _OUTCOME_UNKNOWN = (
     "NOTLEADER",
     "AFTERAPPEND",
 )
+_LONGEST_BEGINNING = 1 << 16
 _NEWEST_SECONDS = 100_000_000_000  # as seconds the year 5138, as milliseconds 1973
 
 
@@ -209,6 +210,12 @@ def _kind_of(keys: frozenset[str]) -> str | None:
 def near_miss(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
     """How the file's fields have to be named for an acknowledgement log, where it is nearly one:
     its lines name topic, partition and offset. None where it is not."""
+    if _is_array_of_acknowledgements(path):
+        return (
+            "its objects name topic, partition and offset as an acknowledgement log's do, but they "
+            "are one JSON array: write one object per line, for example: jq -c '.[]' FILE > "
+            "acks.jsonl. If it is none, pass --ack-fields none"
+        )
     lines = [keys for keys in _first_keys(path, names) if keys is not None]
     if not lines:
         return None
@@ -226,6 +233,28 @@ def near_miss(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
         f"{', '.join(missing)}. If it is one, say how its fields are named and what holds for "
         f"every line, for example: --ack-fields {','.join(fix)}. If it is none, pass "
         "--ack-fields none"
+    )
+
+
+def _is_array_of_acknowledgements(path: Path) -> bool:
+    """By the first object of an array, as far as the file's beginning holds it."""
+    head = ""
+    for _, line in text_lines(path):
+        if isinstance(line, Unreadable):
+            return False
+        head = (head + line).lstrip()
+        if head and not head.startswith("["):
+            return False
+        if len(head) > _LONGEST_BEGINNING:
+            break
+    try:
+        first, _ = json.JSONDecoder().raw_decode(head, head.find("{"))
+    except (ValueError, RecursionError):
+        return False
+    known = frozenset(first)
+    named = ("topic", "partition", "offset")
+    return all(_guess(ours, known) for ours in named) and any(
+        _guess(ours, known) for ours in ("ts", "status", "payload_id")
     )
 
 

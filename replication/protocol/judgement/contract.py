@@ -2,6 +2,7 @@
 
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.loss_cause import BY_DISK, Cause
+from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
 
 
@@ -48,7 +49,7 @@ def contract_of(state: State, cause: Cause, tier: str, offset: int) -> str:
             return "not_promised"
         if tier == "acknowledged_by_leader":
             return "unknown"
-        if len(cause.lossy | _came_back_shorter(state, offset)) >= needed:
+        if len(cause.lossy | _may_have_lost_it(state, offset)) >= needed:
             return "unknown"
     if permitted is None or cause.name == "unknown":
         return "unknown"
@@ -73,13 +74,16 @@ def _may_be_committed(state: State, cause: Cause) -> bool:
     return cause.isr is None or needed is None or len(cause.isr) >= needed
 
 
-def _came_back_shorter(state: State, offset: int) -> frozenset[int]:
+def _may_have_lost_it(state: State, offset: int) -> frozenset[int]:
     """Who may have lost the record as well: back from a stop that nothing shows to be clean, with
-    less, and with nothing to tell what it had."""
+    less, and with nothing to tell what it had; or one that held replicas and of whose lines some
+    may be missing."""
     return frozenset(
         number
         for number, replica in state.replicas.items()
-        if replica.came_back_with is not None
-        and replica.came_back_with <= offset
-        and not state.is_traced(number)
+        if not state.is_traced(number)
+        and (
+            (replica.came_back_with is not None and replica.came_back_with <= offset)
+            or not log_is_covered(state, number)
+        )
     )

@@ -19,6 +19,7 @@ from replication.protocol.judgement.lost_record import (
     is_after,
     is_of,
     lacks,
+    may_be_anothers,
     taken_from,
     written_at,
 )
@@ -131,7 +132,10 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     if isinstance(took, StorageLoss) or (took is None and _restarted_short(state, lost, term)):
         return _by_storage(state, term, took, extra, election, lossy | {leader})
     if took is not None:
-        return Cause(_cut_name(state, took), extra, election, lossy)
+        name = _cut_name(state, took)
+        if may_be_anothers(state, lost, took):
+            return Cause("unknown", (name, *extra), election, lossy)
+        return Cause(name, extra, election, lossy)
     if unclean:
         return Cause("unclean_election", (), election, lossy)
     if lost.tier == "acknowledged_by_leader":

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
-from replication.protocol.judgement.reference import log_is_known
+from replication.protocol.judgement.reference import log_is_covered, log_is_known
 from replication.protocol.judgement.term_starts import term_start
 
 # Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
@@ -226,6 +226,17 @@ def taken_from(
     if lacking or (lacking is None and last.reason in BY_EPOCH):
         return None
     return last
+
+
+def may_be_anothers(state: State, lost: Lost, cut: Truncation) -> bool:
+    """Whether the leader on whose word a log was cut may have lacked the record itself: nothing
+    tells how it began, for lines of its broker may be missing."""
+    followed = next((t for t in state.history.terms if t.leader_epoch == cut.term_epoch), None)
+    if followed is None:
+        return not log_is_covered(state, cut.replica)
+    if lost.written_in is not None and followed.leader_epoch <= lost.written_in:
+        return False
+    return not log_is_covered(state, followed.leader) and lacks(state, followed, lost) is not False
 
 
 def _kept_its_epoch(state: State, cut: Truncation | StorageLoss, lost: Lost) -> bool:

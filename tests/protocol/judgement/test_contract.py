@@ -59,8 +59,12 @@ def test_whether_a_second_disk_lost_it_may_not_be_known() -> None:
     cause = Cause("storage_loss", lossy=frozenset({1}))
     state = under(min_insync_replicas=2)
     state.replicas[2] = Replica(2, came_back_with=3)
+    state.coverage["broker_log", 2] = (True, None)
     assert contract_of(state, cause, "committed", 3) == "unknown"
     assert contract_of(state, cause, "committed", 2) == "broken"
+    # The line of such a start may be nobody's.
+    state.coverage["broker_log", 2] = (False, "in a file of several")
+    assert contract_of(state, cause, "committed", 2) == "unknown"
 
 
 @pytest.mark.parametrize(

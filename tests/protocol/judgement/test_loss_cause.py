@@ -1,5 +1,7 @@
 """The step that took a record: by term, by cut and by disk, each alone."""
 
+import pytest
+
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
@@ -62,6 +64,28 @@ def test_a_cause_that_rests_on_what_a_leader_had_is_not_told_where_nothing_shows
     )
     began = [*facts[:-2], ev.BecameLeader(3, 2, 3, 0), *facts[-2:]]
     assert cause_of(told(began), RECORD, "acknowledged_by_leader", []).name == "acks_one_failover"
+
+
+@pytest.mark.parametrize(("covered", "name"), [
+    ((1, 2, 3), "truncate_to_high_watermark"), ((1, 3), "unknown"),
+])  # fmt: skip
+def test_who_was_cut_by_a_leader_that_may_have_lacked_it_is_not_to_blame(
+    covered: tuple[int, ...], name: str
+) -> None:
+    """Broker 1 follows broker 2 and is cut, then leads again. With what broker 2 had begun no line
+    tells: it may have lost the record from its disk."""
+    facts = [
+        *given(*covered, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean"),
+        ev.BecameFollower(1, 1, 2, 5, 0),
+        ev.Truncated(1, 3, 5, "high_watermark"),
+        elected(1, 2, "clean"),
+        ev.BecameLeader(1, 2, 3, 0),
+        copy(1, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_isr", []).name == name
 
 
 def test_a_leader_that_came_back_short_from_a_crash_may_have_had_it() -> None:
@@ -141,7 +165,8 @@ def without_epochs(*facts: tuple[int, ev.Fact]) -> State:
     """Of a release without leader epochs in records; each fact with when it was, in ms."""
     state = new_state("", "t", "", 0)
     described = ev.PartitionDescribed((1, 2), 1, False, "delete", "0.10.2.2", None, "zookeeper")
-    for n, (at, fact) in enumerate([(0, described), *facts]):
+    covered = [(0, ev.CoverageDeclared("broker_log", r, True)) for r in (1, 2)]
+    for n, (at, fact) in enumerate([(0, described), *covered, *facts]):
         apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, "forensic"))
     return state
 

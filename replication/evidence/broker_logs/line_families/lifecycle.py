@@ -1,6 +1,14 @@
 """Lines of a broker process's life: start, version, signal, stop, clean or not, failed directories."""
 
-from replication.evidence.broker_logs.line_families.family import LineFamily, example, ignored
+import re
+
+from replication.evidence.broker_logs.line_families.family import (
+    Found,
+    LineFamily,
+    example,
+    ignored,
+    topic_partition,
+)
 
 _SERVER = ("KafkaServer", "KafkaRaftServer", "BrokerServer", "ControllerServer")
 _MANAGER = ("LogManager",)
@@ -284,6 +292,38 @@ _DIRECTORY_FAILED = LineFamily(
     ),
 )  # fmt: skip
 
+
+def _in_failed_directory(match: re.Match[str]) -> list[Found]:
+    where, named = {"directory": match["directory"]}, match["partitions"].split(",")
+    return [Found(where, int(match["node"]), *topic_partition(tp.strip())) for tp in named if tp]
+
+
+_IN_FAILED_DIRECTORY = LineFamily(
+    kind="log_dir_failed",
+    versions="1.0 - 4.3",
+    loggers=("ReplicaManager",),
+    words=("Broker",),
+    trigger=" because they are in the failed log dir",
+    pattern=r"^(?:\[ReplicaManager broker=\d+\] )?Broker (?P<node>\d+) stopped fetcher for partitions "
+    r"(?P<partitions>.*?)(?: and stopped moving logs for partitions \S*)? because they are in the "
+    r"failed log dir(?:ectory)? (?P<directory>\S+?)\.?$",
+    convert=_in_failed_directory,
+    examples=(
+        example(
+            "[ReplicaManager broker=1] Broker 1 stopped fetcher for partitions t-1,t-0 and stopped "
+            "moving logs for partitions  because they are in the failed log directory /data/1.",
+            Found({"directory": "/data/1"}, 1, "t", 1),
+            Found({"directory": "/data/1"}, 1, "t", 0),
+        ),
+        example(
+            "[ReplicaManager broker=1] Broker 1 stopped fetcher for partitions t-1, t-0 because they "
+            "are in the failed log dir /data/1",
+            Found({"directory": "/data/1"}, 1, "t", 1),
+            Found({"directory": "/data/1"}, 1, "t", 0),
+        ),
+    ),
+)  # fmt: skip
+
 _DIRECTORY_REFUSED = LineFamily(
     kind="log_dir_failed",
     versions="1.0 - 4.3",
@@ -334,6 +374,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _CLEAN,
     _UNCLEAN,
     _DIRECTORY_FAILED,
+    _IN_FAILED_DIRECTORY,
     _DIRECTORY_REFUSED,
     _ALL_DIRECTORIES_FAILED,
 )
