@@ -20,6 +20,7 @@ from replication.protocol.judgement.lost_record import (
     is_of,
     lacks,
     may_be_anothers,
+    never_had,
     taken_from,
     written_at,
 )
@@ -151,29 +152,22 @@ def _by_election(
     took: Truncation | StorageLoss | None,
     lossy: frozenset[int],
 ) -> Cause:
-    """The unclean election of a replica outside the ISR, unless all members had lost the record.
+    """The unclean election of a replica outside the ISR, unless all members had lost the record, or
+    it alone had had it.
 
     What a replica loses or cuts outside the ISR is not yet missed: it fetches it again.
     """
-    members = _members_that_led(state, term)
-    if members and set(members) <= lossy:
+    waited_for = set(term.isr_before or ())
+    if waited_for and waited_for <= lossy:
         return _by_storage(state, term, None, ("unclean_election",), term, lossy)
+    if isinstance(took, StorageLoss) and all(never_had(state, m, lost) for m in waited_for):
+        return _by_storage(state, term, took, ("unclean_election",), term, lossy)
     extra: tuple[str, ...] = ()
     if isinstance(took, StorageLoss):
         extra = ("storage_loss",)
     elif took is not None:
         extra = (_cut_name(state, took),)
     return Cause("unclean_election", extra, term, lossy)
-
-
-def _members_that_led(state: State, term: LeaderTerm) -> tuple[int, ...] | None:
-    """The ISR before the election; before those, too, of brokers beside it that never led."""
-    isr = term.isr_before
-    for earlier in reversed([t for t in state.history.terms if t.order < term.order]):
-        if not never_began(state, earlier) or earlier.election_kind not in UNCLEAN:
-            break
-        isr = earlier.isr_before
-    return isr
 
 
 def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm | None:

@@ -157,6 +157,17 @@ def has_since(state: State, term: LeaderTerm, lost: Lost) -> bool:
     return not any(is_after(c, term) for c in cuts(state, term.leader, lost.offset))
 
 
+def never_had(state: State, number: int, lost: Lost) -> bool:
+    """Whether a replica of which every step is here never had the record."""
+    replica = state.replicas.get(number)
+    if replica is None or not state.is_traced(number):
+        return False
+    held = clipped(replica.log.spans, lost.offset, lost.offset + 1)
+    if any(same_record(span, lost.record) is not False for span in held):
+        return False
+    return not any(is_of(cut, lost) for cut in cuts(state, number, lost.offset))
+
+
 def cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLoss]:
     """The steps by which the replica's log lost what stood at the offset, in its own order."""
     found: list[Truncation | StorageLoss] = [
