@@ -182,7 +182,7 @@ def _note_status(event: ev.Event, status: dict[int, str]) -> None:
 def _note_exactness(event: ev.Event, state: State, picture: _Picture) -> None:
     """A log end is exact from an observation of it until the replica may append unseen."""
     for number in state.replicas:
-        traced = state.coverage.get(("replica_trace", number), (False, None))[0]
+        traced = state.covered("replica_trace", number)
         if traced:
             picture.exact[number] = True
         elif picture.status.get(number) in ("leader", "follower"):

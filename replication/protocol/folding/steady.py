@@ -21,12 +21,12 @@ from replication.protocol.folding.conformance.expected import KEPT
 from replication.protocol.folding.conformance.leaders import forget_old
 from replication.protocol.folding.steps.terms import is_succeeded
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.held_steps import Calm
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     LENGTHENED,
-    Calm,
     Promise,
     Replica,
     State,

@@ -1,6 +1,7 @@
 """What conformance keeps of a partition's steps: reigns, channels, and what waits to be decided."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from replication.protocol.ground.model import EpochEntry
 
@@ -109,3 +110,20 @@ class Conformance:
     predicted: int = 0
     missed: dict[str, int] = field(default_factory=dict)
     unpredicted: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Calm:
+    """What steady.py looked up since the last eventful step, by replica; see there.
+
+    traced: whether the state is of a trace. leading, following: the logs that appends continue.
+    fetching, answered: where a follower's fetches and their answers are held against its leader.
+    advancing: the promise that a leader's high watermark extends.
+    """
+
+    traced: bool
+    leading: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    following: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    fetching: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    answered: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    advancing: dict[int, tuple[Any, ...]] = field(default_factory=dict)

@@ -6,10 +6,9 @@ acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.held_steps import Conformance, Place
+from replication.protocol.ground.held_steps import Calm, Conformance, Place
 from replication.protocol.ground.model import DERIVED, EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.risks import Risks
@@ -373,23 +372,6 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Calm:
-    """What steady.py looked up since the last eventful step, by replica; see there.
-
-    traced: whether the state is of a trace. leading, following: the logs that appends continue.
-    fetching, answered: where a follower's fetches and their answers are held against its leader.
-    advancing: the promise that a leader's high watermark extends.
-    """
-
-    traced: bool
-    leading: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    following: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    fetching: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    answered: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    advancing: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class State:
     """Everything the fold keeps of one topic partition. risks: `risk_watch` keeps them."""
 
@@ -414,6 +396,20 @@ class State:
     def covered(self, subject: str, replica: int | None = None) -> bool:
         """Whether complete evidence of this kind was handed over."""
         return self.coverage.get((subject, replica), (False, None))[0]
+
+    def told_of(self, subject: str, replica: int | None = None) -> bool:
+        """Whether evidence of this kind is declared at all, complete or not."""
+        return (subject, replica) in self.coverage
+
+    def why_missing(self, subject: str, replica: int | None = None) -> str | None:
+        """What is said of evidence of this kind beside whether it is complete."""
+        return self.coverage.get((subject, replica), (True, None))[1]
+
+    def log_is_known(self, replica: Replica | None) -> bool:
+        """Whether the replica's log is known: a copy of it, or a complete trace of its steps."""
+        if replica is None:
+            return False
+        return replica.captured or self.covered("replica_trace", replica.replica)
 
     def is_traced(self, replica: int) -> bool:
         """Whether every step of this broker's replica was handed over."""

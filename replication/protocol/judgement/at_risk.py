@@ -22,7 +22,7 @@ from replication.protocol.ground.model import Span, same_record, touching, uncov
 from replication.protocol.ground.risks import Failure
 from replication.protocol.ground.topic_partition import LENGTHENED, Replica, State
 from replication.protocol.ground.versions import Behaviour
-from replication.protocol.judgement.reference import log_is_known, tail_is_known
+from replication.protocol.judgement.reference import tail_is_known
 from replication.protocol.rules.election_kraft import election_kraft
 from replication.protocol.rules.election_zookeeper import Election, election_zookeeper
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
@@ -107,7 +107,7 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
     if state.registration.leader is None:
         return _without_leader(state, assigned)
     leader = state.replicas.get(state.registration.leader)
-    if leader is None or not log_is_known(state, leader):
+    if leader is None or not state.log_is_known(leader):
         return []
     if not heirs:
         return _tail_of_the_last(state, assigned, leader)
@@ -238,7 +238,7 @@ def _is_down(state: State, replica: int) -> bool:
 def _tail_of_the_last(state: State, assigned: tuple[int, ...], leader: Replica) -> list[Danger]:
     """Nobody can follow the leader: what it alone holds is gone if it comes back without it."""
     others = [state.replicas.get(r) for r in assigned if r != leader.replica]
-    known = [r for r in others if r is not None and log_is_known(state, r)]
+    known = [r for r in others if r is not None and state.log_is_known(r)]
     if len(known) < len(others):
         return []
     sole = [(s.first_offset, s.end_offset) for s in leader.log.spans]
@@ -264,13 +264,13 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
     """What each replica that could be elected lacks of the last leader's log."""
     terms = state.history.terms
     last = state.replicas.get(terms[-1].leader) if terms else None
-    if last is None or not log_is_known(state, last):
+    if last is None or not state.log_is_known(last):
         return []
     trusted = _trusted(state)
     found = []
     for replica in assigned:
         other = state.replicas.get(replica)
-        if replica in trusted or other is None or not log_is_known(state, other):
+        if replica in trusted or other is None or not state.log_is_known(other):
             continue
         for first, end in _lacking(state, last, other):
             for a, b, tier in _by_tier(state, last, first, end):
@@ -331,7 +331,7 @@ def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
 
 def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
     """Whether what the other's log does not show can count as missing there."""
-    if not log_is_known(state, other):
+    if not state.log_is_known(other):
         return False
     if tail_is_known(state, other):
         return True
@@ -356,7 +356,7 @@ def _holders(state: State, without: Replica, first: int, end: int) -> tuple[int,
         number
         for number, replica in sorted(state.replicas.items())
         if replica is not without
-        and log_is_known(state, replica)
+        and state.log_is_known(replica)
         and not uncovered(first, end, touching(replica.log.spans, first, end))
     )
 

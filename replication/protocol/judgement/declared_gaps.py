@@ -23,6 +23,7 @@ TOLD_TO_CLIENTS = ("acks_all", "acks_1", "consumed")
 # Contradicted by two steps of one broker, if it did nothing unseen between them.
 BY_TRACE = ("leader_high_watermark_monotonic", "high_watermark_within_log", "version_conformance")
 COMMITTED = ("committed_records", None)
+END = ("controller_history_end", None)
 UNPLACED = "where some committed records stand"
 # A step that contradicts one of these does so whatever else happened.
 BY_ONE_STEP = (*BY_REGISTRATION, "single_leader_per_epoch")
@@ -52,18 +53,18 @@ class Gaps:
 def declared_gaps(state: State) -> Gaps:
     """The gaps that coverage facts declare; a broker's default log is none."""
     missing = {key for key, (complete, _) in state.coverage.items() if not complete}
-    complete, later = state.coverage.get(("controller_history_end", None), (True, None))
+    later = state.why_missing(*END)
     untraced = {
         r
         for r in state.ever_assigned
-        if state.grade == "traced" and ("replica_trace", r) not in state.coverage
+        if state.grade == "traced" and not state.told_of("replica_trace", r)
     }
     return Gaps(
         frozenset(r for s, r in missing if s == "replica_trace" and r is not None),
         any(s == "controller_history" for s, _ in missing),
         frozenset(s for s, _ in missing if s in BY_CLIENTS.values()),
         frozenset(untraced),
-        None if complete else later or "the end of the controller's history",
+        (later or "the end of the controller's history") if END in missing else None,
         _told(state, UNPLACED, COMMITTED) if COMMITTED in missing else None,
     )
 
@@ -145,5 +146,5 @@ def _steps_of(state: State, replica: int) -> str:
 
 def _told(state: State, what: str, subject: tuple[str, int | None]) -> str:
     """With what was declared of it."""
-    _, detail = state.coverage.get(subject, (True, None))
+    detail = state.why_missing(*subject)
     return f"{what} ({detail})" if detail else what

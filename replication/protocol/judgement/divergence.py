@@ -17,7 +17,6 @@ from replication.protocol.ground.versions import Behaviour, behaviour
 from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
-    log_is_known,
     tail_is_known,
 )
 from replication.protocol.rules.out_of_range_reset import out_of_range_reset
@@ -48,7 +47,7 @@ def comparable(state: State) -> list[Replica]:
     known = [
         r
         for _, r in sorted(state.replicas.items())
-        if log_is_known(state, r) and not lived_on_unseen(state, r)
+        if state.log_is_known(r) and not lived_on_unseen(state, r)
     ]
     assigned = set(state.settings.assigned_replicas or [r.replica for r in known])
     return [r for r in known if r.replica in assigned]

@@ -18,7 +18,6 @@ from replication.protocol.judgement.loss_cause import borders, cause_of
 from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
-    log_is_known,
 )
 
 TIERS = (
@@ -132,7 +131,7 @@ def _known_tier(state: State, gaps: Gaps | None, tier: str) -> str:
         return tier
     if gaps is not None and "acknowledgements" in gaps.clients:
         return "undetermined"
-    heard = state.coverage.get(("all_producers", None), (False, None))[0]
+    heard = state.covered("all_producers")
     return "never_acknowledged" if heard else tier
 
 
@@ -251,7 +250,7 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
 
 def _still_counts(state: State, replica: int) -> bool:
     known = state.replicas.get(replica)
-    return log_is_known(state, known) and not lived_on_unseen(state, known)
+    return state.log_is_known(known) and not lived_on_unseen(state, known)
 
 
 def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> bool:

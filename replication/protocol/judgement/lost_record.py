@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
-from replication.protocol.judgement.reference import log_is_covered, log_is_known
+from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.term_starts import term_start
 
 # Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
@@ -136,7 +136,7 @@ def _held_by(state: State, term: LeaderTerm, offset: int) -> Span | None:
     if later:
         first = min(later, key=lambda c: c.at)
         spans = first.dropped if isinstance(first, Truncation) else first.spans
-    elif log_is_known(state, replica):
+    elif state.log_is_known(replica):
         spans = replica.log.spans
     else:
         return None
@@ -149,7 +149,7 @@ def _held_by(state: State, term: LeaderTerm, offset: int) -> Span | None:
 def has_since(state: State, term: LeaderTerm, lost: Lost) -> bool:
     """Whether the leader of a term holds the very record now, and was not cut there since."""
     replica = state.replicas.get(term.leader)
-    if replica is None or not log_is_known(state, replica):
+    if replica is None or not state.log_is_known(replica):
         return False
     held = next(iter(clipped(replica.log.spans, lost.offset, lost.offset + 1)), None)
     if held is None or same_record(held, lost.record) is not True:

@@ -81,7 +81,7 @@ def _terms_of(state: State, promise: Promise) -> list[LeaderTerm]:
 
 
 def _is_traced(state: State, replica: int) -> bool:
-    return state.coverage.get(("replica_trace", replica), (False, None))[0]
+    return state.covered("replica_trace", replica)
 
 
 def _was_alive(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:
@@ -152,7 +152,7 @@ def _later_leaders_are_told(state: State, starts: TermStarts, missed: LeaderTerm
         return False
     if unnamed_leader_epoch(state, starts, missed.leader_epoch) is not None:
         return False
-    history = state.coverage.get(("controller_history", None), (False, None))[0]
+    history = state.covered("controller_history")
     return history or last.recorded or all_logs_are_covered(state)
 
 

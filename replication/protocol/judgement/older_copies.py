@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from replication.protocol.ground.model import Span, normalized, overlaps, same_record, uncovered
 from replication.protocol.ground.topic_partition import Copy, State
-from replication.protocol.judgement.reference import log_is_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ class OlderCopy:
 
 def older_copies(state: State) -> list[OlderCopy]:
     """One for each copy that still holds something by itself, by replica."""
-    known = [r.log for r in state.replicas.values() if log_is_known(state, r)]
+    known = [r.log for r in state.replicas.values() if state.log_is_known(r)]
     start = max((log.log_start_offset for log in known), default=0)
     found = []
     for copy in state.history.copies:

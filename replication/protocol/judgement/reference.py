@@ -29,21 +29,9 @@ class Reference:
         return self.replica.log.spans if self.replica else []
 
 
-def log_is_known(state: State, replica: Replica | None) -> bool:
-    """Whether the replica's log is known: a copy of it, or a complete trace of its steps."""
-    if replica is None:
-        return False
-    if replica.captured:
-        return True
-    return state.coverage.get(("replica_trace", replica.replica), (False, None))[0]
-
-
 def log_is_covered(state: State, replica: int) -> bool:
     """Whether the lines of a broker were handed over from a start on, or its whole trace."""
-    return any(
-        state.coverage.get((subject, replica), (False, None))[0]
-        for subject in ("broker_log", "replica_trace")
-    )
+    return any(state.covered(subject, replica) for subject in ("broker_log", "replica_trace"))
 
 
 def all_logs_are_covered(state: State) -> bool:
@@ -74,7 +62,7 @@ def reference(state: State) -> Reference:
     replica = state.replicas.get(leader) if leader is not None else None
     if leader is None:
         return _by_description(state, newest, starts)
-    return Reference(leader, replica if log_is_known(state, replica) else None, term, starts)
+    return Reference(leader, replica if state.log_is_known(replica) else None, term, starts)
 
 
 def _by_description(state: State, newest: int, starts: TermStarts) -> Reference:
@@ -85,9 +73,9 @@ def _by_description(state: State, newest: int, starts: TermStarts) -> Reference:
     """
     leader = state.settings.leader
     replica = state.replicas.get(leader) if leader is not None else None
-    if leader is None or (log_is_known(state, replica) and _latest_epoch(replica) < newest):
+    if leader is None or (state.log_is_known(replica) and _latest_epoch(replica) < newest):
         return Reference(None, None, None, starts, _candidates(state))
-    return Reference(leader, replica if log_is_known(state, replica) else None, None, starts)
+    return Reference(leader, replica if state.log_is_known(replica) else None, None, starts)
 
 
 def _latest_epoch(replica: Replica | None) -> int:
@@ -106,7 +94,7 @@ def what_is_missing(state: State, ref: Reference) -> tuple[str, str]:
             f"the log of leader {ref.leader} was not handed over",
             f"the log directory of broker {ref.leader}",
         )
-    known = [r for r in sorted(state.replicas) if log_is_known(state, state.replicas[r])]
+    known = [r for r in sorted(state.replicas) if state.log_is_known(state.replicas[r])]
     assigned = state.settings.assigned_replicas or tuple(sorted(state.ever_assigned))
     absent = [r for r in assigned if r not in known]
     if absent:
@@ -137,13 +125,13 @@ def _candidates(state: State) -> list[Replica]:
 
 
 def _all_logs_known(state: State, replicas: list[Replica | None]) -> bool:
-    return all(log_is_known(state, r) for r in replicas)
+    return all(state.log_is_known(r) for r in replicas)
 
 
 def tail_is_known(state: State, replica: Replica) -> bool:
     """Whether the log still ends where it was last seen to: a broker that runs on may have grown
     it, unless its whole trace is here."""
-    traced = state.coverage.get(("replica_trace", replica.replica), (False, None))[0]
+    traced = state.covered("replica_trace", replica.replica)
     return replica.tail_known and (traced or replica.stopped is not False)
 
 
@@ -151,4 +139,4 @@ def lived_on_unseen(state: State, replica: Replica | None) -> bool:
     """Whether the log that a copy shows may have been cut since, where no line would tell."""
     if replica is None or not replica.stale:
         return False
-    return ("broker_log", replica.replica) not in state.coverage
+    return not state.told_of("broker_log", replica.replica)

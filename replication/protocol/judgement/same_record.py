@@ -7,7 +7,6 @@ from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
     log_is_covered,
-    log_is_known,
     newest_leader_epoch,
 )
 from replication.protocol.judgement.term_starts import TermStarts, term_start
@@ -88,7 +87,8 @@ def compare(
 def _known_by_offset(state: State, promise: Promise, first: int, end: int) -> Doubt:
     """Of a record that nothing names but its offset, which may have been written anew."""
     reason = "a truncation or epoch start at or below it may have followed"
-    named, why = state.coverage.get(("payload_ids", None), (True, None))
+    named = state.covered("payload_ids") or not state.told_of("payload_ids")
+    why = state.why_missing("payload_ids")
     return Doubt(
         first,
         end,
@@ -190,7 +190,7 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
     if term.election_kind in BESIDE_THE_ISR:
         return True
     kept = state.replicas.get(term.leader)
-    if kept is not None and log_is_known(state, kept) and not _was_cut(state, term.leader, held):
+    if kept is not None and state.log_is_known(kept) and not _was_cut(state, term.leader, held):
         same = clipped(kept.log.spans, held.first_offset, held.end_offset)
         if not uncovered(*held[:2], [s for s in same if same_record(s, held) is True]):
             return False
@@ -330,10 +330,7 @@ def _never_cut(state: State, first: int, end: int) -> bool:
     if not state.ever_assigned:
         return False
     for number in state.ever_assigned | state.replicas.keys():
-        if not any(
-            state.coverage.get((subject, number), (False, None))[0]
-            for subject in ("broker_log", "replica_trace")
-        ):
+        if not any(state.covered(subject, number) for subject in ("broker_log", "replica_trace")):
             return False
     history = state.history
     first_terms = {t.leader: t for t in reversed(history.terms)}
@@ -342,7 +339,7 @@ def _never_cut(state: State, first: int, end: int) -> bool:
     cuts += [s.left_end_offset for s in history.storage_losses if s.replica in leaders]
     for leader in leaders:
         replica = state.replicas.get(leader)
-        if replica is None or not log_is_known(state, replica):
+        if replica is None or not state.log_is_known(replica):
             return False
         if uncovered(first, end, [s for s in replica.log.spans if is_seen(s)]):
             return False

@@ -21,7 +21,7 @@ def _with_why(state: State, artefact: str) -> str:
     log = BROKER_LOG.search(artefact) or DIRECTORY.search(artefact)
     if log is None or "log of broker" not in artefact:
         return artefact
-    _, why = state.coverage.get(("broker_log", int(log[1])), (True, None))
+    why = state.why_missing("broker_log", int(log[1]))
     return f"{artefact} ({why})" if why else artefact
 
 
@@ -29,22 +29,18 @@ def _is_here(state: State, artefact: str) -> bool:
     directory = DIRECTORY.search(artefact)
     if directory is not None:
         return _directory_is_here(state, int(directory[1])) and (
-            "or broker log" not in artefact or _covers(state, "broker_log", int(directory[1]))
+            "or broker log" not in artefact or state.covered("broker_log", int(directory[1]))
         )
     log = BROKER_LOG.search(artefact)
     if log is not None:
-        return _covers(state, "broker_log", int(log[1]))
+        return state.covered("broker_log", int(log[1]))
     if artefact in ("an acknowledgement log", "an acknowledgement log of the producers"):
-        return _covers(state, "acknowledgements", None)
+        return state.covered("acknowledgements")
     if artefact.startswith("the controller's history"):
-        return _covers(state, "controller_history", None)
+        return state.covered("controller_history")
     if "--kafka" in artefact or "print the version" in artefact:
         return state.settings.kafka_version is not None
     return False
-
-
-def _covers(state: State, subject: str, broker: int | None) -> bool:
-    return state.coverage.get((subject, broker), (False, None))[0]
 
 
 def _directory_is_here(state: State, broker: int) -> bool:

@@ -129,7 +129,7 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
         if mark is None and term.ended == "led_on":
             known.append(before)  # It goes on in its next term.
             continue
-        traced = state.coverage.get(("replica_trace", term.leader), (False, None))[0]
+        traced = state.covered("replica_trace", term.leader)
         if not traced and not never_began(state, term):
             sure = term.election_kind not in UNSURE_KINDS and term.leader not in lossy
             sure = sure and not (last is not None and _may_have_come_back_short(state, last, term))

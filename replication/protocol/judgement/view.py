@@ -7,7 +7,7 @@ from replication.protocol.judgement.absence import Absence, Doubt
 from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, stands
 from replication.protocol.judgement.divergence import Divergence, divergences
 from replication.protocol.judgement.ledger import Loss, losses, may_be_about
-from replication.protocol.judgement.reference import Reference, log_is_known, reference
+from replication.protocol.judgement.reference import Reference, reference
 from replication.protocol.judgement.survival import fate
 
 
@@ -25,7 +25,7 @@ class View:
 
     def covered(self, subject: str, replica: int | None = None) -> bool:
         """Whether complete evidence of this kind was handed over."""
-        return self.state.coverage.get((subject, replica), (False, None))[0]
+        return self.state.covered(subject, replica)
 
     def supplied(self, subject: str) -> bool:
         """Whether any evidence of this kind was handed over."""
@@ -90,7 +90,7 @@ def _in_doubt(absence: Absence) -> Doubt:
 
 def uncaptured(state: State) -> list[int]:
     """Assigned replicas whose log was not handed over."""
-    return [r for r in _assigned(state) if not log_is_known(state, state.replicas.get(r))]
+    return [r for r in _assigned(state) if not state.log_is_known(state.replicas.get(r))]
 
 
 def assignment_is_known(state: State) -> bool:

@@ -28,7 +28,7 @@ def lives_on(state: State, replica: Replica) -> None:
     """The broker acts after what was last seen of its log: only a trace still tells its end."""
     if not state.is_traced(replica.replica):
         # Of a part, nobody knew the end anyway; what is cut from it, the broker's log tells.
-        told = ("broker_log", replica.replica) in state.coverage
+        told = state.told_of("broker_log", replica.replica)
         replica.stale = replica.captured and not (replica.partial and told)
         replica.tail_known = False
 
