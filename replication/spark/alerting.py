@@ -4,12 +4,12 @@ The fold hands over the rows that changed; at the start the tables say what stoo
 not be delivered stays due and is tried again with every look, and at the next start.
 """
 
+import http.client
 import json
 import os
 import re
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -153,14 +153,16 @@ class Alerting:
     def _post(self, due: list[Row], address: str) -> bool:
         for first in range(0, len(due), MOST_IN_ONE):
             part = due[first : first + MOST_IN_ONE]
-            request = urllib.request.Request(
-                address, json.dumps(payload(part)).encode(), {"Content-Type": "application/json"}
-            )
+            data = json.dumps(payload(part)).encode()
             try:
+                kind = {"Content-Type": "application/json"}
+                request = urllib.request.Request(address, data, kind)
                 with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
                     pass
-            except (urllib.error.URLError, OSError) as error:
-                reason = getattr(error, "reason", None) or error
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                # What the last two say may hold the address, and that a secret.
+                told = error if isinstance(error, OSError) else type(error).__name__
+                reason = getattr(error, "reason", None) or told
                 self.progress.say(f"alerts: {len(due)} not delivered, tried again: {reason}")
                 self.not_before = time.monotonic() + self.pause
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)

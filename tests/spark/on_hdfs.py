@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -184,12 +184,12 @@ def checked(
     run_replay(spark, near, keep_events=True)
     run_stream(spark, near, profile="small-batches")
     spark.stop()
-    asked(standalone.Cluster("local[2]"), str(near))
+    asked(standalone.Cluster("local[2]", settings=standalone.QUICK), str(near))
     spark = start_session(folder / "warehouse")
     compared(spark, "replay", far / "replayed", near / "replayed")
     compared(spark, "stream", far / "streamed", near / "tables")
     spark.stop()
-    pages = [page_of(each, told) for each, told in ((far, root), (near, str(near)))]
+    pages = [page_of(each, (root, str(near))) for each in (far, near)]
     if pages[0] != pages[1]:
         raise Wrong("the page is not local mode's")
     say(f"page: {len(pages[0])} characters, equal")
@@ -203,9 +203,12 @@ def asked(cluster: standalone.Cluster, root: str) -> None:
     job("report", cluster, "--tables", f"{root}/replayed", "--out", f"{root}/page.html")
 
 
-def page_of(folder: Path, root: str) -> str:
-    """The page, without where its tables lie."""
-    return (folder / "page.html").read_text(encoding="utf-8").replace(root, "")
+def page_of(folder: Path, roots: Sequence[str]) -> str:
+    """The page, without where evidence and tables lie."""
+    text = (folder / "page.html").read_text(encoding="utf-8")
+    for root in roots:
+        text = text.replace(root, "")
+    return text
 
 
 def main(argv: list[str]) -> int:
@@ -217,7 +220,10 @@ def main(argv: list[str]) -> int:
         hidden, workers = own / "drivers", own / "workers"
         for each in (hidden, workers):
             each.mkdir()
-        with standalone.hdfs(workers) as root, standalone.cluster(workers, hidden) as cluster:
+        with (
+            standalone.hdfs(workers) as root,
+            standalone.cluster(workers, hidden, settings=standalone.QUICK) as cluster,
+        ):
             try:
                 checked(hidden, root, cluster, partial(standalone.copied, root))
             except Wrong as error:

@@ -74,6 +74,7 @@ def main(argv: list[str]) -> int:
             each.mkdir()
         with server(workers) as hadoop:
             settings = (
+                *standalone.QUICK,
                 f"spark.driver.extraClassPath={jars}", f"spark.executor.extraClassPath={jars}",
                 *(f"spark.hadoop.{key}={value}" for key, value in hadoop.items()),
             )  # fmt: skip

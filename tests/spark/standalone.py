@@ -15,11 +15,22 @@ from pathlib import Path
 import pyspark
 
 from replication.paths import project_root, spark_jars
+from tests.spark.jobs_in_process import shipped_settings
 
 ROOT = project_root()
 HOME = Path(pyspark.__file__).parent
 PATIENCE = 300.0
 HDFS_JARS = ROOT / ".jars" / "hdfs"
+# Of short runs on a busy machine, as jobs_in_process.py has them.
+QUICK = (
+    *(
+        f"{name}={value}"
+        for name, value in shipped_settings().items()
+        if name.startswith(("spark.sql.codegen", "spark.sql.adaptive", "spark.driver.extra"))
+    ),
+    "spark.driver.memory=1500m",
+    "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+)
 JAVA = ("java", "-Xmx300m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 

@@ -1,9 +1,11 @@
 """Alerts: which stand, told once on each change, at least once through kills, and what they say."""
 
 import http.server
+import io
 import json
 import re
 import shutil
+import socketserver
 import subprocess
 import threading
 import urllib.error
@@ -224,6 +226,37 @@ def test_many_alerts_come_in_several_notifications(tmp_path: Path, receiver: Rec
     assert alerting(tmp_path, receiver, answer).deliver()
     assert [len(each["alerts"]) for each in receiver.told] == [100, 100, 30]
     assert payload([])["version"] == "4"
+
+
+@pytest.mark.parametrize("answer", [b"nonsense\r\n\r\n", b"", b"HTTP/1.1 200\r\nA" * 9_000])
+def test_a_receiver_that_speaks_no_http_is_tried_again(answer: bytes, tmp_path: Path) -> None:
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1 << 16)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        said = io.StringIO()
+        address = f"http://127.0.0.1:{server.server_address[1]}/s3cret"
+        made = Alerting(Channels(webhook=address), tmp_path, Progress(said))
+        made.answer = answered(at_risk(), clock=BEGAN)
+        assert not made.deliver()
+        server.shutdown()
+    assert "not delivered, tried again" in said.getvalue()
+    assert "s3cret" not in said.getvalue()
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:1/s3cret\x1f", "a..b/s3cret", "[/s3cret", "x:y/s3cret"]
+)
+def test_an_address_that_is_none_is_no_part_of_what_is_said(host: str, tmp_path: Path) -> None:
+    said = io.StringIO()
+    made = Alerting(Channels(webhook=f"http://{host}"), tmp_path, Progress(said))
+    made.answer = answered(at_risk(), clock=BEGAN)
+    assert not made.deliver()
+    assert "not delivered" in said.getvalue()
+    assert "s3cret" not in said.getvalue()
 
 
 def test_where_to_tell_is_checked_and_secrets_come_from_the_environment() -> None:

@@ -1,5 +1,6 @@
 """Views that last: in a schema of the catalog, where other sessions and BI tools find them."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from pyspark.sql import SparkSession
 from replication.evidence.event_dumps import write_events
 from replication.spark import contracts, views
 from replication.spark.tables import TablesError
+from tests.spark import standalone
 from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import run_replay
 
@@ -32,3 +34,31 @@ def test_views_of_a_catalog_outlast_the_session_that_made_them(
     with pytest.raises(TablesError, match="is kept in memory and ends with it"):
         views._check_lasting(spark, "replication_tables")
     spark.sql("DROP SCHEMA replication_tables CASCADE")
+
+
+@pytest.mark.sweep
+def test_a_metastore_of_hive_keeps_the_views_for_other_sessions(
+    spark: SparkSession, folder: Path
+) -> None:
+    write_events(folder / "in" / "1.jsonl", made_trace())
+    run_replay(spark, folder, "tables", keep_events=True)
+    metastore = f"jdbc:derby:;databaseName={folder}/metastore;create=true"
+    cluster = standalone.Cluster("local[1]", settings=(
+        *standalone.QUICK, "spark.sql.catalogImplementation=hive",
+        f"spark.hadoop.javax.jdo.option.ConnectionURL={metastore}",
+        "spark.hadoop.datanucleus.schema.autoCreateAll=true",
+        "spark.hadoop.hive.metastore.schema.verification=false",
+        f"spark.sql.warehouse.dir={folder}/warehouse",
+    ))  # fmt: skip
+    made = standalone.submitted(
+        "create_views", cluster, "--tables", folder / "tables", "--catalog", "kafka"
+    )
+    assert made.returncode == 0, made.stderr[-3000:]
+    assert "views in kafka: " in made.stdout
+    asked = "SELECT first_offset, end_offset FROM kafka.lost_records"
+    command = standalone.submit("create_views", cluster)[:-1]
+    command[0] = str(standalone.HOME / "bin" / "spark-sql")
+    done = subprocess.run([*command, "-e", asked], cwd=standalone.ROOT,
+                          env=standalone.environment(), capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert done.stdout.split("\n")[0] == "15\t18", done.stderr[-3000:]

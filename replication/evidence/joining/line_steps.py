@@ -38,7 +38,8 @@ class _Role:
     prints_leadership, prints_following: its version prints lines of its own for these. cuts_to:
     what a cut follows that no line explains; reason: (when, why) as the fetcher announced the next
     cut; answer: by which answer of its leader. clean: how the process before ended, by what this
-    one found; stopped: by its own last lines.
+    one found; stopped: by its own last lines. high_watermark, and before: as it leads, the last one
+    that was printed, and the one before that.
     """
 
     prints_leadership: bool
@@ -51,7 +52,12 @@ class _Role:
     clean: bool | None = None
     stopped: str | None = None
     high_watermark: int | None = None
+    before: int | None = None
     version: str | None = None
+
+    def raise_to(self, high_watermark: int) -> None:
+        """A line printed how far the high watermark has come."""
+        self.before, self.high_watermark = self.high_watermark, high_watermark
 
 
 def steps_of_lines(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
@@ -143,7 +149,7 @@ def _became_leader(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     if f.get("previous_leader", broker if led else None) != broker:
         before = None
     role.leads, role.leader_epoch = True, f["leader_epoch"]
-    role.high_watermark = f.get("high_watermark")
+    role.high_watermark, role.before = f.get("high_watermark"), None
     return ev.BecameLeader(broker, f["leader_epoch"], *_at_the_change(f), before)
 
 
@@ -221,7 +227,7 @@ def _leader_high_watermark(broker: int, line: LogLineFact, role: _Role) -> ev.Fa
     value = line.fields.get("to_high_watermark")
     if value is None or _is_late(line, role, value):
         return None
-    role.high_watermark = value
+    role.raise_to(value)
     return ev.HighWatermarkAdvanced(broker, value)
 
 
@@ -240,10 +246,19 @@ def _high_watermark_set(broker: int, line: LogLineFact, role: _Role) -> ev.Fact 
     value = line.fields.get("high_watermark")
     if value is None or line.fields.get("replica", broker) != broker:
         return None
-    if value == role.high_watermark:
+    if value == role.high_watermark or _is_printed_late(role, value):
         return None
-    role.high_watermark = value
+    role.raise_to(value)
     return ev.HighWatermarkAdvanced(broker, value)
+
+
+def _is_printed_late(role: _Role, value: int) -> bool:
+    """Whether a leader was at a high watermark between the last two that were printed: threads set
+    it first and print it then, each by itself (Replica.highWatermark_=, Log.updateHighWatermark).
+    """
+    if not role.leads or role.before is None or role.high_watermark is None:
+        return False
+    return role.before < value < role.high_watermark
 
 
 def _follower_log_end(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:

@@ -81,3 +81,20 @@ def test_threads_that_print_in_another_order_than_they_raised_lower_no_high_wate
     assert told(raised(2, 138, 140), raised(3, 137, 138), raised(4, 140, 141)) == [140, 141]
     assert told(raised(2, 138, 140), raised(3, 140, 138)) == [140, 138]
     assert told(raised(2, 5, 6), leads(3, 5), raised(4, 3, 4)) == [6, 4]
+
+
+def test_a_leader_that_set_two_high_watermarks_prints_them_in_any_order() -> None:
+    """Each thread sets one, then prints it (seen in 1.1.1): between the last two it was there."""
+
+    def printed(*values: int) -> list[LogLineFact]:
+        return [
+            line("high_watermark_set", number=n, high_watermark=v) for n, v in enumerate(values)
+        ]
+
+    def moved(*values: int) -> list[ev.Fact | None]:
+        return [ev.HighWatermarkAdvanced(1, value) for value in values]
+
+    begins = leads(4, 0)
+    assert facts(begins, *printed(27, 29, 28, 30))[1:] == moved(27, 29, 30)
+    assert facts(begins, *printed(27, 29, 26))[1:] == moved(27, 29, 26)
+    assert facts(follows(4, 0), *printed(27, 29, 28))[1:] == moved(27, 29, 28)
