@@ -123,6 +123,8 @@ def _below(who: str, f: Fields) -> str:
 
 def _truncated(who: str, f: Fields) -> str:
     to, end = f["to_offset"], f.get("log_end_offset")
+    if "log_end_offset_before" in f:
+        return _truncated_since(who, to, f["log_end_offset_before"])
     if end is None:
         return (
             f"{who} cut its log to offset {to}: what it held from {to} on is gone from it; how "
@@ -131,6 +133,16 @@ def _truncated(who: str, f: Fields) -> str:
     if end <= to:
         return f"{who} had nothing to cut from offset {to} on"
     return f"{who} cut its log: {_range(to, end)} are gone from it"
+
+
+def _truncated_since(who: str, to: int, before: int) -> str:
+    """Of a log that may have grown since a line told where it ended."""
+    if before <= to:
+        return (
+            f"{who} cut its log to offset {to}, where it had ended by the lines before: only what "
+            "came since can be gone from it"
+        )
+    return f"{who} cut its log: {_range(to, before)} are gone from it, and whatever came behind"
 
 
 def _reason(who: str, f: Fields) -> str:

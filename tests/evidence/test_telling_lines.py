@@ -20,9 +20,26 @@ def told(*facts: LogLineFact) -> list[tuple[str, dict[str, Any]]]:
 def test_a_fetch_that_failed_tells_where_the_followers_log_ended() -> None:
     """The cut comes after the leader's end, of which failing fetches are the sign."""
     found = told(fact("fetch_failed", 1, fetch_offset=30), fact("truncated", 2, to_offset=20))
-    assert found == [("truncated", {"to_offset": 20, "log_end_offset": 30})]
+    assert found == [("truncated", {"to_offset": 20, "log_end_offset_before": 30})]
     found = told(fact("fetch_failed", 1, fetch_offset=10), fact("truncated", 2, to_offset=20))
     assert found == [("truncated", {"to_offset": 20})]
+
+
+def test_the_end_of_another_brokers_log_is_none_of_this_ones() -> None:
+    def loaded(line: int, end: int, directory: str) -> LogLineFact:
+        return fact("log_loaded", line, None, log_end_offset=end, directory=directory)
+
+    def cut(**fields: Any) -> LogLineFact:
+        return fact("truncated", 9, None, to_offset=20, **fields)
+
+    both = (loaded(1, 25, "/a"), loaded(2, 30, "/b"))
+    assert told(*both, cut(directory="/a"))[0][1]["log_end_offset_before"] == 25
+    assert "log_end_offset_before" not in told(*both, cut(directory="/c"))[0][1]
+    # In a file of several, which of them cut is not known.
+    assert "log_end_offset_before" not in told(*both, cut(one_of=(1, 2)))[0][1]
+    named = fact("became_follower", 1, 2, log_end_offset=40)
+    other = fact("truncated", 9, 1, to_offset=20)
+    assert told(fact("became_leader", 0, 1), named, other)[0][1] == {"to_offset": 20}
 
 
 def test_only_what_is_out_of_the_ordinary_tells() -> None:

@@ -5,12 +5,9 @@ from typing import Any
 import pytest
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.log_places import directories_of_settings, log_directory
 from replication.evidence.broker_logs.starts import Starts, mark
 from replication.evidence.broker_logs.threads import broker_of_thread, leader_of_thread
-from replication.evidence.broker_logs.writer_handles import (
-    directories_of_settings,
-    log_directory,
-)
 from replication.evidence.broker_logs.writers import Writers
 
 SECOND = 1000

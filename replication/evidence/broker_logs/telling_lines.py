@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.log_places import log_directory
 
 TELLING_KINDS = frozenset(
     ("truncated", "truncated_below_high_watermark", "truncated_fully", "truncation_reason",
@@ -21,6 +22,7 @@ TELLING_KINDS = frozenset(
 )  # fmt: skip
 # So many lines of one kind about one partition are kept; they say the same again and again.
 _KEPT = 3
+_ANY = "any directory"
 
 
 @dataclass(slots=True)
@@ -30,11 +32,14 @@ class Telling:
 
     lines: list[LogLineFact] = field(default_factory=list)
     _seen: dict[tuple[object, ...], list[int]] = field(default_factory=dict)
+    # By broker, partition and log directory, as far as lines name them.
     _ends: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _brokers: set[int] = field(default_factory=set)
 
     def take(self, fact: LogLineFact) -> None:
         """A file's next fact."""
         place = (fact.broker, fact.topic, fact.partition)
+        self._brokers.update([] if fact.broker is None else [fact.broker])
         if _tells(fact):
             self._keep(fact, place)
         end = fact.fields.get("log_end_offset")
@@ -45,8 +50,20 @@ class Telling:
         if fact.kind == "fetch_failed":
             end = fact.fields.get("fetch_offset")
         if isinstance(end, int) and fact.partition is not None:
-            # A log's own lines often name no broker, where its partition's do.
-            self._ends[place] = self._ends[None, *place[1:]] = end
+            for whose in (place, (None, *place[1:])):
+                self._ends[*whose, log_directory(fact)] = self._ends[*whose, _ANY] = end
+
+    def _end_before(self, fact: LogLineFact, place: tuple[object, ...]) -> int | None:
+        """Where the log had ended by the lines before: the last that tell of this very log."""
+        home = log_directory(fact)
+        homes: tuple[str | None, ...] = (_ANY,) if home is None else (home, None)
+        # A log's own lines often name no broker, where its partition's do.
+        one = len(self._brokers) < 2 and "one_of" not in fact.fields
+        whose = [place, (None, *place[1:])] if one else [place]
+        if not one and fact.broker is None:
+            homes = (home,) if home is not None else ()
+        found = (self._ends.get((*each, h)) for each in whose for h in homes)
+        return next((end for end in found if end is not None), None)
 
     def _keep(self, fact: LogLineFact, place: tuple[object, ...]) -> None:
         kept = self._seen.setdefault((fact.kind, fact.fields.get("topic_id"), *place), [])
@@ -56,9 +73,9 @@ class Telling:
             return
         fields = dict(fact.fields)
         if fact.kind == "truncated" and fields.get("log_end_offset") is None:
-            known = self._ends.get(place, self._ends.get((None, *place[1:])))
+            known = self._end_before(fact, place)
             if known is not None and known >= fields.get("to_offset", known + 1):
-                fields["log_end_offset"] = known
+                fields["log_end_offset_before"] = known
         kept.append(len(self.lines))
         self.lines.append(fact._replace(fields=fields))
 

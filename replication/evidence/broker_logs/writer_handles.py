@@ -5,19 +5,21 @@ writer; None where it says nothing. A broker's lines stand in its own order, wha
 stand between them, so nothing here rests on clocks that agree.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.line_families.family import brokers_among
+from replication.evidence.broker_logs.log_places import (
+    directories_of_settings,
+    is_aside,
+    log_directory,
+)
 from replication.evidence.broker_logs.starts import names_who_starts
 from replication.evidence.broker_logs.threads import leader_of_thread
 
 # A fetcher cuts the log in the moment in which it says so.
 _AT_ONCE_MILLISECONDS = 100
-_ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:[\\/])")
 # Lines that a broker's own role changes by. Who prints the first alone may have stopped leading.
 _ROLES = frozenset(
     ("became_leader", "became_follower", "leader_and_isr_received", "leader_and_isr_ignored",
@@ -30,42 +32,6 @@ _FETCHER_KINDS = frozenset(
      "fetch_response_received", "follower_appended")
 )  # fmt: skip
 _Place = tuple[str | None, int | None]
-
-
-def log_directory(fact: LogLineFact) -> str | None:
-    """The log directory that a line names; some name the partition's own in it."""
-    named = fact.fields.get("directory")
-    if not isinstance(named, str) or not named:
-        return None
-    directory = _path(named)
-    own = f"{directory.name}.".startswith(f"{fact.topic}-{fact.partition}.")
-    return str(directory.parent if own else directory)
-
-
-def _is_aside(fact: LogLineFact) -> bool:
-    """Whether a line is about a log that is deleted, stray or on its way to another directory:
-    there more stands behind the partition's name (`UnifiedLog`)."""
-    named = fact.fields.get("directory")
-    return isinstance(named, str) and _path(named).name.startswith(
-        f"{fact.topic}-{fact.partition}."
-    )
-
-
-def directories_of_settings(values: dict[str, str]) -> set[str] | None:
-    """The log directories that a broker's settings name; None where one is not absolute, which
-    lines print otherwise."""
-    places = values.get("log.dirs") or values.get("log.dir") or ""
-    named = [place.strip() for place in places.strip("[]").split(",") if place.strip()]
-    if not named or not all(_ABSOLUTE.match(place) for place in named):
-        return None
-    return {str(_path(place)) for place in named}
-
-
-def _path(text: str) -> PurePath:
-    if "\\" in text:
-        return PureWindowsPath(text)
-    # Of two slashes at the beginning POSIX may make something else; Java does not.
-    return PurePosixPath(f"/{text.lstrip('/')}" if text.startswith("//") else text)
 
 
 @dataclass(slots=True)
@@ -115,7 +81,7 @@ class Places:
         if fact.broker is not None:
             self._named.add(fact.broker)
         home = log_directory(fact) if fact.partition is not None else None
-        if home is None or _is_aside(fact):
+        if home is None or is_aside(fact):
             return
         place = (fact.topic, fact.partition)
         seen = self._seen.setdefault(place, set())
@@ -297,7 +263,7 @@ class Roles:
     def may_have_loaded(self, fact: LogLineFact, brokers: Iterable[int]) -> set[int] | None:
         """Of a log that was loaded: those whose log may have ended there."""
         end = fact.fields.get("log_end_offset")
-        if fact.kind != "log_loaded" or fact.at is None or end is None or _is_aside(fact):
+        if fact.kind != "log_loaded" or fact.at is None or end is None or is_aside(fact):
             return None
         place = (fact.topic, fact.partition)
         return {b for b in brokers if self._next_end((place, b), fact.at) in (None, end)}

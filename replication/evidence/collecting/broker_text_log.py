@@ -9,10 +9,11 @@ from pathlib import Path
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, is_kafkas, read_excerpt
+from replication.evidence.broker_logs.log_places import log_directory
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.starts import Mark, Starts, mark
 from replication.evidence.broker_logs.telling_lines import Telling
-from replication.evidence.broker_logs.writer_handles import Places, log_directory
+from replication.evidence.broker_logs.writer_handles import Places
 from replication.evidence.broker_logs.writers import Writers
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
 from replication.evidence.unreadable import Unreadable
