@@ -374,6 +374,7 @@ def test_a_digest_writes_no_file_larger_than_what_it_holds(tmp_path: Path) -> No
     ]
     digest.write_bytes(gzip.compress("".join(json.dumps(x) + "\n" for x in lines).encode()))
     restore_cluster_metadata(digest, tmp_path)
+    assert (tmp_path / "__cluster_metadata-0" / "a.log").read_bytes() == b"aaa"
     for name in ("../up", "../../up", "__cluster_metadata-0/../up", "__cluster_metadata-0/.x"):
         lines[2] = {"piece_of": name, "at": 0, "base64": "YWFh"}
         digest.write_bytes(gzip.compress("".join(json.dumps(x) + "\n" for x in lines).encode()))

@@ -104,15 +104,12 @@ class Alerting:
 
     def take(self, outcome: Outcome, micro_batch_id: int) -> None:
         """Takes the rows that a micro-batch of the fold has written."""
-        changed = []
-        if any(outcome.has(table) for table in TABLES):
-            frame = outcome.frame.filter(F.col("out_table").isin(list(TABLES)))
-            changed = frame.select("out_table", "topic_partition_id", "rows").collect()
+        changed = {table: outcome.rows(table) for table in TABLES if outcome.has(table)}
         newest = outcome.figures.get("newest_event_time")
         with self.lock:
-            for row in changed:
-                rows = json.loads(row["rows"])
-                self.answer.put(row["out_table"], row["topic_partition_id"], rows)
+            for table, told in changed.items():
+                for name, rows in told.items():
+                    self.answer.put(table, name, rows)
             if newest is not None:
                 self.answer.clock = max(int(newest), self.answer.clock or 0)
         self.progressed("fold", micro_batch_id, outcome.figures)

@@ -60,6 +60,16 @@ class Outcome:
         """Whether there is a row for that table."""
         return self.tables.get(table, 0) > 0
 
+    def rows(self, table: str) -> dict[str, list[dict[str, Any]]]:
+        """The rows of a table by topic partition, [] where those that stood there are gone."""
+        told = self.few.get(table)
+        if told is None:
+            told = _rows(self.frame, [table])[table]
+        found: dict[str, list[dict[str, Any]]] = {n: [] for n in self.touched.get(table, [])}
+        for name, row in told:
+            found[name].append(row)
+        return found
+
 
 def outcome_of(frame: DataFrame) -> Outcome:
     """Runs the whole frame once (it is to be persisted) and reads what is in it."""
@@ -78,12 +88,12 @@ def outcome_of(frame: DataFrame) -> Outcome:
         {name: sorted(row["replaced"]) for name, row in rows.items()},
         {name: sorted(row["touched"]) for name, row in rows.items()},
         figures,
-        _few(frame, [t for t in ORDER if t in rows and rows[t]["characters"] <= FEW_CHARACTERS]),
+        _rows(frame, [t for t in ORDER if t in rows and rows[t]["characters"] <= FEW_CHARACTERS]),
     )
 
 
-def _few(frame: DataFrame, names: list[str]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """The rows of these tables."""
+def _rows(frame: DataFrame, names: list[str]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """The rows of these tables: (topic_partition_id, columns by name)."""
     few: dict[str, list[tuple[str, dict[str, Any]]]] = {name: [] for name in names}
     if not names:
         return few

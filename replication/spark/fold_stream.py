@@ -234,9 +234,9 @@ class Fold:
         )
         self.refolds += 1
         writer = self.run.writer(f"{analyzer_version()}/{newest['micro_batch_id']}")
-        shards = self.spark.range(self.settings.state_shards).select(
-            F.lit("").alias("topic_partition_id"),
-            F.col("id").alias("state_shard"),
+        told = self.store.newest("verdicts").filter(F.col("run") == self.run.name)
+        shards = told.groupBy(_shard(self.settings.state_shards)).agg(
+            F.min("topic_partition_id").alias("topic_partition_id"),
             F.lit(-1).cast("bigint").alias("ingest_micro_batch_id"),
             F.lit(b"").alias("state"),
         )

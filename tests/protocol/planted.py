@@ -11,8 +11,8 @@ How the set is defined: high watermarks by one, moved before their append, or ri
 that an ISR member has not fetched; cuts by one; the end of a follower's append by one; the epoch of
 an append by one; the last epoch entry by one; ISR joins of brokers that never fetched; fetches left
 out. Left out of the set itself, since other lawful schedules than those near explain them: what no
-later line of the same broker could contradict (`_is_told_on`), and fetches that are repeated or are
-a follower's last (`_is_repeated`).
+later line of the same broker could contradict (`_is_told_on`), and fetches that are repeated, that
+one which waits explains, or that are a follower's last (`_is_repeated`).
 """
 
 import random
@@ -27,6 +27,7 @@ from replication.protocol.folding.conformance.leaders import counts
 from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import EpochEntry
+from replication.protocol.ground.versions import behaviour
 from replication.protocol.judgement.judge import answer
 from tests.protocol.schedules import Machine, Setting, allowed, new_pair, next_command, setting
 
@@ -254,7 +255,21 @@ def _is_repeated(facts: tuple[ev.Fact, ...], n: int, fact: ev.FetchRequested) ->
     after = [
         f for f in facts[n + 1 :] if isinstance(f, ev.FetchRequested) and f.replica == fact.replica
     ]
-    return not after or after[0].fetch_offset == fact.fetch_offset
+    if not after or after[0].fetch_offset == fact.fetch_offset:
+        return True
+    # Unfenced, one that waits for records is answered whatever epoch its leader leads in by then.
+    before = [
+        f
+        for f in facts[:n]
+        if isinstance(f, ev.FetchRequested) and (f.replica, f.leader) == (fact.replica, fact.leader)
+    ]
+    waited = bool(before) and before[-1].fetch_offset == fact.fetch_offset
+    return waited and not _is_fenced(facts)
+
+
+def _is_fenced(facts: tuple[ev.Fact, ...]) -> bool:
+    told = next(f.kafka_version for f in facts if isinstance(f, ev.PartitionDescribed))
+    return told is None or behaviour(told).has("fetch_carries_leader_epoch")
 
 
 def _moved(facts: tuple[ev.Fact, ...], n: int, fact: ev.HighWatermarkAdvanced) -> Iterator[Planted]:

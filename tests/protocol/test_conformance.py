@@ -54,6 +54,16 @@ def test_a_change_of_role_leaves_the_high_watermark_as_it_was() -> None:
     assert "high_watermark_of_leader gives the high watermark 5 that it had, observed 4" in found
 
 
+def test_a_followers_high_watermark_may_rise_unprinted_and_never_falls() -> None:
+    begun = [*beginning("3.9.1"), *copied(5), ev.HighWatermarkAdvanced(2, 5)]
+    elected = ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3))
+    again = [elected, ev.BecameLeader(1, 1, 5, 5, 1)]
+    assert refuted([*begun, *again, ev.BecameFollower(3, 1, 1, 5, 5, 1)]) is None
+    found = refuted([*begun, *again, ev.BecameFollower(2, 1, 1, 5, 4, 1)])
+    assert found is not None
+    assert "high_watermark_of_follower" in found
+
+
 def test_a_log_that_begins_past_it_has_moved_the_high_watermark() -> None:
     begun = [*beginning("3.9.1"), *copied(5), ev.LogStartAdvanced(2, 3, "retention")]
     follows = ev.BecameFollower(2, 1, 1, 5, 3, 1)

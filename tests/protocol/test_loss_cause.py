@@ -1,5 +1,7 @@
 """Causes and contracts of losses, each in the smallest story in which time alone misleads."""
 
+import pytest
+
 from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
 from replication.machine.scenario_text import parse_command
@@ -133,3 +135,12 @@ def test_causes_are_what_removing_steps_says() -> None:
     assert whole > 60
     assert right >= 0.95 * whole, found.stories
     assert all(ours == true for _, ours, true in found.contracts)
+
+
+# Once off: a restart within an epoch, an unclean leader that never led, a disk that had nothing.
+@pytest.mark.parametrize("seed", [60, 143, 203, 220, 247, 788, 1007])
+def test_causes_that_once_were_not(seed: int) -> None:
+    found = compare(range(seed, seed + 1))
+
+    assert found.counts
+    assert all(ledger_ == machine for ledger_, machine in found.counts), found.stories

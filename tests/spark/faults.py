@@ -421,7 +421,7 @@ def refusals(bench: Bench) -> None:
     refused(bench, "the state of .* is gone")
     shutil.rmtree(checkpoint)
     shutil.move(newest, checkpoint)
-    refused(bench, "state_shards is 16", state_shards="8")
+    refused(bench, "state_shards is 1024", state_shards="8")
     other = CheckpointLock(checkpoint)
     other.take()
     refused(bench, "in use by another stream")

@@ -74,7 +74,7 @@ def job(
     started = time.monotonic()
     done = standalone.submitted(name, cluster, *flags)
     if done.returncode not in status:
-        raise Wrong(f"{name} ended with {done.returncode}:\n{done.stderr[-4000:]}")
+        raise Wrong(f"{name} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
     say(f"{name}: status {done.returncode}, {time.monotonic() - started:.0f} s")
     return done.stdout
 

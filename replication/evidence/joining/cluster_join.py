@@ -31,6 +31,7 @@ from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
 from replication.evidence.joining.listed_replicas import listed_replicas
 from replication.evidence.joining.metadata_reach import later_history, torn_history
+from replication.evidence.joining.misread_topic_ids import without_misread_topic_ids
 from replication.evidence.joining.one_cluster import (
     INTERNAL,
     ClusterEvidence,
@@ -116,6 +117,7 @@ def _known(
     cluster: ClusterEvidence, facts: ClusterFacts
 ) -> tuple[_Known, list[str], list[Unreadable]]:
     """Step by step, with notes and with what could not be used."""
+    cluster, misread = without_misread_topic_ids(cluster)
     brokers = lines_by_broker(cluster.logs)
     lives = incarnations(cluster, brokers)
     histories: dict[Key, RecordedHistory] = {}
@@ -151,7 +153,7 @@ def _known(
         {writer for log in cluster.logs if log.damaged for writer in (log.broker, *log.writers)},
         settings_lines(cluster.logs),
     )  # fmt: skip
-    return known, notes, unreadable
+    return known, notes, misread + unreadable
 
 
 def _of_nobodys(cluster: ClusterEvidence, lives: Incarnations) -> Iterator[Key]:

@@ -44,7 +44,7 @@ def lives_of_directories(
 
 def _told_apart(alike: list[_Replica], found: _Lives, incarnations: Incarnations) -> None:
     """Decides the replicas of one partition, by the surest sign first."""
-    batches = {p.path: _batches(p) for _, p in alike}
+    batches = {p.path: batches_of(p) for _, p in alike}
     _by_batches(batches, found)
     rules: tuple[_Rule, ...] = (_beside_a_deleted_one, _by_time)
     for rule in rules:
@@ -57,7 +57,8 @@ def _told_apart(alike: list[_Replica], found: _Lives, incarnations: Incarnations
         found.setdefault(path, None)
 
 
-def _batches(directory: PartitionDirectory) -> frozenset[tuple[int, int, int]]:
+def batches_of(directory: PartitionDirectory) -> frozenset[tuple[int, int, int]]:
+    """(base offset, CRC, size in bytes) of the first batches: no two topics have one in common."""
     read = islice(directory.iter_batches(), _COMPARED)
     return frozenset((b.base_offset, b.crc, b.size) for b in read)
 

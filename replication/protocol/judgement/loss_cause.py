@@ -20,6 +20,7 @@ from replication.protocol.judgement.lost_record import (
     is_of,
     lacks,
     may_be_anothers,
+    never_had,
     taken_from,
     written_at,
 )
@@ -151,12 +152,16 @@ def _by_election(
     took: Truncation | StorageLoss | None,
     lossy: frozenset[int],
 ) -> Cause:
-    """The unclean election of a replica outside the ISR, unless all members had lost the record.
+    """The unclean election of a replica outside the ISR, unless all members had lost the record, or
+    it alone had had it.
 
     What a replica loses or cuts outside the ISR is not yet missed: it fetches it again.
     """
-    if term.isr_before and set(term.isr_before) <= lossy:
+    waited_for = set(term.isr_before or ())
+    if waited_for and waited_for <= lossy:
         return _by_storage(state, term, None, ("unclean_election",), term, lossy)
+    if isinstance(took, StorageLoss) and all(never_had(state, m, lost) for m in waited_for):
+        return _by_storage(state, term, took, ("unclean_election",), term, lossy)
     extra: tuple[str, ...] = ()
     if isinstance(took, StorageLoss):
         extra = ("storage_loss",)
@@ -305,10 +310,12 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
 def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:
     """Whether the leader's disk came back shorter, from an end that nobody saw, or may have, for no
     line tells: it may have fetched the record before."""
-    if not (state.is_traced(leader) or state.covered("broker_log", leader)):
+    if state.is_traced(leader):
+        return False  # Every end of its log was seen.
+    if not state.covered("broker_log", leader):
         return True
     replica = state.replicas.get(leader)
-    back = None if replica is None or state.is_traced(leader) else replica.came_back_with
+    back = None if replica is None else replica.came_back_with
     return (back is not None and back <= lost.offset) or any(
         loss.replica == leader
         and loss.had_end_offset <= lost.offset

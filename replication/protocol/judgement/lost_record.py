@@ -57,6 +57,8 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
     if start <= lost.offset:
         if term.occurrence and term.leader_epoch == lost.written_in:
             # The record may have been written after the restart.
+            if _had_not_reached(state, term, lost.offset):
+                return False
             return taken_from(state, lost, term.leader, term) is not None or None
         return True
     if lost.written_in is not None and _slept_through(state, term, lost.written_in):
@@ -70,6 +72,19 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
         return None
     same = same_record(held, lost.record)
     return None if same is None else not same
+
+
+def _had_not_reached(state: State, again: LeaderTerm, offset: int) -> bool:
+    """Whether a leader is known not to have written the offset in its epoch before it restarted."""
+    before = [
+        t
+        for t in state.history.terms
+        if t.leader_epoch == again.leader_epoch and t.occurrence < again.occurrence
+    ]
+    return bool(before) and all(
+        t.end_is_certain and t.end_log_end_offset is not None and t.end_log_end_offset <= offset
+        for t in before
+    )
 
 
 def _next_start(state: State, term: LeaderTerm) -> LeaderTerm | None:
@@ -140,6 +155,17 @@ def has_since(state: State, term: LeaderTerm, lost: Lost) -> bool:
     if held is None or same_record(held, lost.record) is not True:
         return False
     return not any(is_after(c, term) for c in cuts(state, term.leader, lost.offset))
+
+
+def never_had(state: State, number: int, lost: Lost) -> bool:
+    """Whether a replica of which every step is here never had the record."""
+    replica = state.replicas.get(number)
+    if replica is None or not state.is_traced(number):
+        return False
+    held = clipped(replica.log.spans, lost.offset, lost.offset + 1)
+    if any(same_record(span, lost.record) is not False for span in held):
+        return False
+    return not any(is_of(cut, lost) for cut in cuts(state, number, lost.offset))
 
 
 def cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLoss]:

@@ -141,6 +141,9 @@ def test_a_leader_that_leads_on_answers_as_a_valid_one() -> None:
     assert how(*steps, *again, acked) == "acks_all"
     assert how(*steps, acked) == "acks_1"
     assert how(*steps[1:], acked) == "acks_all"  # Broker 1 may have led on unseen.
+    history = ev.CoverageDeclared("controller_history", None, True)
+    assert how(history, *steps[1:], acked) == "acks_1"
+    assert how(history, *steps[1:], again[0], acked) == "acks_all"
 
 
 def test_a_later_epoch_that_only_a_log_names_may_be_of_who_wrote_and_led_on() -> None:

@@ -126,6 +126,8 @@ def _hold_mark(
     summary = worded("high_watermark_of_follower", what, "one that its leader had", mark)
     fenced = flags.has("fetch_carries_leader_epoch")
     between = bool(seen) and seen[0] < mark < seen[-1] and _is_kept(seen, mark)
+    # A log that begins anew has its high watermark at its end.
+    earlier = start < mark < end and reign is not None and _is_earlier(state, reign, mark, flags)
     if not seen or mark > seen[-1] or (between and not fenced):
         told = (leader_epoch, replica.replica, mark, end, event.event_id, summary)
         wait(
@@ -133,7 +135,7 @@ def _hold_mark(
             Expectation("high_watermark", "high_watermark_of_follower", *told),
             place_of(event),
         )
-    elif reign is not None and reign.whole and (between or _is_earlier(state, reign, mark, flags)):
+    elif reign is not None and reign.whole and (between or earlier):
         near = [m for m in seen if m < mark][-1:] + [m for m in seen if m > mark][:1]
         expected = " or ".join(str(m) for m in near)
         exclude(state, event, "high_watermark_of_follower", what, expected, mark)
@@ -145,7 +147,7 @@ def _is_earlier(state: State, reign: Reign, mark: int, flags: Behaviour) -> bool
     """Whether a high watermark is from before the leader's epoch began, and not of that leader."""
     others = [r for r in state.conformance.reigns.values() if r is not reign]
     same = [r for r in others if r.leader in (None, reign.leader)]
-    fenced = flags.has("fetch_carries_leader_epoch")
+    fenced = flags.has("fetch_carries_leader_epoch") and bool(reign.high_watermarks)
     return (
         fenced and mark < reign.high_watermarks[0] and not any(_may_have_had(r, mark) for r in same)
     )

@@ -21,13 +21,14 @@ def records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowle
 
 def _is_a_zombies(state: State, span: Span) -> bool:
     """Whether the leader that wrote the records is known to lead no more: all its steps are here,
-    or the controller's, and it did not take up the newest epoch."""
+    and none takes up the newest epoch, or the controller's, by which another leads."""
     made_in = span.leader_epoch
     if made_in is None or not is_succeeded(state, made_in):
         return False
     wrote = {t.leader for t in state.history.terms if t.leader_epoch == made_in}
     leading = [r for r in map(state.replicas.get, wrote) if r is not None and r.role == "leader"]
-    if not (state.covered("controller_history") or all(map(state.is_traced, wrote))):
+    by_another = state.covered("controller_history") and state.registration.leader not in wrote
+    if not (by_another or all(map(state.is_traced, wrote))):
         return False
     return all(is_succeeded(state, r.leader_epoch or 0) for r in leading)
 
