@@ -101,7 +101,7 @@ lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n
 
 .PHONY: zookeepers
 ZOOKEEPERS := 3.6.4 3.7.2 3.8.4 3.9.3
-zookeepers: setup kafka-jars $(foreach v,$(ZOOKEEPERS),.jars/zookeeper-$(v)/.complete) ## a loss under each ZooKeeper release from 3.4 to 3.9, judged by all evidence, and by its directory and log directories alone; KEEP=dir
+zookeepers: setup .jars/kafka-1.1.1/.complete .jars/kafka-2.8.2/.complete $(foreach v,$(ZOOKEEPERS),.jars/zookeeper-$(v)/.complete) ## a loss under each ZooKeeper release from 3.4 to 3.9, judged by all evidence, and by its directory and log directories alone; KEEP=dir
 	$(BIN)/python -m tests.kafka_lab.zookeepers $(if $(KEEP),--keep $(KEEP))
 
 SCHEDULES := 10000

@@ -42,6 +42,8 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
     clocks = epochs_by_clock(evidence)
     rows: list[_Row] = []
+    led = _led_by(evidence)
+    others_answered: Acknowledgement | None = None
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
         name = _name(evidence.contents, a, payload)
@@ -60,8 +62,13 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
                 place = (a.offset, clocks.epoch_of(a), None)
         if place is not None:
             by = a.broker if place[1] is None else None
+            if a.acks == "1" and _is_anothers(led, a, place):
+                others_answered = others_answered or a
             source = ev.Source(a.path, a.line)
             rows.append((place[0], a.acks, place[1], place[2], a.ts, source, by))
+    if others_answered is not None:
+        rows = [(*row[:6], None) for row in rows]
+        evidence.notes.append(_said_of_brokers(evidence, others_answered))
     rows = _told_apart(rows)
     for index, (first, end, acks, leader_epoch, content, at, source, by) in enumerate(_runs(rows)):
         ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by)
@@ -78,6 +85,31 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     for index, (first, end, _, leader_epoch, content, at, source, _) in enumerate(_runs(seen)):
         consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
+
+
+def _led_by(evidence: PartitionEvidence) -> dict[int, set[int]]:
+    """Who led in each leader epoch, as far as the controller's word tells."""
+    led: dict[int, set[int]] = {}
+    for r in evidence.recorded:
+        if r.fact.leader is not None:
+            led.setdefault(r.fact.leader_epoch, set()).add(r.fact.leader)
+    return led
+
+
+def _is_anothers(
+    led: dict[int, set[int]], a: Acknowledgement, place: tuple[int, int | None, int | None]
+) -> bool:
+    """Whether the broker that is said to have answered did not lead when the record was written."""
+    if a.broker is None or place[0] != a.offset or place[1] is None:
+        return False
+    return a.broker not in led.get(place[1], {a.broker})
+
+
+def _said_of_brokers(evidence: PartitionEvidence, a: Acknowledgement) -> str:
+    return (
+        f"{evidence.topic}-{evidence.partition}: {a.path} line {a.line}: broker {a.broker} did not "
+        "lead when this record was written: the field broker is not who answered, and is not used"
+    )
 
 
 def unplaced(evidence: PartitionEvidence) -> list[Acknowledgement]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from replication.evidence.joining.by_clock import ClocksDisagree, EpochsByClock, epochs_by_clock
+from replication.evidence.joining.places import Place
 from replication.evidence.joining.promised_records import promised
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.ground import events as ev
@@ -162,3 +163,19 @@ def test_who_answered_is_told_where_nothing_names_the_epoch() -> None:
     rows = [e.fact for e in promised(evidence(acknowledgements=acks))]
 
     assert [(r.first_offset, r.end_offset, r.leader) for r in rows] == [(0, 2, 1), (2, 4, 2)]
+
+
+@pytest.mark.parametrize(("says", "told"), [(1, 1), (2, None)])
+def test_a_broker_that_did_not_lead_then_is_not_who_answered(says: int, told: int | None) -> None:
+    """The log shows that the record with an id was written in epoch 0, which broker 1 led."""
+    named = acknowledged("k", offset=0, acks="1", broker=says)
+    other = acknowledged(None, offset=1, acks="1", broker=1, line=2)
+    found = evidence(
+        acknowledgements=[named, other], recorded=[elected(1, 0, 1_000), elected(2, 1, 5_000)]
+    )
+    found.contents.places["k"] = [Place(0, 0, 7)]
+    found.contents.payloads_read = True
+    rows = [e.fact for e in promised(found)]
+
+    assert [(r.leader_epoch, r.leader) for r in rows] == [(0, None), (None, told)]
+    assert len(found.notes) == (told is None)
