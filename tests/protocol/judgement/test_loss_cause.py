@@ -88,6 +88,27 @@ def test_who_was_cut_by_a_leader_that_may_have_lacked_it_is_not_to_blame(
     assert cause_of(told(facts), RECORD, "acknowledged_by_isr", []).name == name
 
 
+@pytest.mark.parametrize(("covered", "name"), [
+    ((1, 2, 3), "out_of_range_reset"), ((1, 3), "unknown"),
+])  # fmt: skip
+def test_what_is_out_of_range_its_leader_may_have_lost_itself(
+    covered: tuple[int, ...], name: str
+) -> None:
+    """Broker 2 wrote the record in epoch 1; by its log's end broker 1 cuts, which leads then."""
+    facts = [
+        *given(*covered, version="0.10.2.2"),
+        elected(2, 1, "clean"),
+        ev.BecameLeader(2, 1),
+        ev.BecameFollower(1, 1, 2, 5, 0),
+        ev.Truncated(1, 3, 5, "out_of_range"),
+        elected(1, 2, "clean"),
+        ev.BecameLeader(1, 2, 3, 0),
+        copy(1, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    record = Span(3, 4, 1, 0)
+    assert cause_of(told(facts), record, "acknowledged_by_isr", []).name == name
+
+
 def test_a_leader_that_came_back_short_from_a_crash_may_have_had_it() -> None:
     """Broker 2 follows, crashes, and comes back with nothing before it leads."""
     crashed = story("clean", 3)
