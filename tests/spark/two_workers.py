@@ -148,7 +148,9 @@ def main(argv: list[str]) -> int:
         write_events(hidden / "events", flags.partitions)
         broker_text.write(hidden / "evidence", flags.text_mb * MEGABYTE)
         with standalone.hdfs(folder) as root:
-            standalone.copied(root, "-put", str(hidden / "events"), str(hidden / "evidence"), root)
+            standalone.copied(
+                root, "-put", str(hidden / "events"), str(hidden / "evidence"), f"{root}/"
+            )
             costs: dict[str, list[Cost]] = {"replay": [], "import_artifacts": []}
             for workers in (1, 2):
                 below = folder / f"of-{workers}"
