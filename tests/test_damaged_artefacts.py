@@ -21,7 +21,6 @@ CASES = [
     ("unclean_election__4.1.1", "acks.jsonl", "cut to a third"),
     ("unclean_election__4.1.1", "acks.jsonl", "torn"),
     ("unclean_election__4.1.1", "acks.jsonl", "first lines only"),
-    ("chaos__4.1.1__seed2", "acks.jsonl", "first lines only"),
     ("chaos__4.1.1__seed2", "broker-1/disk-final/t-0/partition.metadata", "torn"),
 ]
 

@@ -115,14 +115,18 @@ def _may_be_of_an_unseen_term(state: State, promise: Promise, end: int) -> bool:
     """Whether a high watermark that a line tells may be of a later epoch than the replica's lines.
 
     A line more would make it so. That the replica lost what lay below it is seen where its log was
-    cut, or came back shorter.
+    cut since, or came back shorter.
     """
     if promise.how not in ("load", "start_line") or promise.span.content is not None:
         return False
-    replica = promise.replica
-    cut = any(t.replica == replica and t.to_offset < end for t in state.history.truncations)
+    replica, since = promise.replica, promise.at
+    cut = any(
+        t.replica == replica and t.to_offset < end and t.at > since
+        for t in state.history.truncations
+    )
     short = any(
-        s.replica == replica and s.left_end_offset < end for s in state.history.storage_losses
+        s.replica == replica and s.left_end_offset < end and s.at > since
+        for s in state.history.storage_losses
     )
     return not cut and not short
 

@@ -129,3 +129,25 @@ def test_before_idempotent_producers_only_who_wrote_a_record_answered() -> None:
     starts, promise = reference(state).starts, state.history.acknowledgements[0]
 
     assert may_have_written(state, starts, 1, promise) == []
+
+
+def learned_unseen() -> list[ev.Fact]:
+    """Broker 1, of which lines are missing, leads epochs 1 to 3, of which it says 1 and 3 only: at
+    the start of epoch 3 its high watermark covers what it wrote in epoch 2."""
+    return [
+        *given(2, acks=False),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        ev.Truncated(1, 3, 5, "follower"),
+        elected(1, 1, "clean"),
+        ev.BecameLeader(1, 1, 5, 5),
+        elected(1, 2, "clean"),
+        elected(1, 3, "clean"),
+        ev.BecameLeader(1, 3, 11, 11),
+        copy(1, (0, 5, 0, 0), (5, 8, 1, 0), (8, 11, 2, 0), (11, 12, 3, 0), mark=12),
+        copy(2, (0, 5, 0, 0), (5, 8, 1, 0), (8, 11, 2, 0), (11, 12, 3, 0), mark=12),
+    ]
+
+
+def test_a_cut_before_a_high_watermark_was_learned_took_nothing_that_it_covered() -> None:
+    assert verdict(learned_unseen()) != "VIOLATED"
