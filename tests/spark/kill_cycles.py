@@ -1,7 +1,8 @@
 """Kills the stream's driver with SIGKILL at aimed moments, and starts it again.
 
-A watcher on the tables' logs kills the moment a given table has a new commit, so that a micro-batch
-is left half written; before the restart it is proven from the logs on the disk that it is. In the
+The stream stops the moment a given table has a new commit (halting_stream.py), and a watcher on the
+tables' logs kills it there, so that a micro-batch is left half written; before the restart it is
+proven from the logs on the disk that it is. In the
 end every table must equal that of a run nobody disturbed. As a command:
 
     python -m tests.spark.kill_cycles --seed 7 --cycles 20
@@ -28,6 +29,7 @@ from replication.spark import contracts
 from replication.spark.demo import JAVA_OPTIONS, PROPERTIES
 from replication.spark.tables import Store
 from tests.spark.event_rows import made_trace
+from tests.spark.halting_stream import HALT_AFTER
 from tests.spark.jobs_in_process import rows, run_stream, start_session
 
 # The order in which one thread commits a micro-batch's tables; the row of _batches is the last.
@@ -56,14 +58,15 @@ class Kills:
     settings: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def start(self) -> "subprocess.Popen[bytes]":
-        """The job in a process group of its own."""
+    def start(self, halts_after: str | None = None) -> "subprocess.Popen[bytes]":
+        """The job in a process group of its own. halts_after: "query/table", where it stops."""
         submit = Path(sys.executable).with_name("spark-submit")
         quick = ["spark.sql.codegen.wholeStage=false", "spark.driver.memory=1200m", JAVA_OPTIONS]
         quick += self.settings
         settings = [part for setting in quick for part in ("--conf", setting)]
         command = [
-            str(submit), "--properties-file", PROPERTIES, *settings, "jobs/stream.py",
+            str(submit), "--properties-file", PROPERTIES, *settings,
+            "tests/spark/halting_stream.py" if halts_after else "jobs/stream.py",
             "--source", str(self.folder / "in"), "--tables", str(self.folder / "tables"),
             "--checkpoint-dir", str(self.folder / "checkpoint"),
             "--profile", "small-batches", "--settle-seconds", "0",
@@ -71,7 +74,8 @@ class Kills:
         log = (self.folder / "log.txt").open("ab")
         return subprocess.Popen(
             command, cwd=project_root(), start_new_session=True, stdout=log, stderr=log,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, **self.environment},
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, **self.environment,
+                 HALT_AFTER: halts_after or ""},
         )  # fmt: skip
 
     def kill_after(self, query: str, table: str) -> str:
@@ -79,7 +83,7 @@ class Kills:
 
         Raises NotThereError where the job ended before, or the tables do not show it.
         """
-        kill_group(self.started_until(query, table))
+        kill_group(self.started_until(query, table, halts=True))
         return self.proof(query, table)
 
     def end_after(self, query: str, table: str) -> str:
@@ -105,10 +109,12 @@ class Kills:
             )
         return f"{query} micro-batch {micro_batch}: ended after it, with {status}"
 
-    def started_until(self, query: str, table: str) -> "subprocess.Popen[bytes]":
-        """The job, running, at the moment when query has committed to table."""
+    def started_until(
+        self, query: str, table: str, halts: bool = False
+    ) -> "subprocess.Popen[bytes]":
+        """The job once query has committed to table: stopped there, or running on."""
         before = self.newest(query, table)
-        process = self.start()
+        process = self.start(f"{query}/{table}" if halts else None)
         deadline = time.monotonic() + PATIENCE
         try:
             while self.newest(query, table) <= before:
