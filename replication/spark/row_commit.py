@@ -56,7 +56,7 @@ class RowCommit:
             actions.insert(0, {"txn": named})
         log = folder / "_delta_log"
         number = newest_version(log) + 1
-        while not self.put(log / f"{number:020d}.json", [_commit_info(number - 1), *actions]):
+        while not self.put(log / f"{number:020d}.json", [commit_info(number - 1), *actions]):
             number += 1
         return number
 
@@ -96,11 +96,14 @@ def newest_version(log: Place) -> int:
     return max(int(path.name[:20]) for path in log.glob(f"{'[0-9]' * 20}*"))
 
 
-def _commit_info(read_version: int) -> dict[str, Any]:
+def commit_info(read_version: int, *, replaces: bool = False) -> dict[str, Any]:
+    """Says what a commit does. replaces: whether rows give way."""
     return {"commitInfo": {
         "timestamp": milliseconds_now(), "operation": "WRITE", "readVersion": read_version,
-        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-        "isolationLevel": "Serializable", "isBlindAppend": True,
+        "operationParameters": {
+            "mode": "Overwrite" if replaces else "Append", "partitionBy": "[]",
+        },
+        "isolationLevel": "Serializable", "isBlindAppend": not replaces,
     }}  # fmt: skip
 
 

@@ -25,7 +25,13 @@ from pyspark.sql.types import StructType
 from replication.spark import contracts
 from replication.spark.delta_schemas import json_type
 from replication.spark.log_files import files_of
-from replication.spark.row_commit import added, milliseconds_now, newest_version, put
+from replication.spark.row_commit import (
+    added,
+    commit_info,
+    milliseconds_now,
+    newest_version,
+    put,
+)
 from replication.spark.topic_partition_ids import PARTS, parts_of
 
 # Of more rows than this, Spark's own way costs less than reading and writing them all.
@@ -42,8 +48,8 @@ class NotSmallError(Exception):
 class SmallCommit:
     """Rows for a table, the topic partitions in whose rows' place they stand, the transaction.
 
-    rows: told columns by name, as JSON has them. of_query: only rows of this query give way; "": of
-    any. Raises NotSmallError where it is made.
+    rows: all columns of the table (arrow_rows). of_query: only rows of this query give way; "": of
+    any.
     """
 
     table: contracts.Table
@@ -69,7 +75,8 @@ class SmallCommit:
                 if newest_version(log) == read:
                     raise
                 continue
-            if put(log / f"{read + 1:020d}.json", [self._commit_info(read), *actions]):
+            info = commit_info(read, replaces=bool(self.replaced))
+            if put(log / f"{read + 1:020d}.json", [info, *actions]):
                 return read + 1
             for action in actions:
                 if "add" in action:
@@ -110,15 +117,6 @@ class SmallCommit:
         if self.of_query:
             gone = pc.and_(gone, pc.fill_null(pc.equal(kept["query"], self.of_query), False))
         return kept.filter(pc.invert(gone))
-
-    def _commit_info(self, read_version: int) -> dict[str, Any]:
-        return {"commitInfo": {
-            "timestamp": milliseconds_now(), "operation": "WRITE", "readVersion": read_version,
-            "operationParameters": {
-                "mode": "Overwrite" if self.replaced else "Append", "partitionBy": "[]",
-            },
-            "isolationLevel": "Serializable", "isBlindAppend": not self.replaced,
-        }}  # fmt: skip
 
 
 def arrow_rows(table: contracts.Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -188,7 +186,13 @@ def _read(path: Path) -> pa.Table:
 
 
 def _completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of a file with the columns of the table, in its order."""
+    """Rows of a file with the columns of the table, in its order.
+
+    Raises NotSmallError where they have a column of their owner's, which would be lost.
+    """
+    others = set(rows.column_names) - set(schema.names)
+    if others:
+        raise NotSmallError(f"columns that are not ours: {', '.join(sorted(others))}")
     columns = [
         rows[f.name].cast(f.type) if f.name in rows.column_names else pa.nulls(len(rows), f.type)
         for f in schema

@@ -161,6 +161,16 @@ def test_a_column_that_an_older_file_lacks_is_null(tmp_path: Path) -> None:
     assert said(folder) == [(0, "HOLDS"), (1, "HOLDS")]
 
 
+def test_a_column_of_an_owner_is_not_lost(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    theirs = arrow_rows(VERDICTS, [verdict(0, "HOLDS")]).append_column("ticket", [["T-1"]])
+    pq.write_table(theirs, folder / "theirs.parquet")
+    lines = [small_commit.added(folder, "theirs.parquet", 1)]
+    assert small_commit.put(folder / "_delta_log" / f"{1:020d}.json", lines)
+    with pytest.raises(NotSmallError, match="ticket"):
+        put(folder, 1, [verdict(1, "HOLDS")], "c/t/i/1")
+
+
 @pytest.mark.spark
 def test_the_rows_are_those_that_spark_would_have_made(spark: SparkSession, tmp_path: Path) -> None:
     outs = []
