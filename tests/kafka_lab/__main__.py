@@ -38,6 +38,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, action="append", default=[])
     parser.add_argument("--kafka", choices=SUPPORTED, action="append", default=[])
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep every run under DIR")
+    parser.add_argument("--tape", action="store_true", help="keep what shippers would have sent")
     parser.add_argument("--again", type=Path, metavar="DIR", help="judge kept runs under DIR anew")
     parser.add_argument("--truth", action="store_true", help="with --again: the truth anew, too")
     parser.add_argument(
@@ -61,15 +62,16 @@ def runs(chosen: argparse.Namespace) -> Iterator[Named]:
     for version in CHAOS_VERSIONS:
         for seed in chosen.seed or CHAOS_SEEDS:
             if version in versions:
-                yield f"chaos__{version}__seed{seed}", _chaos(seed, Version(version))
+                run = _chaos(seed, Version(version), chosen.tape)
+                yield f"chaos__{version}__seed{seed}", run
 
 
 def _scenario(name: str, version: Version) -> Callable[[Path], Experiment]:
     return lambda directory: SCENARIOS[name].run(version, directory)
 
 
-def _chaos(seed: int, version: Version) -> Callable[[Path], Experiment]:
-    return lambda directory: run_chaos(seed, version, directory)
+def _chaos(seed: int, version: Version, taped: bool) -> Callable[[Path], Experiment]:
+    return lambda directory: run_chaos(seed, version, directory, taped)
 
 
 def main(arguments: list[str]) -> int:

@@ -7,6 +7,7 @@ history each time. What is worth keeping is the capture.
 import random
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.logs_on_disk import checkpoint_entries, cut_suffix
 from tests.kafka_lab.processes import LabTimeout
 from tests.kafka_lab.producer import Batch, Load, Producer
+from tests.kafka_lab.tape import Tape
 from tests.kafka_lab.transactions import (
     TRANSACTIONS,
     TransactionalLoad,
@@ -361,8 +363,9 @@ class Chaos:
                 )
 
 
-def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
-    """One seeded run from start to truth; the evidence is under `directory`/evidence."""
+def run_chaos(seed: int, version: Version, directory: Path, taped: bool = False) -> Experiment:
+    """One seeded run from start to truth; the evidence is under `directory`/evidence. taped: what
+    shippers would have sent is kept beside it, see `Tape`."""
     plan = ChaosPlan.from_seed(seed, version)
     set_up = Plan(
         version,
@@ -375,15 +378,16 @@ def run_chaos(seed: int, version: Version, directory: Path) -> Experiment:
         cluster = experiment.cluster
         cluster.journal.write(action="plan", **{**vars(plan), "version": version.name})
         cluster.create_topic("t", plan.assignment, **plan.topic_settings())
-        loads = _loads(plan, experiment)
-        chaos = Chaos(plan, experiment)
-        try:
-            chaos.run()
-            chaos.heal()
-        finally:
-            for load in loads:
-                load.stop()
-        experiment.finish()
+        with Tape(cluster, directory) if taped else nullcontext():
+            loads = _loads(plan, experiment)
+            chaos = Chaos(plan, experiment)
+            try:
+                chaos.run()
+                chaos.heal()
+            finally:
+                for load in loads:
+                    load.stop()
+            experiment.finish()
     return experiment
 
 
