@@ -25,7 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.process_tree import descendants, memory_of
-from benchmarks.traffic import Partition
+from benchmarks.traffic import START, Partition
 from replication.paths import project_root
 
 AIM = 1.2
@@ -41,6 +41,8 @@ QUICK = (
     "--driver-memory", "1g",
 )  # fmt: skip
 PARTITIONS, ACTIVE = 20, 4
+# A micro-batch is a minute of traffic, by the events' own moments; 1,440 are a day.
+MINUTE = 60_000
 # So many files wait for the stream, so that it never waits for them.
 AHEAD = 20
 # So many files stay in the folder after they were folded.
@@ -152,6 +154,7 @@ class Month:
             partial = path.with_suffix(".partial")
             with partial.open("w", encoding="utf-8") as file:
                 for partition in self._partitions[first : first + ACTIVE]:
+                    partition.clock = START + self.fed * MINUTE
                     file.writelines([] if partition.sequence else partition.opening())
                     file.writelines(partition.round())
             partial.rename(path)
