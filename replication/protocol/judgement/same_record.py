@@ -3,6 +3,7 @@
 from replication.protocol.ground.model import Span, clipped, is_seen, same_record, uncovered
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.absence import Absence, Doubt, absence
+from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
@@ -151,6 +152,8 @@ def _by_position(
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
     if promise.latest_term is not None:
+        if term is None and _is_of_its_leaders_own(state, ref, promise, held, first, end):
+            return True
         if _is_superseded_in_its_lineage(state, ref, promise, held, first, end):
             return None
         if term is None:
@@ -163,6 +166,18 @@ def _by_position(
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
         return None
     return True
+
+
+def _is_of_its_leaders_own(
+    state: State, ref: Reference, promise: Promise, held: Span, first: int, end: int
+) -> bool:
+    """Whether the leader whose own high watermark it is held these very records when it told it."""
+    assert promise.latest_term is not None
+    led = ref.starts.leaders_in(promise.latest_term[0])
+    if promise.replica is None or led != {promise.replica} or promise.how != "start_line":
+        return False
+    then = held_then(state, promise.replica, promise.at, first, end)
+    return stands_all(then, first, end, [held])
 
 
 def _is_superseded_in_its_lineage(
@@ -186,15 +201,15 @@ def _is_superseded_in_its_lineage(
 def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> bool:
     """Whether the leader of a term may have held others than these records at their offsets.
 
-    One elected beside the ISR, or in a way that nothing tells, unless it holds them still and never
-    cut there, or nobody had led before them who wrote so far.
+    One elected beside the ISR, or in a way that nothing tells, unless it holds them still and has
+    not cut there since, or nobody had led before them who wrote so far.
     """
     if term.election_kind not in UNSURE_KINDS or never_began(state, term):
         return False
     if term.election_kind in BESIDE_THE_ISR:
         return True
     kept = state.replicas.get(term.leader)
-    if kept is not None and state.log_is_known(kept) and not _was_cut(state, term.leader, held):
+    if kept is not None and state.log_is_known(kept) and not _was_cut_since(state, term, held):
         same = clipped(kept.log.spans, held.first_offset, held.end_offset)
         if not uncovered(*held[:2], [s for s in same if same_record(s, held) is True]):
             return False
@@ -205,13 +220,17 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
     return False
 
 
-def _was_cut(state: State, replica: int, held: Span) -> bool:
-    """Whether a replica is known, or not known not, to have cut its log at or below records."""
-    if not log_is_covered(state, replica):
+def _was_cut_since(state: State, term: LeaderTerm, held: Span) -> bool:
+    """Whether a term's leader is known, or not known not, to have cut its log at or below records
+    since it began."""
+    if not log_is_covered(state, term.leader):
         return True
-    cuts = [t.to_offset for t in state.history.truncations if t.replica == replica]
-    cuts += [s.left_end_offset for s in state.history.storage_losses if s.replica == replica]
-    return any(cut < held.end_offset for cut in cuts)
+    since = term.started_at if term.start_event_id else -1
+    cuts = [(t.at, t.to_offset) for t in state.history.truncations if t.replica == term.leader]
+    cuts += [
+        (s.at, s.left_end_offset) for s in state.history.storage_losses if s.replica == term.leader
+    ]
+    return any(at > since and cut < held.end_offset for at, cut in cuts)
 
 
 def may_have_written(

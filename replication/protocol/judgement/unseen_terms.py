@@ -158,10 +158,13 @@ def must_have_held(
 
 
 def lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
-    """Whether a leader lost storage below that end and has not joined the ISR anew since."""
+    """Whether a leader lost storage below that end before its term, and has not joined the ISR anew
+    since. Its start line tells a log end that what it lost later had reached."""
+    told = bool(term.start_event_id) and term.start_offset is not None
     return any(
         loss.replica == term.leader
         and loss.left_end_offset < end
+        and not (told and loss.at > term.started_at)
         and _is_still_without(state, term, loss.leader_epoch)
         for loss in state.history.storage_losses
     )
