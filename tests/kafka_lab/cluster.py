@@ -190,9 +190,10 @@ class Cluster(Site):
             for name in ("meta.properties", "bootstrap.checkpoint")
             if self.version.kraft and (data / name).exists()
         }
+        emptied = sorted(place.name for place in data.iterdir() if place.is_dir())
         shutil.rmtree(data)
         data.mkdir()
-        self.journal.write(action="empty_disk", broker=broker)
+        self.journal.write(action="empty_disk", broker=broker, emptied=emptied)
         for name, content in kept.items():
             (data / name).write_bytes(content)
         properties = data / "meta.properties"
