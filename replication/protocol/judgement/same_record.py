@@ -152,7 +152,7 @@ def _by_position(
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
     if promise.latest_term is not None:
-        if term is None and _is_of_its_leaders_own(state, ref, promise, held, first, end):
+        if _is_of_its_makers_log(state, ref, promise, held, first, end):
             return True
         if _is_superseded_in_its_lineage(state, ref, promise, held, first, end):
             return None
@@ -168,16 +168,20 @@ def _by_position(
     return True
 
 
-def _is_of_its_leaders_own(
+def _is_of_its_makers_log(
     state: State, ref: Reference, promise: Promise, held: Span, first: int, end: int
 ) -> bool:
-    """Whether the leader whose own high watermark it is held these very records when it told it."""
-    assert promise.latest_term is not None
-    led = ref.starts.leaders_in(promise.latest_term[0])
-    if promise.replica is None or led != {promise.replica} or promise.how != "start_line":
+    """Whether the only leader of the promise's epoch made it, past where its term began, when its
+    log held the record that stands there: what a leader commits are its own log's records."""
+    maker, latest = promise.replica, promise.latest_term
+    if maker is None or latest is None or ref.starts.leaders_in(latest[0]) != {maker}:
         return False
-    then = held_then(state, promise.replica, promise.at, first, end)
-    return stands_all(then, first, end, [held])
+    began = [term_start(state, t) for t in state.history.terms if t.leader_epoch == latest[0]]
+    known = [start for start in began if start is not None]
+    if len(known) < len(began) or min(known) >= promise.span.end_offset:
+        return False
+    then = held_then(state, maker, promise.at, first, end)
+    return stands_all(then, first, end, [Span(first, end, *held[2:])])
 
 
 def _is_superseded_in_its_lineage(
