@@ -185,7 +185,7 @@ def test_a_cut_before_a_high_watermark_was_learned_took_nothing_that_it_covered(
 
 
 def without_offset_1() -> list[ev.Fact]:
-    """Broker 1 leads epoch 1 from offset 1; broker 2, which has one record more of epoch 0, epoch 2.
+    """Broker 1 leads epoch 1 from offset 1, broker 2, with one record more of epoch 0, epoch 2.
 
     When broker 1 is back it has lost its log.
     """
