@@ -4,7 +4,6 @@ import pytest
 
 from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import Span
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
@@ -144,47 +143,6 @@ def test_what_another_record_replaced_is_in_doubt_though_nothing_tells_who_led()
     assert verdict([*facts, *held], ACKNOWLEDGED) == "HOLDS"
     twice = ev.RecordsAcknowledged(3, 6, "all")
     assert verdict([*facts, twice, *held], ACKNOWLEDGED) == "UNKNOWN"
-
-
-def bare(replica: int, span: tuple[int, int, int], *, stopped: bool = True) -> ev.Fact:
-    """A log of the formats without leader epochs: (first offset, end offset, content)."""
-    first, end, content = span
-    held = (Span(first, end, None, content),)
-    return ev.ReplicaLogObserved(replica, 0, end, held, None, None, (), stopped)
-
-
-def replaced_before_epochs(*, cut: bool) -> list[ev.Fact]:
-    """Brokers 2 and 1 acknowledge another record each at offset 0, which is compacted since.
-
-    Broker 2 cuts its own, and leads again; no line tells where a term begins.
-    """
-    cuts: list[ev.Fact] = [ev.Truncated(2, 0, reason="high_watermark")]
-    return [
-        *given(1, 2, 3, version="0.10.2.2"),
-        ev.PartitionDescribed(cleanup_policy="compact"),
-        elected(2, 0, "initial"),
-        ev.BecameLeader(2, 0),
-        ev.RecordsAcknowledged(0, 1, "1", None, 7, leader=2),
-        bare(2, (0, 1, 7), stopped=False),
-        ev.ReplicaStopped(2, "process_crash"),
-        elected(1, 1, "clean"),
-        ev.BecameLeader(1, 1),
-        ev.RecordsAcknowledged(0, 1, "all", None, UNSEEN_CONTENT, leader=1),
-        ev.ReplicaStarted(2, 0, 1, None, False),
-        ev.BecameFollower(2, 1, 1),
-        *(cuts if cut else []),
-        elected(2, 2),
-        ev.BecameLeader(2, 2),
-        *(bare(r, (4, 6, 0)) for r in (1, 2, 3)),
-    ]
-
-
-def test_of_two_records_at_a_compacted_offset_the_one_that_had_been_cut_is_lost() -> None:
-    lost = answer(told(replaced_before_epochs(cut=True))).losses
-    assert [(x["first_offset"], x["end_offset"], x["tier"]) for x in lost] == [
-        (0, 1, "acknowledged_by_leader")
-    ]
-    assert verdict(replaced_before_epochs(cut=False), ACKNOWLEDGED) == "UNKNOWN"
 
 
 def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
