@@ -41,9 +41,9 @@ QUICK = (
     "--driver-memory", "1g",
 )  # fmt: skip
 PARTITIONS, ACTIVE = 20, 4
-# A micro-batch is two minutes of traffic, by the events' own moments; 720 are a day.
+# A micro-batch is four minutes of traffic, by the events' own moments; 360 are a day.
 MINUTE = 60_000
-MINUTES_EACH = 2
+MINUTES_EACH = 4
 # So many files wait for the stream, so that it never waits for them.
 AHEAD = 20
 # So many files stay in the folder after they were folded.
@@ -283,8 +283,8 @@ def summary(month: Month, warm_up: int) -> list[str]:
     costs, ratio = costs_of(kept), ratio_of(kept)
     verdict = "reached" if ratio <= AIM else "MISSED"
     return [
-        f"{month.folded} micro-batches, {month.folded * MINUTES_EACH / 60:.1f} hours by the moments "
-        f"of their events, {len(month.maintenance)} rounds of maintenance beside them",
+        f"{month.folded} micro-batches, {month.folded * MINUTES_EACH / 60:.1f} hours by their "
+        f"events' moments, {len(month.maintenance)} rounds of maintenance beside them",
         f"CPU of the last {month.every}: {ratio:.2f} times that of the first {month.every} after "
         f"{warm_up} (aim {AIM}): {verdict}; median {statistics.median(costs):.2f} s each",
         f"memory {kept[0].memory / 1e6:.0f} -> {kept[-1].memory / 1e6:.0f} MB, state "

@@ -15,7 +15,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,6 +25,7 @@ from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
 from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
+from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit, put
@@ -258,8 +258,8 @@ class Store:
                 if version is not None and version % CHECKPOINT_EVERY == 0:
                     self._checkpoint(table)
                 break
-            except PySparkException as error:
-                if attempt == COMMIT_TRIES - 1 or "DELTA_CONCURRENT" not in str(error):
+            except OF_DELTA as error:
+                if attempt == COMMIT_TRIES - 1 or not is_conflict(error):
                     raise
                 time.sleep(0.2 * 2**attempt)
         self._versions.pop(table, None)

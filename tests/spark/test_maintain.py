@@ -1,5 +1,6 @@
 """Maintenance beside a stream: fewer files, the same rows, versions in use stay readable."""
 
+import fcntl
 import io
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
 from replication.spark import views
+from replication.spark.lease import Lease
 from replication.spark.maintain import ADDED_UP, Kept, Maintenance, _forget_gone, summed_up
 from replication.spark.progress import Progress
 from replication.spark.tables import Store, TablesError
@@ -97,6 +99,43 @@ def test_what_is_older_than_the_retention_goes_and_is_counted(
     write_events(folder / "in" / "3.jsonl", [*events[30:], gapped[10]])
     run_replay(spark, folder)
     assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
+
+
+@pytest.mark.spark
+def test_a_commit_that_the_stream_s_forestalls_is_made_while_those_wait(
+    spark: SparkSession, folder: Path
+) -> None:
+    """By Delta itself: a transaction that has read the table, and an append before it commits."""
+    path = str(folder / "tables" / "t")
+    spark.range(1).write.format("delta").save(path)
+    delta, option = spark._jvm.org.apache.spark.sql.delta, spark._jvm.scala.Option  # type: ignore[union-attr]
+    log = delta.DeltaLog.forTable(spark._jsparkSession, path)
+    lease = Lease(folder / "tables", "fold")
+    lease.take("run")
+    forestalled = []
+
+    def work() -> None:
+        commit = log.startTransaction(option.empty(), option.empty())
+        commit.readWholeTable()
+        try:
+            with (folder / "tables" / "_lease" / "lock").open("a") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            spark.range(1).write.format("delta").mode("append").save(path)
+        except BlockingIOError:
+            return
+        forestalled.append(1)
+        files = commit.writeFiles(spark.range(1)._jdf)
+        mode = spark._jvm.org.apache.spark.sql.streaming.OutputMode.Append()  # type: ignore[union-attr]
+        what = delta.DeltaOperations.StreamingUpdate
+        commit.commit(files, what(mode, "t", 0, option.empty()))
+
+    round_ = Maintenance(spark, folder / "tables", None, Progress(io.StringIO()))
+    assert round_.committed(work)
+    assert forestalled == [1]
+    forestalled.clear()
+    elsewhere = Maintenance(spark, folder, None, Progress(io.StringIO()))
+    assert not elsewhere.committed(work)
+    assert forestalled == [1, 1]
 
 
 def test_spark_s_log_of_seen_files_forgets_notes_that_are_gone(tmp_path: Path) -> None:
