@@ -54,7 +54,7 @@ class Lifetimes:
             [
                 (seconds_of(one["ts"]), one["broker"], one["action"] in LIVES)
                 for one in actions
-                if one["action"] in LIVES + DIES
+                if one["action"] in LIVES + DIES and "broker" in one
             ]
         )
 

@@ -2,13 +2,13 @@
 
     python -m tests.spark.live_campaign RUNS [RUNS ..] [--only NAME] [--out FILE]
 
-RUNS holds what `python -m tests.kafka_lab --chaos (or --healthy) --tape --keep RUNS` left. Each tape
-is shipped in its order and at its moments into the joining and the fold that the stream runs, a
-micro-batch for each second of the tape. Held against it, from the laboratory's own notes:
+RUNS holds what `python -m tests.kafka_lab --chaos (or --healthy) --tape --keep RUNS` left. Each
+tape is shipped in its order and at its moments into the joining and the fold that the stream runs,
+a micro-batch for each second of the tape. Held against it, from the laboratory's own notes:
 
-- each acknowledged loss that had been one failure away for two seconds stood in `at_risk` before it,
-  with the cause that took it; beside it what UnderMinIsr, AtMinIsr and under-replicated would have
-  told of its partition within the same time;
+- each acknowledged loss that had been one failure away for two seconds stood in `at_risk` before
+  it, with the cause that took it; beside it what UnderMinIsr, AtMinIsr and under-replicated would
+  have told of its partition within the same time;
 - at the end the verdicts are those of importing the same lines as a folder;
 - on a healthy run no alert is critical.
 
@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -299,8 +299,9 @@ def summed(done: list[Found]) -> int:
     windows = sum(d.windows for d in done)
     print(f"\n{len(chaos)} chaos runs, {len(healthy)} healthy ones, "
           f"{sum(d.steps for d in done)} micro-batches")  # fmt: skip
+    shorter, without = sum(d.shorter for d in done), sum(d.without for d in done)
     print(f"{windows} acknowledged losses had been one failure away for {SHORTEST:.0f} s or more "
-          f"({sum(d.shorter for d in done)} for less, {sum(d.without for d in done)} never)")  # fmt: skip
+          f"({shorter} for less, {without} never)")  # fmt: skip
     for who in (OURS, *YARDSTICKS):
         told, looks = sum(d.told[who] for d in done), sum(d.looks[who] for d in done)
         founded, runs = sum(d.founded[who] for d in done), sum(d.looks[who] for d in healthy)
@@ -335,7 +336,7 @@ def main(argv: list[str]) -> int:
         done.append(found)
         if flags.out:
             with flags.out.open("a") as out:
-                out.write(json.dumps(asdict(found)) + "\n")
+                out.write(json.dumps(vars(found)) + "\n")
     return summed(done)
 
 

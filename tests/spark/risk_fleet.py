@@ -68,9 +68,7 @@ class Fleet:
             self.failure = error
             raise
 
-    def ship(
-        self, lines: Iterable[ShippedLine | NotALine], clock: Callable[[], float]
-    ) -> None:
+    def ship(self, lines: Iterable[ShippedLine | NotALine], clock: Callable[[], float]) -> None:
         """One micro-batch, as the stream takes it. clock: seconds since 1970."""
         begun = time.time()
         self.joining.step(self.steps, lines)
