@@ -2,8 +2,8 @@
 
     python -m tests.spark.danger_forks [--kafka 4.3.0 ..] [--only STORY] [--keep DIR]
 
-One real cluster for each version, with digest.py beside its brokers, joined and folded as the stream
-does. Each story brings a topic of its own into a danger. At the moment at which a row stands, the
+One real cluster for each version, with digest.py beside its brokers, joined and folded as the
+stream does. Each story brings a topic of its own into a danger. At the moment at which a row stands, the
 failure that it names is made: the broker is killed, or killed and what it had not flushed cut off,
 or whoever is named is started and elected. Then the log of who leads is read on its disk. Exit
 status 0 where the named records are gone from it in 95 of 100 stories, and of 100 records.
@@ -60,13 +60,13 @@ class Stage:
         """The leader goes on alone."""
         self.lab.cluster.kill(2, 3)
         self.lab.cluster.wait_for_isr(self.topic, 0, 1)
-        self.producer.must(4, 2)
+        self.producer.must(4, 2, acks="1")
 
     def others_fall_behind(self) -> None:
         """They run, and their fetches do not come through."""
         self.lab.cluster.taps[1].hold(tap.FETCH)
         self.lab.cluster.wait_for_isr(self.topic, 0, 1)
-        self.producer.must(4, 2)
+        self.producer.must(4, 2, acks="1")
 
     def followers_stall(self) -> None:
         """As members of the ISR still they lack what the leader alone has acknowledged."""
@@ -288,8 +288,9 @@ def summed(done: list[Forked]) -> int:
             if each.row is not None:
                 by.setdefault(key(each), []).append(each)
         for name, those in sorted(by.items()):
-            print(f"{title} {name:28} {sum(f.right for f in those)} of {len(those)} as named, "
-                  f"{sum(f.lost for f in those)} of {sum(f.named for f in those)} records")  # fmt: skip
+            right = sum(f.right for f in those)
+            of = f"{sum(f.lost for f in those)} of {sum(f.named for f in those)} records"
+            print(f"{title} {name:28} {right} of {len(those)} as named, {of}")
     rows = [f for f in done if f.row is not None]
     right, named = sum(f.right for f in rows), sum(f.named for f in rows)
     lost = sum(f.lost for f in rows)
