@@ -311,7 +311,8 @@ def _of_candidate(state: State, last: Replica, other: Replica, trusted: bool) ->
 
 def _clean_cause(state: State, heir: Replica, first: int, tier: str) -> str:
     """The ledger's word for what a leader from the ISR begins without, from that offset on."""
-    if heir.came_back_with is not None and heir.came_back_with <= first:
+    came_back = heir.came_back_with is not None and heir.came_back_with <= first
+    if came_back or (heir.known_log_end_offset or 0) > first:
         return _storage_cause(state)
     return "premature_high_watermark" if tier in _COMMITTED else "acks_one_failover"
 
