@@ -52,9 +52,15 @@ def storage_losses(actions: list[dict[str, Any]], partition: int) -> list[Storag
         if action["action"] == "cut_suffix" and action.get("partition", partition) == partition:
             removed = frozenset(action["removed"])
             found.append(StorageLoss(seconds_of(action["ts"]), action["broker"], removed))
-        elif action["action"] == "empty_disk":
+        elif action["action"] == "empty_disk" and _emptied(action, partition):
             found.append(StorageLoss(seconds_of(action["ts"]), action["broker"], None))
     return found
+
+
+def _emptied(action: dict[str, Any], partition: int) -> bool:
+    """Whether that disk held the partition, as runs tell whose brokers have several."""
+    number = f"-{partition}"
+    return "emptied" not in action or any(name.endswith(number) for name in action["emptied"])
 
 
 @dataclass(frozen=True)

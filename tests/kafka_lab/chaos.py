@@ -59,11 +59,14 @@ class ChaosPlan:
     retries: int
     names: str
     small_segments: bool
+    log_dirs: int
+    directory_chance: float
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_seed(cls, seed: int, version: Version) -> "ChaosPlan":
         chance = random.Random(f"{version.name}-{seed}")
+        disks = random.Random(f"{version.name}-{seed}-directories")
         factor = chance.choice((2, 2, 3, 3))
         partitions = chance.choice((1, 2))
         spread = {partition: chance.sample(BROKERS, factor) for partition in range(partitions)}
@@ -96,6 +99,8 @@ class ChaosPlan:
             retries=chance.choice((0, 0, 3)),
             names="offset" if keys is None and chance.random() < 0.1 else names,
             small_segments=keys is not None or chance.random() < 0.3,
+            log_dirs=disks.choice((1, 2)) if version.at_least(1, 0) else 1,
+            directory_chance=disks.choice((0.0, 0.2)),
             settings={"delete.topic.enable": "true"} if not version.kraft else {},
         )
 
@@ -143,6 +148,7 @@ class Chaos:
         self.down_since: dict[int, float] = {}
         self.frozen: set[int] = set()
         self.held: set[int] = set()
+        self.without_directory: set[int] = set()
         self.zombies: dict[int, Zombie] = {}
         self.lives_left = plan.lives - 1
 
@@ -162,6 +168,8 @@ class Chaos:
         for broker in sorted(self.frozen):
             self._resume(broker)
         self._notice_the_dead()
+        for broker in sorted(self.without_directory - self.down_since.keys()):
+            self._terminate(broker)
         for broker in sorted(self.down_since):
             self._start(broker)
         for broker in self.cluster.brokers:
@@ -204,6 +212,7 @@ class Chaos:
             (self.plan.reassign_chance, self._reassign),
             (self.plan.elect_chance, self._elect),
             (self.plan.outage_chance, self._outage),
+            (self.plan.directory_chance, lambda: self._fail_directory(broker)),
         ):
             if self.chance.random() < chance:
                 fault()
@@ -231,6 +240,13 @@ class Chaos:
         self._wake(broker)
         self.killed.add(broker)
         self.down_since[broker] = time.monotonic()
+
+    def _fail_directory(self, broker: int) -> None:
+        """One of its log directories fails; with its last one a broker ends by itself."""
+        if broker in self.down_since or broker in self.without_directory:
+            return
+        self.without_directory.add(broker)
+        self.cluster.fail_directory(broker, self.chance.randrange(self.plan.log_dirs))
 
     def _outage(self) -> None:
         """The power goes for several at once."""
@@ -302,11 +318,12 @@ class Chaos:
         if broker in self.killed and self.chance.random() < self.plan.cut_chance:
             self._cut(broker)
         if broker in self.killed and self.chance.random() < self.plan.empty_disk_chance:
-            self.cluster.replace_disk(broker)
+            self.cluster.replace_disk(broker, self.chance.randrange(self.plan.log_dirs))
         self.experiment.sampler.look()
         if self.chance.random() < self.plan.copy_chance:
             self.capture.copy_disk(broker, self.chance.choice(LABELS))
         self.killed.discard(broker)
+        self.without_directory.discard(broker)
         del self.down_since[broker]
         self.cluster.start_broker(broker, wait=False)
 
@@ -347,9 +364,11 @@ class Chaos:
         self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())
 
     def _cut(self, broker: int) -> None:
-        data = self.cluster.data(broker)[0]
-        if (data / ".kafka_cleanshutdown").exists():
-            return
+        for data in self.cluster.data(broker):
+            if not (data / ".kafka_cleanshutdown").exists():
+                self._cut_in(broker, data)
+
+    def _cut_in(self, broker: int, data: Path) -> None:
         flushed = checkpoint_entries(data / "recovery-point-offset-checkpoint")
         for partition in self.plan.assignment:
             place = data / f"t-{partition}"
@@ -373,6 +392,7 @@ def run_chaos(seed: int, version: Version, directory: Path, taped: bool = False)
         settings=plan.broker_settings(),
         eligible_leader_replicas=plan.eligible_leader_replicas,
         tapped=BROKERS if plan.hold_chance else (),
+        log_dirs=plan.log_dirs,
     )
     with Experiment(set_up, directory, names=plan.names) as experiment:
         cluster = experiment.cluster

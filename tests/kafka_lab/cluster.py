@@ -135,6 +135,7 @@ class Cluster(Site):
     def start_broker(self, broker: int, *, wait: bool = True) -> None:
         if not self.version.kraft:
             self.wait_unregistered(broker)
+        self._mend_directories(broker)
         self._start_node(broker, "broker")
         if wait:
             self.wait_up(broker)
@@ -160,17 +161,39 @@ class Cluster(Site):
         self.processes[broker].resume()
         self.journal.write(action="sigcont", broker=broker)
 
-    def replace_disk(self, broker: int) -> None:
+    def fail_directory(self, broker: int, number: int = 0) -> None:
+        """That log directory of a running broker cannot be written: its next checkpoint fails, and
+        the broker serves nothing from there until it starts again."""
+        in_the_way = self._in_the_way(broker, number)
+        while True:
+            try:
+                in_the_way.mkdir()
+                break
+            except FileExistsError:
+                # The broker is writing its checkpoint just now.
+                time.sleep(0.01)
+        self.journal.write(action="fail_directory", broker=broker, number=number)
+
+    def _in_the_way(self, broker: int, number: int) -> Path:
+        return self.data(broker)[number] / "replication-offset-checkpoint.tmp"
+
+    def _mend_directories(self, broker: int) -> None:
+        for number in range(self.log_dirs):
+            if self._in_the_way(broker, number).is_dir():
+                self._in_the_way(broker, number).rmdir()
+
+    def replace_disk(self, broker: int, number: int = 0) -> None:
         """An empty directory for a broker that is down; KRaft wants it formatted anew."""
-        data = self.data(broker)[0]
+        data = self.data(broker)[number]
         kept = {
             name: (data / name).read_bytes()
             for name in ("meta.properties", "bootstrap.checkpoint")
             if self.version.kraft and (data / name).exists()
         }
+        emptied = sorted(place.name for place in data.iterdir() if place.is_dir())
         shutil.rmtree(data)
         data.mkdir()
-        self.journal.write(action="empty_disk", broker=broker)
+        self.journal.write(action="empty_disk", broker=broker, emptied=emptied)
         for name, content in kept.items():
             (data / name).write_bytes(content)
         properties = data / "meta.properties"
