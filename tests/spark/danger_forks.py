@@ -43,6 +43,8 @@ PATIENCE = 60.0
 ENOUGH = 0.95
 UNCLEAN = 1
 EVERYTHING = 1_000_000
+# A follower that stalls stays in the ISR until its danger has been told.
+SLOW = {"replica.lag.time.max.ms": "15000"}
 
 
 @dataclass
@@ -261,7 +263,7 @@ def offsets(row: dict[str, Any]) -> range:
 def told(version: Version, work: Path, only: str) -> list[Forked]:
     """Every story on one cluster."""
     done = []
-    with Experiment(Plan(version, tapped=(1,)), work / "lab") as lab:
+    with Experiment(Plan(version, tapped=(1,), settings=SLOW), work / "lab") as lab:
         fleet = Fleet(lab.cluster.directory, work)
         digests = started_digests(lab, work)
         shipping = threading.Thread(target=fleet.follow)
