@@ -75,8 +75,12 @@ class Partition:
     assigned: list[tuple[float, tuple[int, ...]]]
     ends: float
 
-    def window(self, record: LostRecord, acknowledged: float) -> Window | None:
-        """None where no leader is known to have begun without it after its acknowledgement."""
+    def window(self, record: LostRecord, acknowledged: float, by: int) -> Window | None:
+        """None where no leader is known to have begun without it after its acknowledgement, or who
+        acknowledged it, `by`, had been deposed by then: it was lost before it was written."""
+        decided = leader_at(self.elections, acknowledged)
+        if decided is not None and decided.leader != by:
+            return None
         held = [
             one
             for one in self.replicas.everything()

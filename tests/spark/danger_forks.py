@@ -234,6 +234,9 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
     )  # fmt: skip
     try:
         lab.cluster.wait_for_isr(topic, 0, 1, 2, 3)
+        if lab.cluster.leader(topic, 0) != 1:
+            lab.cluster.elect_preferred(topic, 0)
+            lab.cluster.wait_for_leader(topic, 0, 1)
         stage = Stage(lab, topic)
         story.leads(stage)
         found.row = waited(fleet, topic, story.failure)
@@ -299,7 +302,7 @@ def summed(done: list[Forked]) -> int:
     lost = sum(f.lost for f in rows)
     print(f"{len(done)} stories: a row stood in {len(rows)}; as named {right}; "
           f"{lost} of {named} named records lost")  # fmt: skip
-    enough = right >= ENOUGH * len(done) and lost >= ENOUGH * named
+    enough = right >= ENOUGH * len(rows) and lost >= ENOUGH * named
     return 0 if done and enough else 1
 
 
