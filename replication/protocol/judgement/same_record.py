@@ -3,6 +3,7 @@
 from replication.protocol.ground.model import Span, clipped, is_seen, same_record, uncovered
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.absence import Absence, Doubt, absence
+from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
@@ -151,6 +152,8 @@ def _by_position(
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
     if promise.latest_term is not None:
+        if _is_of_its_makers_log(state, ref, promise, held, first, end):
+            return True
         if _is_superseded_in_its_lineage(state, ref, promise, held, first, end):
             return None
         if term is None:
@@ -163,6 +166,22 @@ def _by_position(
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
         return None
     return True
+
+
+def _is_of_its_makers_log(
+    state: State, ref: Reference, promise: Promise, held: Span, first: int, end: int
+) -> bool:
+    """Whether the only leader of the promise's epoch made it, past where its term began, when its
+    log held the record that stands there: what a leader commits are its own log's records."""
+    maker, latest = promise.replica, promise.latest_term
+    if maker is None or latest is None or ref.starts.leaders_in(latest[0]) != {maker}:
+        return False
+    began = [term_start(state, t) for t in state.history.terms if t.leader_epoch == latest[0]]
+    known = [start for start in began if start is not None]
+    if len(known) < len(began) or min(known) >= promise.span.end_offset:
+        return False
+    then = held_then(state, maker, promise.at, first, end)
+    return stands_all(then, first, end, [Span(first, end, *held[2:])])
 
 
 def _is_superseded_in_its_lineage(
@@ -232,6 +251,7 @@ def may_have_written(
             or (promise is not None and _answered_by_another(state, starts, promise, place))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
+            or (promise is not None and _was_cut_before(state, promise, term, offset))
         ):
             found.append(term.leader_epoch)
     return sorted(found)
@@ -258,6 +278,20 @@ def _wrote_another(state: State, promise: Promise, term: LeaderTerm, offset: int
     return promise.span.content is not None and any(
         span.leader_epoch == term.leader_epoch and span.content not in (None, promise.span.content)
         for span in all_known(state, offset, offset + 1)
+    )
+
+
+def _was_cut_before(state: State, promise: Promise, term: LeaderTerm, offset: int) -> bool:
+    """Whether the very record, which names no epoch, had been cut from a log before that term."""
+    content = promise.span.content
+    if content is None or not term.start_event_id:
+        return False
+    cuts = [(t.at, t.dropped) for t in state.history.truncations]
+    cuts += [(s.at, s.spans) for s in state.history.storage_losses]
+    return any(
+        at < term.started_at
+        and any(s[2:] == (None, content) for s in clipped(dropped, offset, offset + 1))
+        for at, dropped in cuts
     )
 
 

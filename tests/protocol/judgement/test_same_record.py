@@ -50,6 +50,37 @@ def test_the_doubt_is_of_the_offsets_above_the_start() -> None:
     assert isinstance(found, Doubt)
 
 
+def passed_over(mark: int) -> list[ev.Fact]:
+    """Epoch 1 began one record short and died; broker 2, which had that record, led in epoch 2 and
+    tells its high watermark as it stops leading."""
+    return [
+        *given(1, 2, 3, acks=False),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0, 0, 0),
+        elected(1, 1),
+        ev.BecameLeader(1, 1, 9, 9),
+        elected(2, 2),
+        ev.BecameLeader(2, 2, 10, 9),
+        elected(3, 3),
+        ev.BecameFollower(2, 3, 3, 12, mark),
+        copy(2, (0, 10, 0, 0), (10, 12, 2, 0), mark=None),
+        copy(3, (0, 10, 0, 0), (10, 12, 2, 0), mark=None),
+    ]
+
+
+def test_what_a_leader_commits_are_its_own_logs_records() -> None:
+    """Up to 10 it may have learned of others, in whose log another record stood at offset 9."""
+    assert verdict(passed_over(mark=11)) == "HOLDS"
+    assert verdict(passed_over(mark=10)) == "UNKNOWN"
+
+
+def test_what_its_log_held_is_not_known_where_its_lines_are_missing() -> None:
+    lines = ev.CoverageDeclared("broker_log", 2, False)
+
+    assert verdict([lines if fact == ev.CoverageDeclared("broker_log", 2, True) else fact
+                    for fact in passed_over(mark=11)]) == "UNKNOWN"  # fmt: skip
+
+
 def flip_flop(*covered: int, controller: bool) -> list[ev.Fact]:
     """Broker 3 took epoch 2 with an older record at offset 0 and committed it; broker 2 wrote
     another there in epoch 1 and leads epoch 3 with that."""
@@ -151,3 +182,31 @@ def learned_unseen() -> list[ev.Fact]:
 
 def test_a_cut_before_a_high_watermark_was_learned_took_nothing_that_it_covered() -> None:
     assert verdict(learned_unseen()) != "VIOLATED"
+
+
+def without_offset_1() -> list[ev.Fact]:
+    """Broker 1 leads epoch 1 from offset 1, broker 2, with one record more of epoch 0, epoch 2.
+
+    When broker 1 is back it has lost its log.
+    """
+    return [
+        *given(1, 2, 3, acks=False),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0, 0, 0),
+        elected(1, 1, "preferred"),
+        ev.BecameLeader(1, 1, 1, 1),
+        ev.BecameFollower(3, 1, 1, 2, 1),
+        ev.ReplicaStopped(3, "process_crash"),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 2, "clean", (2,)),
+        ev.BecameLeader(2, 2, 2, 1),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 3, "clean", (1, 2)),
+        ev.BecameFollower(2, 3, 1, 3, 3),
+        copy(1, (0, 2, 0, 0), (2, 3, 2, 0), mark=3),
+        copy(2, (0, 2, 0, 0), (2, 3, 2, 0), mark=3),
+    ]
+
+
+def test_what_a_leader_lost_after_it_began_it_did_not_lack_then() -> None:
+    assert verdict(without_offset_1()) == "HOLDS"
