@@ -230,6 +230,9 @@ LONGER = [
 ]
 
 
+CUT_IT = "truncate_to_high_watermark"
+
+
 def view(**known: object) -> truth.View:
     """Broker 1 leads from second 1, broker 2 from second 10; the end is at 20."""
     fields: dict[str, object] = {
@@ -347,6 +350,16 @@ def test_a_leader_without_epochs_may_have_cut_what_it_had_answered_for_at_acks_o
     old = replace(new, settings=causes.Settings(Version("0.10.2.2")))
     told = [set(truth.judge(one).losses[0].causes) for one in (new, old)]
     assert told[1] - told[0] == {"truncate_to_high_watermark"}
+
+
+def test_what_came_and_went_between_two_looks_was_there() -> None:
+    """A leader said that it wrote it, and nobody knows who had fetched it."""
+    old = causes.Settings(Version("1.1.1"))
+    for settings, cut in ((old, []), (replace(old, version=Version("0.10.2.2")), [CUT_IT])):
+        one = view(acks=[acked("c", 2, "05.000", "1", 1)], settings=settings)
+        found = truth.judge(one)
+        assert found.gone_offsets == [2]
+        assert found.losses[0].causes == ["acks_one_failover", *cut]
 
 
 def test_a_record_that_came_back_was_missing() -> None:

@@ -335,13 +335,25 @@ def judge(view: View) -> PartitionTruth:
         notes=notes,
         gone_offsets=sorted(
             {
-                held.offset
-                for held in replicas.everything()
-                if (held.offset, held.payload_id) not in standing
+                offset
+                for offset, payload_id in _written(view, replicas)
+                if (offset, payload_id) not in standing
             }
             | _markers(view.samples)
         ),
     )
+
+
+def _written(view: View, replicas: Replicas) -> set[tuple[int, str]]:
+    """Offset and name of what any replica was seen with, and of what a leader said that it wrote:
+    that may come and go between two looks."""
+    seen = {(held.offset, held.payload_id) for held in replicas.everything()}
+    told = {
+        (ack["offset"], ack["payload_id"])
+        for ack in view.acks
+        if ack["status"] == "acked" and ack["offset"] is not None
+    }
+    return seen | told
 
 
 def _markers(samples: list[LogSample]) -> set[int]:

@@ -40,6 +40,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
     gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
+    compacted = _compacted(evidence, leader, {a.offset for a in acked if (a.path, a.line) in gone})
     clocks = epochs_by_clock(evidence)
     rows: list[_Row] = []
     led = _led_by(evidence)
@@ -56,6 +57,8 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         if a.offset is not None and (a.path, a.line) in gone:
             shown = set() if name is not None else _shown_beside(evidence, leader, a.offset)
             place = (a.offset, *(shown.pop() if len(shown) == 1 else (None, _unseen(shown))))
+        elif place is not None and place[0] in compacted and place[1:] == (None, None):
+            place = (place[0], None, UNSEEN_CONTENT)
         if clocks is not None and place is not None and place[0] == a.offset:
             clocks.hold(a, place[1])
             if place[1:] == (None, None):
@@ -175,6 +178,17 @@ def _shown_beside(
     stands = clipped(leader.spans, offset, offset + 1) if leader is not None else []
     records = {(s.leader_epoch, s.content) for s in held}
     return records - {(s.leader_epoch, s.content) for s in stands}
+
+
+def _compacted(
+    evidence: PartitionEvidence, leader: Copy | None, offsets: set[int | None]
+) -> set[int]:
+    """Those of the offsets at which no copy shows a record, and the leader's log goes on behind."""
+    if leader is None:
+        return set()
+    end = max((s.end_offset for s in leader.spans), default=0)
+    held = [s for copy in evidence.copies for s in copy.spans]
+    return {o for o in offsets if o is not None and o < end and not clipped(held, o, o + 1)}
 
 
 def _unseen(shown: set[tuple[int | None, int | None]]) -> int | None:

@@ -18,6 +18,7 @@ from replication.protocol.judgement.lost_record import (
     has_since,
     is_after,
     is_of,
+    known_to_have_had,
     lacks,
     may_be_anothers,
     never_had,
@@ -134,7 +135,7 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
         return _by_storage(state, term, took, extra, election, lossy | {leader})
     if took is not None:
         name = _cut_name(state, took)
-        if may_be_anothers(state, lost, took):
+        if may_be_anothers(state, lost, took) or not known_to_have_had(state, lost, took):
             return Cause("unknown", (name, *extra), election, lossy)
         return Cause(name, extra, election, lossy)
     if unclean:

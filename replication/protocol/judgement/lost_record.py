@@ -252,6 +252,17 @@ def may_be_anothers(state: State, lost: Lost, cut: Truncation) -> bool:
     return not log_is_covered(state, followed.leader) and lacks(state, followed, lost) is not False
 
 
+def known_to_have_had(state: State, lost: Lost, cut: Truncation) -> bool:
+    """Whether a replica had the record that its log was cut below: a line tells from where, or a
+    copy shows it; it wrote the record, or had to have it, since more than its leader was promised.
+    """
+    if lost.tier != "acknowledged_by_leader" or cut.from_offset is not None:
+        return True
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
+    shown = clipped(cut.dropped, lost.offset, lost.offset + 1)
+    return wrote == {cut.replica} or any(same_record(s, lost.record) is not False for s in shown)
+
+
 def _kept_its_epoch(state: State, cut: Truncation | StorageLoss, lost: Lost) -> bool:
     """Whether a cut by epochs was made in the record's own epoch: of what its leader wrote in it
     such a follower cuts nothing, unless the leader came back in its epoch with less (ZooKeeper)."""

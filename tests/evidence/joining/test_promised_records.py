@@ -137,3 +137,18 @@ def test_a_record_that_nothing_names_and_that_is_gone_is_the_one_that_another_co
     led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
     each = evidence(anew, acknowledgements=[*by_offset, again], copies=[now, then], recorded=led)
     assert ev.RecordsAcknowledged(6, 7, "all", 0, 0) in [bare(entry) for entry in promised(each)]
+
+
+def test_of_two_records_told_at_a_compacted_offset_each_has_a_content_of_its_own() -> None:
+    by_offset = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
+    again = replace(by_offset[1], ts=9, line=3)
+    stands = SimpleNamespace(
+        broker=1, is_dump=False, slot=0, read_at=None, clean=True, path="1",
+        spans=[Span(7, 9, 1, 0)], directory=SimpleNamespace(epoch_entries=(), kind="replica"),
+    )  # fmt: skip
+    anew = line("became_leader", leader_epoch=1, log_end_offset=5)
+    led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
+    each = evidence(anew, acknowledgements=[*by_offset, again], copies=[stands], recorded=led)
+    contents = [e.fact.content for e in promised(each) if e.fact.first_offset == 6]
+    assert len(set(contents)) == 2
+    assert None not in contents
