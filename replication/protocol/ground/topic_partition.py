@@ -163,7 +163,8 @@ class Promise:
 
     latest_term: the order of the last term in which it can have been made (None: unknown).
     how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. replica: whose
-    high watermark it was, or which broker answered the producer. at: the step of the fold.
+    high watermark it was, or which broker answered the producer. at: the step of the fold. until:
+    of acknowledgements, ms since the Unix epoch of the last one; None: not known.
     """
 
     span: Span
@@ -173,6 +174,7 @@ class Promise:
     replica: int | None = None
     observed_at: int | None = None
     at: int = 0
+    until: int | None = None
 
 
 @dataclass(slots=True)
