@@ -1,8 +1,9 @@
 """How long a loss that really happened had been one failure away; nothing of the product here.
 
-Told backwards from the moment at which a leader took up leadership without the record. Counted is
-what still had to fail for that very leader to lead without it: brokers that ran and would have been
-elected before it, and its own copy. Where one failure or none was left, the record was in danger.
+Told backwards from the moment at which the last copy went, or a leader began without the record.
+Counted is what still had to fail for that very leader to lead without it: brokers that ran and
+would have been elected before it, and its own copy. Where one failure or none was left, the record
+was in danger.
 """
 
 from collections.abc import Iterable, Iterator
@@ -74,8 +75,12 @@ class Partition:
     assigned: list[tuple[float, tuple[int, ...]]]
     ends: float
 
-    def window(self, record: LostRecord, acknowledged: float) -> Window | None:
-        """None where no leader is known to have begun without it after its acknowledgement."""
+    def window(self, record: LostRecord, acknowledged: float, by: int) -> Window | None:
+        """None where no leader is known to have begun without it after its acknowledgement, or who
+        acknowledged it, `by`, had been deposed by then: it was lost before it was written."""
+        decided = leader_at(self.elections, acknowledged)
+        if decided is not None and decided.leader != by:
+            return None
         held = [
             one
             for one in self.replicas.everything()
@@ -84,8 +89,8 @@ class Partition:
         found = self._lost(record, held, acknowledged)
         if found is None:
             return None
-        heir, lost = found
-        begins = lost
+        heir, led = found
+        begins = lost = self._gone(held, acknowledged, led)
         for moment in self._moments(heir, acknowledged, lost):
             if self._failures_left(heir, held, moment) > 1:
                 break
@@ -102,6 +107,16 @@ class Partition:
                     return term.leader, at
         return None
 
+    def _gone(self, held: list[Held], first: float, last: float) -> float:
+        """Since when no disk had it, at the latest when it was missed."""
+        seen = {at for b in self.replicas.brokers for at, _ in self.replicas.seen(b, first, last)}
+        gone = last
+        for at in sorted(seen, reverse=True):
+            if any(one in self.replicas.at(b, at) for b in self.replicas.brokers for one in held):
+                break
+            gone = at
+        return gone
+
     def _reigns(self, term: LeaderTerm) -> list[float]:
         return reigns(term, self.starts)
 
@@ -112,7 +127,8 @@ class Partition:
         found |= {at for at, _ in self.assigned}
         found |= {at for at, _ in self.replicas.seen(heir, first, last)}
         yield from sorted((at for at in found if first < at < last), reverse=True)
-        yield first
+        if first < last:
+            yield first
 
     def _failures_left(self, heir: int, held: list[Held], at: float) -> int:
         """How much still had to fail just then."""

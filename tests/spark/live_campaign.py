@@ -147,11 +147,14 @@ class Taped:
         self.site = Site.kept(self.folder / "cluster")
         notes = Notes.load(self.site.directory)
         acks = [a for a in read_lines(self.folder / "acknowledgements.jsonl") if "payload_id" in a]
-        known = elections(self.site, notes)
+        self.truths = load_truths(self.folder / "truth.json")
+        # Of several lives of a topic they are not kept, and read once more.
+        known = {name: truth.elections for name, truth in self.truths.items()}
+        if not all(known.values()):
+            known = elections(self.site, notes)
         evidence = self.folder / "evidence"
         starts = leader_starts(self.site)
         self.run = Run(self.site, evidence, acks, notes, known, starts, {}, [])
-        self.truths = load_truths(self.folder / "truth.json")
 
     def tape(self) -> list[dict[str, Any]]:
         """In the order in which it was seen."""
@@ -167,17 +170,17 @@ class Taped:
             view.elections, view.starts, Replicas(view.samples), Lifetimes.of(actions),
             assignments_of(actions, *partition), life.ends,
         )  # fmt: skip
-        told: dict[str, float] = {}
+        told: dict[str, tuple[float, int]] = {}
         for ack in view.acks:
             if ack["status"] == "acked":
-                at = seconds_of(ack["ts"])
-                told[ack["payload_id"]] = min(at, told.get(ack["payload_id"], at))
+                now = seconds_of(ack["ts"]), ack["broker"]
+                told[ack["payload_id"]] = min(now, told.get(ack["payload_id"], now))
         losses = [
             loss
             for loss in self.truths[partition].losses
             if loss.sure and loss.acks in ("all", "1") and loss.payload_id in told
         ]
-        found = [known.window(loss, told[loss.payload_id]) for loss in losses]
+        found = [known.window(loss, *told[loss.payload_id]) for loss in losses]
         return [one for one in found if one], sum(1 for one in found if one is None)
 
     def isr_alerts(self, partition: TopicPartition, at: float) -> set[str]:

@@ -73,8 +73,9 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         rows = [(*row[:6], None) for row in rows]
         evidence.notes.append(_said_of_brokers(evidence, others_answered))
     rows = _told_apart(rows)
-    for index, (first, end, acks, leader_epoch, content, at, source, by) in enumerate(_runs(rows)):
-        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by)
+    for index, run in enumerate(_runs(rows)):
+        first, end, acks, leader_epoch, content, at, source, by, until = run
+        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by, until)
         yield Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
     seen: list[_Row] = []
     for c in evidence.consumptions:
@@ -85,7 +86,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         place = _place(evidence.contents, leader, c.offset, payload, seen_all)
         if place is not None:
             seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line), None))
-    for index, (first, end, _, leader_epoch, content, at, source, _) in enumerate(_runs(seen)):
+    for index, (first, end, _, leader_epoch, content, at, source, *_) in enumerate(_runs(seen)):
         consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
 
@@ -292,7 +293,10 @@ def _in_log(copy: Copy | None, place: Place) -> bool:
 _IN_TURN = 1_000
 # Offset, acks, leader epoch, content, time, source, and who answered where the epoch is unknown.
 _Row = tuple[int, str, int | None, int | None, int | None, ev.Source, int | None]
-_Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source, int | None]
+# First and end offset, and of the first row the rest; the last moment of all, if each has one.
+_Run = tuple[
+    int, int, str, int | None, int | None, int | None, ev.Source, int | None, int | None
+]  # fmt: skip
 
 
 def _told_apart(rows: list[_Row]) -> list[_Row]:
@@ -325,9 +329,10 @@ def _runs(rows: list[_Row]) -> list[_Run]:
         is_earlier = at is not None and at + _IN_TURN < told.get(key, at)
         told[key] = told.get(key, 0) if at is None else at
         if index is not None and result[index][1] >= offset and not is_earlier:
-            first, end, *rest = result[index]
-            result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
+            first, end, *rest, until = result[index]
+            until = None if until is None or at is None else max(until, at)
+            result[index] = (first, max(end, offset + 1), *rest, until)  # type: ignore[assignment]
             continue
         open_runs[key] = len(result)
-        result.append((offset, offset + 1, acks, leader_epoch, content, at, source, by))
+        result.append((offset, offset + 1, acks, leader_epoch, content, at, source, by, at))
     return result

@@ -194,11 +194,14 @@ def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list
         for a, b, tier in _by_tier(state, leader, first, end):
             if in_flight and tier == "undetermined":
                 continue
+            cause = _clean_cause(state, heir, a, tier) if trusted else "unclean_election"
+            if trusted and not in_flight and cause == "premature_high_watermark":
+                # It was committed without the heir, so the ISR that is known is not the last one.
+                continue
             found.append(
                 Danger(
                     a, b, tier, "leader_stops", leader.replica, heir.replica,
-                    _clean_cause(state, heir, a, tier) if trusted else "unclean_election",
-                    _holders(state, leader, a, b),
+                    cause, _holders(state, leader, a, b),
                     f"broker {heir.replica} has fetched up to {b}",
                 )
             )  # fmt: skip
@@ -385,10 +388,8 @@ def _held_until(state: State, holder: Replica, other: Replica) -> int:
     # Of a partition without a leader nobody fetches.
     fetches = state.registration.leader is not None and other.replica in _trusted(state)
     at = other.seen_at - (FETCHED_WITHIN_MS if fetches else 0)
-    if holder.seen_since <= at:
-        return end
-    since, ended = holder.seen_before or (at + 1, 0)
-    return ended if since <= at else 0
+    ends = ((holder.seen_since, end), *holder.seen_before)
+    return next((ended for since, ended in ends if since <= at), 0)
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -77,10 +77,13 @@ def test_without_records_in_danger_only_the_failures_are_kept() -> None:
     assert kept == ["leader_loses_its_tail", "leader_stops"]
 
 
-def seen(replica: int, end: int, at: float, copy: str = "live") -> tuple[ev.Fact, float]:
+def seen(
+    replica: int, end: int, at: float, copy: str = "live", high_watermark: int = 5
+) -> tuple[ev.Fact, float]:
     spans = (Span(0, end, 0, None),)
     entries = (EpochEntry(0, 0),)
-    return ev.ReplicaLogObserved(replica, 0, end, spans, 5, 5, entries, False, copy), at
+    marks = high_watermark, 5
+    return ev.ReplicaLogObserved(replica, 0, end, spans, *marks, entries, False, copy), at
 
 
 def running(
@@ -127,7 +130,7 @@ def test_what_a_leader_held_when_the_other_was_read_counts_whatever_it_has_taken
     assert lacked(running(*first, seen(1, 10, 62))) == {(7, 10)}
     assert lacked(running(*first, seen(1, 12, 62))) == {(7, 10)}
     assert lacked(running(*first, seen(1, 12, 62), seen(2, 10, 63))) == {(10, 12)}
-    assert lacked(running(*first, seen(1, 12, 62), seen(1, 14, 63))) == set()
+    assert lacked(running(*first, seen(1, 12, 62), seen(1, 14, 63))) == {(7, 10)}
     assert lacked(running(*first, seen(1, 8, 62), seen(1, 12, 63))) == set(), "it was cut"
 
 
@@ -139,6 +142,9 @@ def test_a_member_of_the_isr_may_have_fetched_within_half_a_second() -> None:
 
     assert found(60.4) == []
     assert found(60.5) == [(7, 10, "leader_stops", "acks_one_failover")]
+    assert found(60.5, seen(1, 10, 61, high_watermark=9)) == [
+        (9, 10, "leader_stops", "acks_one_failover")
+    ], "committed without broker 2: it is in the ISR no more"
     gone = ev.LeadershipRecorded(None, 1, (2,), 3), 62
     assert found(60.4, gone) == [(7, 10, "clean_election", "acks_one_failover")]
 

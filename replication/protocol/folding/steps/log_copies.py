@@ -19,6 +19,9 @@ from replication.protocol.ground.topic_partition import (
     State,
 )
 
+# Digests beside two brokers come in any order: so many ends of a log are known with their times.
+SIGHTINGS = 4
+
 
 def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     """A copy of a log: of the present one it is what the replica holds, else one of the copies."""
@@ -105,7 +108,10 @@ def _note_sighting(replica: Replica, event: ev.Event, had: int | None) -> None:
     again = live and replica.seen_at is not None and had is not None
     if not again or replica.log.log_end_offset != had:
         since = replica.seen_since if again else None
-        replica.seen_before = None if since is None or had is None else (since, had)
+        if since is None or had is None:
+            replica.seen_before = ()
+        else:
+            replica.seen_before = ((since, had), *replica.seen_before[: SIGHTINGS - 1])
         replica.seen_since = event.observed_at if live else None
     replica.seen_at = event.observed_at if live else None
 
