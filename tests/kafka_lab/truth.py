@@ -477,6 +477,9 @@ def _lost(
     told = by_then or (ack is not None and ack["acks"] == "all")
     promises = {told} | ({True} if held in committed.possible else set())
     # What a deposed leader still took is missing since before it was written.
+    deposed = _deposed_by(view, held, since)
+    if deposed is not None:
+        missing = Missing(deposed.at, deposed, missing.certain)
     at = missing.term.at if missing.at is None else missing.at
     whys = [
         causes.why(
@@ -515,6 +518,16 @@ def _lost(
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
     )
+
+
+def _deposed_by(view: View, held: Held, since: float) -> LeaderTerm | None:
+    """The term of another leader that had begun before its writer was known to have it."""
+    reign = terms(view.elections, view.life.ends)
+    own = [place for place, term in enumerate(reign) if term.leader_epoch == held.leader_epoch]
+    later = (
+        [term for term in reign[own[-1] :] if term.leader != reign[own[-1]].leader] if own else []
+    )
+    return later[0] if later and later[0].at + CLOCK_SLACK < since else None
 
 
 def _was_back(view: View, replicas: Replicas, misses: list[Missing], held: Held) -> bool:

@@ -15,6 +15,7 @@ from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
     Lost,
+    has_by_rule,
     has_since,
     is_after,
     is_of,
@@ -222,7 +223,7 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
-        lacking = lacks(state, term, lost)
+        lacking = False if has_by_rule(state, term, lost) else lacks(state, term, lost)
         led_on = term.leads_on or term.election_kind == "same_leader"
         again, before = before == term.leader and led_on, term.leader
         if again and lacking is not False and taken_from(state, lost, term.leader, term) is None:

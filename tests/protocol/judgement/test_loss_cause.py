@@ -347,3 +347,34 @@ def test_a_leader_that_leads_on_after_an_epoch_unseen_has_what_it_had() -> None:
     cause = cause_of(state, GONE, "committed", [Absence(5, 6, promise, None, False, True)])
 
     assert cause.name == "unclean_election"
+
+
+@pytest.mark.parametrize(
+    ("tier", "version", "cause"),
+    [
+        ("committed", "3.9.1", "unclean_election"),
+        ("committed", "2.8.0", "unknown"),
+        ("acknowledged_by_leader", "3.9.1", "unknown"),
+    ],
+)
+def test_a_leader_from_the_isr_with_a_longer_log_had_what_was_committed(
+    tier: str, version: str, cause: str
+) -> None:
+    """Broker 2 led epoch 1 from offset 5, with records that nobody saw; broker 3 was elected beside
+    the ISR with three. The rules of 2.8.0 let a follower join with others' records."""
+    facts = [
+        *given(1, 2, 3, version=version),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1, 5, 4),
+        elected(3, 2, "unclean", (3,)),
+        ev.BecameLeader(3, 2, 3, 3),
+        ev.BecameFollower(2, 2, 3, 7, 5),
+        ev.Truncated(2, 3, 7, "leader_epoch"),
+        copy(3, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    promise = Promise(RECORD, (0, 1 << 30), "checkpoint", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+
+    assert cause_of(told(facts), RECORD, tier, gone).name == cause
