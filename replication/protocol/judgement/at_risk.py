@@ -313,8 +313,7 @@ def _of_candidate(state: State, last: Replica, other: Replica, trusted: bool) ->
 
 
 def _is_late(state: State, leader: Replica, heir: Replica) -> bool:
-    """Whether we would know by now that the heir has left the ISR: else nothing is committed that it
-    lacks."""
+    """Whether it would be known by now that the heir has left the ISR and others commit alone."""
     late = _seen_later(leader, heir)
     return tail_is_known(state, heir) or (late is not None and late >= TOLD_WITHIN_MS)
 
