@@ -68,8 +68,10 @@ class Stage:
         self.producer.must(4, 2, acks="1")
 
     def others_fall_behind(self) -> None:
-        """They run, and their fetches do not come through."""
+        """They run, and their fetches do not come through; who lacks nothing stays in the ISR."""
         self.lab.cluster.taps[1].hold(tap.FETCH)
+        time.sleep(1)
+        self.producer.must(1, 2, acks="1")
         self.lab.cluster.wait_for_isr(self.topic, 0, 1)
         self.producer.must(4, 2, acks="1")
 
