@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from replication.spark import contracts
-from replication.spark.delta_schemas import quoted
+from replication.spark.delta_schemas import named, quoted
 from replication.spark.shard_fold import FIGURES
 from replication.spark.small_commit import NotSmallError, parts_as_columns
-from replication.spark.tables import REPLACED_BY_NAME, Store, Writer, named
+from replication.spark.tables import REPLACED_BY_NAME, Store, Writer
 from replication.spark.topic_partition_ids import PARTS
 
 # The order of commits where one thread writes; what others point to comes first.

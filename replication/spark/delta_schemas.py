@@ -3,13 +3,19 @@
 import json
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from replication.spark import contracts
 
-# Lowest and highest values that Delta keeps of each file: an event that comes late is looked up by
-# its place in the trace. Of other tables the number of rows is enough.
-SKIPPING = {"replica_events": {"delta.dataSkippingStatsColumns": "sequence,micro_batch_id"}}
+# What people filter by, and what the stream looks up events by: of these columns Delta keeps each
+# file's lowest and highest value, so that a query passes over files without reading them.
+FILTERED = (
+    "cluster_id", "incident", "topic", "partition", "observed_at", "sequence", "micro_batch_id",
+)  # fmt: skip
+STATISTICS = "delta.dataSkippingStatsColumns"
+# What tables of older versions have for it, and their owners have left as it was.
+OLDER_STATISTICS = (None, "sequence,micro_batch_id")
 
 
 def first_commit(table: contracts.Table, checkpoint_every: int) -> str:
@@ -31,7 +37,7 @@ def first_commit(table: contracts.Table, checkpoint_every: int) -> str:
         "partitionColumns": [],
         "configuration": {
             "delta.checkpointInterval": str(checkpoint_every),
-            **SKIPPING.get(table.name, {"delta.dataSkippingNumIndexedCols": "0"}),
+            **statistics(table),
         },
         "createdTime": int(time.time() * 1000),
     }
@@ -42,6 +48,14 @@ def first_commit(table: contracts.Table, checkpoint_every: int) -> str:
         {"metaData": meta},
     ]  # fmt: skip
     return "".join(json.dumps(action) + "\n" for action in actions)
+
+
+def statistics(table: contracts.Table) -> dict[str, str]:
+    """The property that names the columns of which Delta keeps statistics; without any it keeps the
+    number of rows."""
+    found = {c.name for c in table.columns}
+    kept = ",".join(name for name in FILTERED if name in found)
+    return {STATISTICS: kept} if kept else {"delta.dataSkippingNumIndexedCols": "0"}
 
 
 def json_type(text: str) -> str:
@@ -62,6 +76,19 @@ def json_type(text: str) -> str:
         {"name": name, "type": json.loads(json_type(kind)), "nullable": True, "metadata": {}}
         for name, kind in fields
     ]})  # fmt: skip
+
+
+def alterations(table: contracts.Table, schema: dict[str, Any], kept: str | None) -> list[str]:
+    """What ALTER TABLE has to do to a table of an older version. kept: columns with statistics.
+
+    Raises ValueError where a column has another type.
+    """
+    lacking = columns_to_add(table, schema)
+    wanted = statistics(table).get(STATISTICS)
+    found = [f"ADD COLUMNS ({', '.join(lacking)})"] if lacking else []
+    if wanted and kept in OLDER_STATISTICS:
+        found.append(f"SET TBLPROPERTIES ('{STATISTICS}' = '{wanted}')")
+    return found
 
 
 def columns_to_add(table: contracts.Table, schema: dict[str, Any]) -> list[str]:
@@ -114,3 +141,8 @@ def _lacking_fields(column: contracts.Column, found: Any, wanted: Any) -> list[s
 def quoted(text: str) -> str:
     """SQL: a text."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def named(topic_partitions: Sequence[str], of: str = "topic_partition_id") -> str:
+    """SQL: the rows of these topic partitions. of: SQL of a row's topic_partition_id."""
+    return f"{of} IN ({', '.join(quoted(name) for name in topic_partitions)})"

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from replication import places
 from replication.places import Place
 from replication.spark import contracts, session, views
+from replication.spark.delta_schemas import named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import EXIT_UNUSABLE, failed
 from replication.spark.progress import Progress
@@ -36,7 +37,6 @@ from replication.spark.tables import (
     TablesError,
     Writer,
     completed,
-    named,
 )
 from replication.spark.topic_partition_ids import TOPIC_PARTITION_ID
 
@@ -47,6 +47,9 @@ ADDED_UP = (
     "rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings",
     "milliseconds", "held_in_state",
 )  # fmt: skip
+# By what people look for events; also what makes one topic partition of one cluster.
+CLUSTERED = ("cluster_id", "topic", "partition")
+GIBIBYTE = 1 << 30
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -85,6 +88,12 @@ def parser() -> argparse.ArgumentParser:
         "--files", type=int, default=16, metavar="N",
         help="a table of fewer files is not compacted (16)",
     )  # fmt: skip
+    made.add_argument(
+        "--cluster-below", type=float, default=1.0, metavar="GIB",
+        help="where replica_events has no more than this, compaction puts events of one topic "
+        "partition side by side, so that queries by cluster, topic or partition pass over files: "
+        "it writes all of the table anew (1)",
+    )  # fmt: skip
     return made
 
 
@@ -101,7 +110,8 @@ def main(argv: list[str]) -> int:
         kept = Kept(flags.keep_hours, flags.keep_batches_hours, flags.keep_events_hours)
         _check(kept, flags)
         checkpoint_dir = flags.checkpoint_dir and flags.checkpoint_dir.absolute()
-        round_ = Maintenance(spark, flags.tables.absolute(), checkpoint_dir, progress)
+        tables = flags.tables.absolute()
+        round_ = Maintenance(spark, tables, checkpoint_dir, progress, flags.cluster_below)
         round_.run(kept, flags.files)
         return EXIT_OK
     except TablesError as error:
@@ -133,12 +143,14 @@ def _check(kept: Kept, flags: argparse.Namespace) -> None:
 
 @dataclass
 class Maintenance:
-    """One round over the tables of a folder. checkpoint_dir: of the stream that writes them."""
+    """One round over the tables of a folder. checkpoint_dir: of the stream that writes them.
+    cluster_below: events of no more gibibytes are clustered as they are compacted."""
 
     spark: SparkSession
     tables: Place
     checkpoint_dir: Place | None
     progress: Progress
+    cluster_below: float = 1.0
 
     def run(self, kept: Kept, files: int) -> None:
         """Deletes and sums up what is old, compacts what has at least that many files, joins notes.
@@ -156,7 +168,7 @@ class Maintenance:
             self._sum_up(store, now - kept.batches * HOUR)
         for table in found:
             if store.files(table) >= files:
-                self._sql(f"OPTIMIZE {self._name(table)}", f"{table}: compacted")
+                self._compact(store, table)
         pinned = self._pinned(store)
         # Delta's own guard is against readers of unknown versions; here they are known.
         self.spark.conf.set(CHECK, "false")
@@ -167,6 +179,18 @@ class Maintenance:
                 self._drop_commits(table, pinned.get(table), now - hours * HOUR)
         if self.checkpoint_dir is not None:
             self._join_notes(now - kept.versions * HOUR)
+
+    def _compact(self, store: Store, table: str) -> None:
+        """Few files in the place of many; of events not too many for it, those of one topic
+        partition side by side. Without statistics of the columns Delta refuses that."""
+        order = ", ".join(CLUSTERED)
+        told = (store.statistics(table) or "").split(",")
+        small = store.size(table) <= self.cluster_below * GIBIBYTE
+        if table == "replica_events" and small and set(CLUSTERED) <= set(told):
+            done = f"{table}: compacted by {order}"
+            self._sql(f"OPTIMIZE {self._name(table)} ZORDER BY ({order})", done)
+            return
+        self._sql(f"OPTIMIZE {self._name(table)}", f"{table}: compacted")
 
     def _delete_events(self, store: Store, before: float) -> None:
         """Deletes the events of micro-batches of the ingest that finished long ago and are folded.

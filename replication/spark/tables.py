@@ -25,7 +25,13 @@ from replication.spark.analyzer_version import analyzer_version
 from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows
 from replication.spark.cut import WRITTEN_BY, Cut, cut_of, newest_of
-from replication.spark.delta_schemas import columns_to_add, first_commit, quoted
+from replication.spark.delta_schemas import (
+    STATISTICS,
+    alterations,
+    first_commit,
+    named,
+    quoted,
+)
 from replication.spark.lease import Lease
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit, put
@@ -122,18 +128,18 @@ class Store:
         partial.replace(first)
 
     def _bring_up_to_date(self, table: contracts.Table) -> None:
-        """Adds the columns that a table of an older version lacks. Raises TablesError."""
+        """Gives a table of an older version what it lacks. Raises TablesError."""
         schema = json.loads(self._snapshot(table.name).schema().json())
         try:
-            lacking = columns_to_add(table, schema)
+            changes = alterations(table, schema, self.statistics(table.name))
         except ValueError as error:
             raise TablesError(
                 f"{self.path(table.name)} {error}: it was changed, or is of another version. Fold "
                 "the events into new tables"
             ) from None
-        if lacking:
-            path = self.path(table.name).replace("`", "``")
-            self.spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({', '.join(lacking)})")
+        path = self.path(table.name).replace("`", "``")
+        for change in changes:
+            self.spark.sql(f"ALTER TABLE delta.`{path}` {change}")
 
     def append(
         self, table: str, rows: DataFrame, writer: Writer, micro_batch_id: int, part: str = ""
@@ -298,6 +304,12 @@ class Store:
     def files(self, table: str) -> int:
         """How many files a table's newest version has."""
         return int(self._snapshot(table).numOfFiles())
+
+    def statistics(self, table: str) -> str | None:
+        """The columns, with commas, of which Delta keeps each file's lowest and highest value; None
+        where no property names them."""
+        found = self._snapshot(table).metadata().configuration().get(STATISTICS)
+        return str(found.get()) if found.isDefined() else None
 
     def _snapshot(self, table: str) -> Any:
         nothing = self._jvm.scala.Option.empty()
@@ -493,12 +505,6 @@ def completed(table: str, rows: DataFrame) -> DataFrame:
     return rows.withColumns({name: F.expr(sql) for name, sql in made.items()})
 
 
-def newest_rows(batches: DataFrame) -> DataFrame:
-    """The newest row of each query among rows of `_batches`: of a long run they are many."""
-    newest = F.max_by(F.struct("*"), F.struct("run_number", "micro_batch_id")).alias("row")
-    return batches.groupBy("query").agg(newest).select("row.*")
-
-
 def _by_table(counted: Mapping[tuple[str, str], int]) -> dict[str, int]:
     """The sums over all queries."""
     found: dict[str, int] = {}
@@ -519,8 +525,3 @@ def check_counts(store: Store, runs: Mapping[str, str]) -> None:
         )
     if wrong:
         raise MiscountedError(f"{store.folder}: {'; '.join(wrong)}")
-
-
-def named(topic_partitions: Sequence[str], of: str = "topic_partition_id") -> str:
-    """SQL: the rows of these topic partitions. of: SQL of a row's topic_partition_id."""
-    return f"{of} IN ({', '.join(quoted(name) for name in topic_partitions)})"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from replication import places
 from replication.paths import project_root
@@ -19,7 +20,7 @@ from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
-from replication.spark.tables import BATCHES, RESULTS, Store, TablesError, newest_rows
+from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 SCRIPT = "views.sql"
@@ -91,11 +92,11 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
         )
     batches = int(store.version(BATCHES))
     rows = _at(store, BATCHES, batches)
-    folds = newest_rows(rows.filter("query = 'fold' AND micro_batch_id >= 0")).collect()
+    folds = _newest_rows(rows.filter("query = 'fold' AND micro_batch_id >= 0")).collect()
     if not folds:
         raise TablesError(f"{folder} is empty: nothing has been folded into it yet")
     newest = folds[0]
-    cut = cut_of(newest_rows(rows).collect(), folder)
+    cut = cut_of(_newest_rows(rows).collect(), folder)
     cut[BATCHES] = batches
     for table in stored():
         if table != RESULTS:
@@ -104,6 +105,12 @@ def opened(spark: SparkSession, folder: Place) -> Opened:
     if found.frame("verdicts").isEmpty():
         raise TablesError(f"{folder} is empty: its newest micro-batch holds no verdict")
     return found
+
+
+def _newest_rows(batches: DataFrame) -> DataFrame:
+    """The newest row of each query among rows of `_batches`: of a long run they are many."""
+    newest = F.max_by(F.struct("*"), F.struct("run_number", "micro_batch_id")).alias("row")
+    return batches.groupBy("query").agg(newest).select("row.*")
 
 
 def _is_table(path: Place) -> bool:

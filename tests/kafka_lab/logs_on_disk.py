@@ -65,6 +65,11 @@ def control_offsets(batch: bytes) -> frozenset[int]:
     return frozenset(record.offset for record in parsed)
 
 
+def first_offset(batch: bytes) -> int:
+    """As its header tells; of compressed messages of the formats before v2 that is the last one."""
+    return int(PREFIX.unpack_from(batch)[0])
+
+
 def segment_files(directory: Path) -> list[Path]:
     """By base offset; files that Kafka is about to delete have another ending."""
     return sorted(directory.glob("*.log"))
@@ -127,4 +132,5 @@ def cut_suffix(directory: Path, drop_batches: int, recovery_point: int = 0) -> C
     with last.open("r+b") as file:
         file.truncate(keep)
     gone = [held for batch in dropped for held in records(batch)]
-    return Cut(last.name, gone[0].offset, tuple(held.payload_id for held in gone))
+    kept_end = min((held.offset for held in records(dropped[0])), default=first_offset(dropped[0]))
+    return Cut(last.name, kept_end, tuple(held.payload_id for held in gone))

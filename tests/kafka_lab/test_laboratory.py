@@ -36,6 +36,13 @@ def batch(first_offset: int, leader_epoch: int, *payload_ids: str, key: str = ""
     return bytes(found)
 
 
+def marker(of: bytes) -> bytes:
+    """The batch as one of transaction markers (attributes, bit 5)."""
+    found = bytearray(of)
+    found[22] |= 0x20
+    return bytes(found)
+
+
 FIRST, SECOND, THIRD = batch(0, 0, "a", "b"), batch(2, 0, "c"), batch(3, 1, "d")
 
 
@@ -63,6 +70,15 @@ def test_a_cut_ends_at_a_batch(directory: Path) -> None:
     assert cut is not None
     assert (cut.kept_end_offset, cut.removed) == (2, ("c", "d"))
     assert (directory / cut.file).read_bytes() == FIRST
+
+
+def test_a_cut_of_transaction_markers_alone_names_where_they_stood(directory: Path) -> None:
+    path = directory / "00000000000000000000.log"
+    path.write_bytes(FIRST + SECOND + marker(THIRD))
+    cut = cut_suffix(directory, 1)
+    assert cut is not None
+    assert (cut.kept_end_offset, cut.removed) == (3, ())
+    assert path.read_bytes() == FIRST + SECOND
 
 
 def test_what_was_flushed_is_not_cut(directory: Path) -> None:

@@ -1,6 +1,7 @@
 """Maintenance beside a stream: fewer files, the same rows, versions in use stay readable."""
 
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replication.evidence.event_dumps import write_events
-from replication.spark import views
+from replication.spark import contracts, views
+from replication.spark.delta_schemas import FILTERED, STATISTICS, first_commit
 from replication.spark.maintain import ADDED_UP, Kept, Maintenance, _forget_gone, summed_up
 from replication.spark.progress import Progress
 from replication.spark.tables import Store, TablesError
 from tests.spark.event_rows import made_trace, other_content
 from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
+
+FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 
 
 def maintain(spark: SparkSession, folder: Path) -> str:
@@ -97,6 +101,44 @@ def test_what_is_older_than_the_retention_goes_and_is_counted(
     write_events(folder / "in" / "3.jsonl", [*events[30:], gapped[10]])
     run_replay(spark, folder)
     assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
+
+
+@pytest.mark.spark
+def test_a_query_by_topic_partition_passes_over_the_files_of_others(
+    spark: SparkSession, folder: Path
+) -> None:
+    """As delivered each file holds all partitions; clustered, a partition is in few of them. Tables
+    made without statistics get them by the next job that writes."""
+    write_events(folder / "in" / "1.jsonl", [e for n in range(8) for e in made_trace(n)])
+    store = Store(spark, folder / "replayed")
+    make_without_statistics(folder / "replayed" / "replica_events")
+    run_replay(spark, folder, keep_events=True)
+    run_replay(spark, folder, keep_events=True, new_run="again")
+    assert store.statistics("replica_events") == ",".join(FILTERED)
+    sought = store.newest("replica_events").filter("topic = 't' AND partition = 3")
+    before = sought.inputFiles()
+    assert len(before) == store.files("replica_events") == 2
+    spark.conf.set(FILE_SIZE, 12_000)
+    round_ = Maintenance(spark, folder / "replayed", None, Progress(io.StringIO()))
+    round_._compact(store, "replica_events")
+    spark.conf.set(FILE_SIZE, 64 << 20)
+    assert store.files("replica_events") >= 4
+    again = store.newest("replica_events").filter("topic = 't' AND partition = 3")
+    assert len(again.inputFiles()) <= store.files("replica_events") / 2
+    assert sorted(again.collect()) == sorted(sought.collect())
+    assert not store.newest("replica_events").filter("cluster_id = 'another'").inputFiles()
+
+
+def make_without_statistics(table: Path) -> None:
+    """An empty table as older versions made it."""
+    actions = [
+        json.loads(line) for line in first_commit(contracts.tables()[table.name], 100).splitlines()
+    ]
+    meta = actions[-1]["metaData"]
+    meta["configuration"][STATISTICS] = "sequence,micro_batch_id"
+    (table / "_delta_log").mkdir(parents=True)
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (table / "_delta_log" / f"{0:020d}.json").write_text(text)
 
 
 def test_spark_s_log_of_seen_files_forgets_notes_that_are_gone(tmp_path: Path) -> None:

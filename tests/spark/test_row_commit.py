@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from replication.spark import contracts, tables
 from replication.spark.append_commit import AppendCommit
 from replication.spark.batch_rows import batch_rows
-from replication.spark.delta_schemas import first_commit, quoted
+from replication.spark.delta_schemas import first_commit, named, quoted
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit
-from replication.spark.tables import BATCHES, REFOLDS, Store, Writer, named
+from replication.spark.tables import BATCHES, REFOLDS, Store, Writer
 
 TABLE = contracts.tables()[BATCHES]
 

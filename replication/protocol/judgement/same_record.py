@@ -251,6 +251,7 @@ def may_have_written(
             or (promise is not None and _answered_by_another(state, starts, promise, place))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
+            or (promise is not None and _was_cut_before(state, promise, term, offset))
         ):
             found.append(term.leader_epoch)
     return sorted(found)
@@ -277,6 +278,20 @@ def _wrote_another(state: State, promise: Promise, term: LeaderTerm, offset: int
     return promise.span.content is not None and any(
         span.leader_epoch == term.leader_epoch and span.content not in (None, promise.span.content)
         for span in all_known(state, offset, offset + 1)
+    )
+
+
+def _was_cut_before(state: State, promise: Promise, term: LeaderTerm, offset: int) -> bool:
+    """Whether the very record, which names no epoch, had been cut from a log before that term."""
+    content = promise.span.content
+    if content is None or not term.start_event_id:
+        return False
+    cuts = [(t.at, t.dropped) for t in state.history.truncations]
+    cuts += [(s.at, s.spans) for s in state.history.storage_losses]
+    return any(
+        at < term.started_at
+        and any(s[2:] == (None, content) for s in clipped(dropped, offset, offset + 1))
+        for at, dropped in cuts
     )
 
 

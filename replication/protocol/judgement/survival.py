@@ -24,6 +24,7 @@ from replication.protocol.ground.topic_partition import (
     Replica,
     State,
 )
+from replication.protocol.ground.verdict import Step
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then
 from replication.protocol.judgement.lacking_terms import first_lacking_terms
@@ -41,6 +42,7 @@ from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
     unnamed_leader_epoch,
 )
+from replication.protocol.judgement.written_later import one_of_two, written_later
 
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
@@ -138,27 +140,35 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     first = max(promise.span.first_offset, log.log_start_offset)
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
     for a, b in uncovered(first, end, log.spans) if first < end else []:
-        for low, high in pairwise(sorted({a, b, *_borders(ref, a, b)})):
+        for low, high in pairwise(sorted({a, b, *_borders(ref, a, b), *_told_from(state, a, b)})):
             writers = may_have_written(state, ref.starts, low, promise)
+            later = written_later(state, ref.starts, promise, low, writers)
+            if whole and later is True:
+                absences.append(_replaced(state, ref, promise, low, high))
+                continue
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
             lost = [found[0] for found in fates]
-            replaced = _was_replaced(state, promise, low)
+            replaced = later is not False
             if replaced:
                 lost = lost[:-1]
             if whole and lost and all(lost):
                 absences += lost[0]
-            elif any(lost) or (replaced and not lost):
+            elif any(lost) or (replaced and (not lost or one_of_two(state, promise, low))):
                 doubts.append(_unsure(promise, low, high))
     return absences, doubts
 
 
-def _was_replaced(state: State, promise: Promise, offset: int) -> bool:
-    """Whether a record that no copy shows and another one were acknowledged at the offset."""
-    return promise.span.content is not None and any(
-        other.span.first_offset <= offset < other.span.end_offset
-        and other.span.content != promise.span.content
-        for other in state.history.acknowledgements
-    )
+def _told_from(state: State, first: int, end: int) -> set[int]:
+    """Offsets in between at which other records may have been acknowledged."""
+    borders = {o for p in state.history.acknowledgements for o in p.span[:2]}
+    return {o for o in borders if first < o < end}
+
+
+def _replaced(state: State, ref: Reference, promise: Promise, first: int, end: int) -> Absence:
+    """Records that another leader's replaced, whatever compaction has left of those."""
+    found = absence(state, ref, promise, first, end, None, back=False, final=None)
+    steps = [*found.steps, Step(promise.event_id, "another record was acknowledged there later")]
+    return replace(found, final=True, steps=steps)
 
 
 def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Absence], list[Doubt]]:

@@ -1,6 +1,12 @@
 """Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
 
-from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State, Truncation
+from replication.protocol.ground.topic_partition import (
+    LeaderTerm,
+    Promise,
+    State,
+    StorageLoss,
+    Truncation,
+)
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.lacking_terms import appender, led_on_after
@@ -158,13 +164,21 @@ def must_have_held(
 
 
 def lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
-    """Whether a leader lost storage below that end and has not joined the ISR anew since."""
+    """Whether a leader lost storage below that end before its term, and has not joined the ISR anew
+    since."""
     return any(
         loss.replica == term.leader
         and loss.left_end_offset < end
+        and not lost_after_it_began(loss, term)
         and _is_still_without(state, term, loss.leader_epoch)
         for loss in state.history.storage_losses
     )
+
+
+def lost_after_it_began(loss: StorageLoss, term: LeaderTerm) -> bool:
+    """Whether a term's leader lost storage only later: the line of its start tells its log end."""
+    told = bool(term.start_event_id) and term.start_offset is not None
+    return told and loss.at > term.started_at
 
 
 def may_have_lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:

@@ -17,6 +17,7 @@ from replication.protocol.judgement.unseen_terms import (
     BESIDE_THE_ISR,
     UNSURE_KINDS,
     kept_since_in_sync,
+    lost_after_it_began,
     may_have_lost_storage_in_isr,
     never_began,
     stands_still,
@@ -229,6 +230,8 @@ def lost_by_its_leader(state: State, ref: Reference) -> tuple[int, int, int] | N
 
 
 def _may_follow(term: LeaderTerm, loss: StorageLoss) -> bool:
+    if lost_after_it_began(loss, term):
+        return False
     return loss.leader_epoch is None or term.leader_epoch >= loss.leader_epoch
 
 

@@ -182,3 +182,31 @@ def learned_unseen() -> list[ev.Fact]:
 
 def test_a_cut_before_a_high_watermark_was_learned_took_nothing_that_it_covered() -> None:
     assert verdict(learned_unseen()) != "VIOLATED"
+
+
+def without_offset_1() -> list[ev.Fact]:
+    """Broker 1 leads epoch 1 from offset 1, broker 2, with one record more of epoch 0, epoch 2.
+
+    When broker 1 is back it has lost its log.
+    """
+    return [
+        *given(1, 2, 3, acks=False),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0, 0, 0),
+        elected(1, 1, "preferred"),
+        ev.BecameLeader(1, 1, 1, 1),
+        ev.BecameFollower(3, 1, 1, 2, 1),
+        ev.ReplicaStopped(3, "process_crash"),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 2, "clean", (2,)),
+        ev.BecameLeader(2, 2, 2, 1),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 3, "clean", (1, 2)),
+        ev.BecameFollower(2, 3, 1, 3, 3),
+        copy(1, (0, 2, 0, 0), (2, 3, 2, 0), mark=3),
+        copy(2, (0, 2, 0, 0), (2, 3, 2, 0), mark=3),
+    ]
+
+
+def test_what_a_leader_lost_after_it_began_it_did_not_lack_then() -> None:
+    assert verdict(without_offset_1()) == "HOLDS"

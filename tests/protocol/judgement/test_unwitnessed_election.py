@@ -200,3 +200,30 @@ def test_a_leader_from_the_isr_began_with_all_that_was_committed_before(
     ]
 
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_a_leader_lost_after_it_had_led_it_did_not_lead_without(again: bool) -> None:
+    """Broker 1 leads, crashes twice, and is back without its log; broker 2 led from a crash on."""
+    leads_again: list[ev.Fact] = [elected(1, 3, "clean"), ev.BecameLeader(1, 3, 0, 0)]
+    facts = [
+        *given(1, 2, 3, version="4.3.0", acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, "clean", (2, 3)),
+        ev.BecameLeader(2, 1, 1, 0),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 1, None, False),
+        elected(2, 2, "clean", (2,)),
+        ev.BecameLeader(2, 2, 1, 0),
+        ev.ReplicaStarted(1, 0, 1, None, False),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        *(leads_again if again else []),
+        copy(2, (0, 1, 0, 0), (1, 2, 2, 0), mark=2),
+        copy(3, (0, 1, 0, 0), (1, 2, 2, 0), mark=2),
+    ]
+    state = told(facts)
+
+    assert lost_by_its_leader(state, reference(state)) == ((1, 0, 1) if again else None)

@@ -1,0 +1,49 @@
+"""Which of several records that were acknowledged at one offset was written last there."""
+
+from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.judgement.same_record import may_have_written
+from replication.protocol.judgement.term_starts import TermStarts
+
+
+def written_later(
+    state: State, starts: TermStarts, promise: Promise, offset: int, writers: list[int]
+) -> bool | None:
+    """Whether another record was acknowledged at the offset and written after the promised one.
+
+    writers: the leader epochs in which that one may have been written. None: nothing tells which
+    was first.
+    """
+    others = _others(state, promise, offset)
+    found = [_is_later(state, starts, other, offset, writers) for other in others]
+    if promise.span.content is None or all(later is False for later in found):
+        return False
+    return True if any(found) else None
+
+
+def one_of_two(state: State, promise: Promise, offset: int) -> bool:
+    """Whether another record was surely acknowledged at the offset: one of them is gone."""
+    seen = [p.span.content for p in _others(state, promise, offset)]
+    return promise.span.content is not None and any(content is not None for content in seen)
+
+
+def _others(state: State, promise: Promise, offset: int) -> list[Promise]:
+    """What else was acknowledged at the offset, perhaps of another record."""
+    return [
+        p
+        for p in state.history.promised_in("acknowledgements", offset, offset + 1)
+        if p.span.content != promise.span.content
+    ]
+
+
+def _is_later(
+    state: State, starts: TermStarts, other: Promise, offset: int, writers: list[int]
+) -> bool | None:
+    """Whether the other record was written in a later epoch than any of these; False: earlier."""
+    if other.span.content is None or not writers:
+        return None
+    of_other = may_have_written(state, starts, offset, other)
+    if not of_other:
+        return None
+    if max(writers) < min(of_other):
+        return True
+    return False if max(of_other) < min(writers) else None

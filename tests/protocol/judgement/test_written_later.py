@@ -1,0 +1,64 @@
+"""Of two records that were acknowledged at one offset, the later one stands."""
+
+from replication.evidence.joining.copies import UNSEEN_CONTENT
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+from replication.protocol.judgement.judge import answer
+from replication.protocol.judgement.reference import reference
+from replication.protocol.judgement.same_record import may_have_written
+from replication.protocol.judgement.written_later import written_later
+from tests.protocol.judgement.told import ACKNOWLEDGED, elected, given, told, verdict
+
+
+def bare(replica: int, span: tuple[int, int, int], *, stopped: bool = True) -> ev.Fact:
+    """A log of the formats without leader epochs: (first offset, end offset, content)."""
+    first, end, content = span
+    held = (Span(first, end, None, content),)
+    return ev.ReplicaLogObserved(replica, 0, end, held, None, None, (), stopped)
+
+
+def replaced_before_epochs(*, cut: bool) -> list[ev.Fact]:
+    """Brokers 2 and 1 acknowledge another record each at offset 0, which is compacted since.
+
+    Broker 2 cuts its own, and leads again; no line tells where a term begins.
+    """
+    cuts: list[ev.Fact] = [ev.Truncated(2, 0, reason="high_watermark")]
+    return [
+        *given(1, 2, 3, version="0.10.2.2"),
+        ev.PartitionDescribed(cleanup_policy="compact"),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0),
+        ev.RecordsAcknowledged(0, 1, "1", None, 7, leader=2),
+        bare(2, (0, 1, 7), stopped=False),
+        ev.ReplicaStopped(2, "process_crash"),
+        elected(1, 1, "clean"),
+        ev.BecameLeader(1, 1),
+        ev.RecordsAcknowledged(0, 1, "all", None, UNSEEN_CONTENT, leader=1),
+        ev.ReplicaStarted(2, 0, 1, None, False),
+        ev.BecameFollower(2, 1, 1),
+        *(cuts if cut else []),
+        elected(2, 2),
+        ev.BecameLeader(2, 2),
+        *(bare(r, (4, 6, 0)) for r in (1, 2, 3)),
+    ]
+
+
+def test_of_two_records_at_a_compacted_offset_the_one_that_had_been_cut_is_lost() -> None:
+    lost = answer(told(replaced_before_epochs(cut=True))).losses
+    assert [(x["first_offset"], x["end_offset"], x["tier"]) for x in lost] == [
+        (0, 1, "acknowledged_by_leader")
+    ]
+    assert verdict(replaced_before_epochs(cut=False), ACKNOWLEDGED) == "UNKNOWN"
+
+
+def test_which_was_first_tells_who_can_have_written_each() -> None:
+    found = {}
+    for cut in (True, False):
+        state = told(replaced_before_epochs(cut=cut))
+        starts = reference(state).starts
+        for promise in state.history.acknowledgements:
+            writers = may_have_written(state, starts, 0, promise)
+            found[cut, promise.how] = written_later(state, starts, promise, 0, writers)
+
+    assert (found[True, "acks_1"], found[True, "acks_all"]) == (True, False)
+    assert (found[False, "acks_1"], found[False, "acks_all"]) == (None, None)
