@@ -12,10 +12,8 @@ from replication.protocol.judgement.reference import (
     newest_leader_epoch,
 )
 from replication.protocol.judgement.same_record import all_known
-from replication.protocol.judgement.term_starts import TermStarts
+from replication.protocol.judgement.term_starts import BESIDE_THE_ISR, UNSURE_KINDS, TermStarts
 from replication.protocol.judgement.unseen_terms import (
-    BESIDE_THE_ISR,
-    UNSURE_KINDS,
     kept_since_in_sync,
     lost_after_it_began,
     may_have_lost_storage_in_isr,
@@ -184,7 +182,6 @@ def came_back_alone(state: State, ref: Reference) -> int | None:
         if _may_have_come_back_short(state, before, term) and not known[-1]:
             return term.leader
     shown = {s.leader_epoch: s.end_offset for s in ref.spans}
-    stand = {(s.first_offset, s.leader_epoch) for s in ref.spans}
     held: float = 0
     began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
     for place, after in pairwise(began):
