@@ -1,7 +1,8 @@
 -- Questions people ask, each with the SQL that answers it, over the tables and the documented views.
 --   spark-submit --properties-file conf/spark-defaults.conf jobs/create_views.py --tables DIR
 --   spark-sql --properties-file conf/spark-defaults.conf --conf spark.sql.catalogImplementation=in-memory -i DIR/views.sql
--- Spark and DuckDB answer them alike; DuckDB after conf/duckdb.sql.
+-- Spark, DuckDB and deltalake answer them alike: DuckDB after conf/duckdb.sql, deltalake in the words that
+-- create_views.py --text datafusion --questions prints.
 -- Columns called `at` are told with their table: the word alone is a keyword of DuckDB.
 -- A question begins with `-- ?`; its statement ends with a semicolon.
 
@@ -74,7 +75,8 @@ SELECT cluster_id, incident, topic, partition, replica, leader_epoch, first_offs
 FROM replica_log_spans ORDER BY topic_partition_id, replica, first_offset;
 
 -- ? Which logs were cut, and why?
-SELECT cluster_id, incident, topic, partition, replica, cut.observed_at, cut.from_offset, cut.to_offset, cut.reason
+SELECT cluster_id, incident, topic, partition, replica, cut.observed_at AS observed_at,
+  cut.from_offset AS from_offset, cut.to_offset AS to_offset, cut.reason AS reason
 FROM (
   SELECT topic_partition_id, cluster_id, incident, topic, partition, replica, explode(truncations) AS cut FROM replica_states
 ) ORDER BY topic_partition_id, cut.observed_at, replica;

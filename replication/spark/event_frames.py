@@ -230,7 +230,7 @@ def steps_to_fits() -> tuple[tuple[str, ...], tuple[str, ...], str]:
         "event.partition IS NOT NULL AND event.sequence IS NOT NULL",
         f"least({numbers}) >= 0",
         f"greatest({int32}) <= {wire.MAX_INT32}",
-        f"coalesce(event.observed_at <= {LAST_MOMENT}, true)",
+        *[f"coalesce(event.{name} <= {LAST_MOMENT}, true)" for name in sorted(wire.MOMENTS)],
         "coalesce(event.grade, 'forensic') IN ('traced', 'forensic')",
         "(facts & required) = required AND (facts & ~allowed) = 0L",
         f"coalesce({INCIDENT}, true)",

@@ -217,12 +217,31 @@ def problem(spark: SparkSession, written: Iterable[Place], read: Iterable[Place]
     return next((told for place in written if (told := _not_safe(spark, place))), None)
 
 
+def has_class(spark: SparkSession, name: str) -> bool:
+    """Whether a class is among the jars of a session."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName(name, False, loader)
+    except Py4JError:
+        return False
+    return True
+
+
 def _not_safe(spark: SparkSession, place: Place) -> str | None:
     """Why commits on a store would not be kept apart."""
     if not isinstance(place, HadoopPath):
         return None
     scheme = str(place).partition(":")[0]
     store = f"spark.delta.logStore.{scheme}.impl"
+    for setting in (store, CHECKPOINTS):
+        chosen = spark.conf.get(setting, "")
+        if chosen and not has_class(spark, chosen):
+            return (
+                f"{place}: there is no class {chosen} ({setting}): give the jar that has it by "
+                "--jars or --packages"
+            )
     if scheme not in KEPT_APART and not spark.conf.get(store, ""):
         return (
             f"{place}: two writers of {scheme}: would not be kept apart. Name the LogStore that "

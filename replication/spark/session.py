@@ -60,13 +60,7 @@ def _be_reached_by_workers() -> None:
 def _problem(spark: SparkSession) -> str | None:
     if DELTA_EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
         return "Spark was started without conf/spark-defaults.conf: no Delta Lake extension"
-    try:
-        spark.sparkContext._jvm.java.lang.Class.forName(  # type: ignore[union-attr]
-            "io.delta.tables.DeltaTable",
-            True,
-            spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader(),  # type: ignore[union-attr]
-        )
-    except Exception:
+    if not hadoop_files.has_class(spark, "io.delta.tables.DeltaTable"):
         return "Delta Lake's jars are not loaded"
     provider = spark.conf.get("spark.sql.streaming.stateStore.providerClass", "") or ""
     if not provider.endswith(STATE_PROVIDER):

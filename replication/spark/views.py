@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from replication import places
 from replication.paths import project_root
 from replication.places import Place
-from replication.spark import contracts, session
+from replication.spark import contracts, dialects, session
 from replication.spark.cut import Cut, cut_of
 from replication.spark.failures import first_cause
 from replication.spark.progress import Progress
@@ -24,8 +24,7 @@ from replication.spark.tables import BATCHES, RESULTS, Store, TablesError
 
 EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
 SCRIPT = "views.sql"
-DUCKDB_FUNCTIONS = "conf/duckdb.sql"
-ENGINES = ("spark", "duckdb")
+QUESTIONS = "conf/questions.sql"
 # Temporary views need no metastore; without this spark-sql leaves one where it starts.
 SPARK_SQL = (
     "spark-sql --properties-file conf/spark-defaults.conf "
@@ -182,12 +181,18 @@ def script(found: Opened, follow: bool) -> str:
 def text(engine: str) -> str:
     """SQL that makes the documented views, for an engine that knows the tables by their names."""
     lines = ["-- The documented views of the replication analyzer, over its tables by their names."]
-    if engine == "duckdb":
-        lines.append((project_root() / DUCKDB_FUNCTIONS).read_text(encoding="utf-8"))
+    lines.append(dialects.beforehand(engine))
     known = contracts.tables()
     for view, sql in documented().items():
-        lines.append(f"\n-- {known[view].about}\nCREATE OR REPLACE VIEW {view} AS\n{sql};")
+        said = dialects.for_engine(sql, engine)
+        lines.append(f"\n-- {known[view].about}\nCREATE OR REPLACE VIEW {view} AS\n{said};")
     return "\n".join(lines) + "\n"
+
+
+def questions(engine: str) -> str:
+    """The questions that people ask, in an engine's words: for after the views."""
+    asked = (project_root() / QUESTIONS).read_text(encoding="utf-8")
+    return dialects.for_engine(asked, engine)
 
 
 def put_into_catalog(found: Opened, schema: str) -> list[str]:
@@ -243,9 +248,13 @@ def parser() -> argparse.ArgumentParser:
         "show each table's newest commit",
     )  # fmt: skip
     made.add_argument(
-        "--text", choices=ENGINES,
+        "--text", choices=dialects.ENGINES,
         help="print the documented views' SQL alone, for an engine that knows the tables by their "
         "names; needs no tables and starts no Spark",
+    )  # fmt: skip
+    made.add_argument(
+        "--questions", action="store_true",
+        help="with --text: print conf/questions.sql instead, to be asked after the views",
     )  # fmt: skip
     made.add_argument(
         "--out",
@@ -266,7 +275,7 @@ def main(argv: list[str]) -> int:
     flags = parser().parse_args(argv)
     progress = Progress()
     if flags.text:
-        print(text(flags.text), end="")
+        print((questions if flags.questions else text)(flags.text), end="")
         return EXIT_OK
     if flags.tables is None:
         progress.say("create_views.py: --tables DIR is needed: which tables?")

@@ -18,6 +18,7 @@ from tests.kafka_lab.ablation import ALTERED, WITHHELD, judge_changed
 from tests.kafka_lab.chaos import run_chaos
 from tests.kafka_lab.comparing import Comparison, compare
 from tests.kafka_lab.experiment import Experiment
+from tests.kafka_lab.healthy import run_healthy
 from tests.kafka_lab.notes import Notes
 from tests.kafka_lab.scenarios import SCENARIOS
 from tests.kafka_lab.site import Site
@@ -35,6 +36,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.kafka_lab", description=__doc__)
     parser.add_argument("--scenario", choices=sorted(SCENARIOS), action="append", default=[])
     parser.add_argument("--chaos", action="store_true", help="only chaos runs")
+    parser.add_argument("--healthy", action="store_true", help="restarts and moves, no faults")
     parser.add_argument("--seed", type=int, action="append", default=[])
     parser.add_argument("--kafka", choices=SUPPORTED, action="append", default=[])
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep every run under DIR")
@@ -52,7 +54,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 def runs(chosen: argparse.Namespace) -> Iterator[Named]:
     """Named runs: the chosen scenarios, or all, then chaos."""
     versions = chosen.kafka or list(SUPPORTED)
-    names = chosen.scenario or ([] if chosen.chaos or chosen.seed else sorted(SCENARIOS))
+    random_ones = chosen.chaos or chosen.healthy or chosen.seed
+    names = chosen.scenario or ([] if random_ones else sorted(SCENARIOS))
     for name in names:
         for version in SCENARIOS[name].versions:
             if version in versions:
@@ -62,16 +65,18 @@ def runs(chosen: argparse.Namespace) -> Iterator[Named]:
     for version in CHAOS_VERSIONS:
         for seed in chosen.seed or CHAOS_SEEDS:
             if version in versions:
-                run = _chaos(seed, Version(version), chosen.tape)
-                yield f"chaos__{version}__seed{seed}", run
+                kind = "healthy" if chosen.healthy else "chaos"
+                run = _seeded(kind, seed, Version(version), chosen.tape)
+                yield f"{kind}__{version}__seed{seed}", run
 
 
 def _scenario(name: str, version: Version) -> Callable[[Path], Experiment]:
     return lambda directory: SCENARIOS[name].run(version, directory)
 
 
-def _chaos(seed: int, version: Version, taped: bool) -> Callable[[Path], Experiment]:
-    return lambda directory: run_chaos(seed, version, directory, taped)
+def _seeded(kind: str, seed: int, version: Version, taped: bool) -> Callable[[Path], Experiment]:
+    run = run_healthy if kind == "healthy" else run_chaos
+    return lambda directory: run(seed, version, directory, taped)
 
 
 def main(arguments: list[str]) -> int:

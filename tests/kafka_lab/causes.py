@@ -134,6 +134,9 @@ def _had(replicas: Replicas, emptied: StorageLoss, held: Held) -> bool:
 
 
 def _held_before(loss: Loss, replicas: Replicas) -> bool:
+    """Whether the leader may have had it: of what came and went between two looks nobody knows."""
+    if not any(replicas.first_seen(broker, loss.held) for broker in replicas.brokers):
+        return True
     first = replicas.first_seen(loss.term.leader, loss.held)
     return first is not None and first < loss.at
 

@@ -230,6 +230,9 @@ LONGER = [
 ]
 
 
+CUT_IT = "truncate_to_high_watermark"
+
+
 def view(**known: object) -> truth.View:
     """Broker 1 leads from second 1, broker 2 from second 10; the end is at 20."""
     fields: dict[str, object] = {
@@ -347,6 +350,28 @@ def test_a_leader_without_epochs_may_have_cut_what_it_had_answered_for_at_acks_o
     old = replace(new, settings=causes.Settings(Version("0.10.2.2")))
     told = [set(truth.judge(one).losses[0].causes) for one in (new, old)]
     assert told[1] - told[0] == {"truncate_to_high_watermark"}
+
+
+def test_what_came_and_went_between_two_looks_was_there() -> None:
+    """A leader said that it wrote it, and nobody knows who had fetched it."""
+    old = causes.Settings(Version("1.1.1"))
+    for settings, cut in ((old, []), (replace(old, version=Version("0.10.2.2")), [CUT_IT])):
+        one = view(acks=[acked("c", 2, "05.000", "1", 1)], settings=settings)
+        found = truth.judge(one)
+        assert found.gone_offsets == [2]
+        assert found.losses[0].causes == ["acks_one_failover", *cut]
+
+
+def test_what_a_deposed_leader_took_went_with_the_election_that_deposed_it() -> None:
+    """Broker 1 answers after broker 2's unclean election, and before the clean one of broker 3."""
+    unclean = [*SHRUNK, Election(12, 1, 2, (2, 3)), Election(16, 2, 3, (2, 3))]
+    samples = [*LONGER, log_sample(14.9, 1, FIRST, SECOND), log_sample(15.9, 3, FIRST)]
+    starts = [LeaderStart(1.1, 1, 0, 0), LeaderStart(10.1, 2, 1, 2), LeaderStart(16.1, 3, 2, 2)]
+    known = {"elections": unclean, "samples": samples, "starts": starts}
+    known["finals"] = {3: dumped(FIRST)}
+    for ts, cause in (("15.000", "unclean_election"), ("05.000", "unclean_election")):
+        (loss,) = truth.judge(view(acks=[acked("c", 2, ts, "1", 1)], **known)).losses
+        assert loss.causes == [cause]
 
 
 def test_a_record_that_came_back_was_missing() -> None:

@@ -335,13 +335,25 @@ def judge(view: View) -> PartitionTruth:
         notes=notes,
         gone_offsets=sorted(
             {
-                held.offset
-                for held in replicas.everything()
-                if (held.offset, held.payload_id) not in standing
+                offset
+                for offset, payload_id in _written(view, replicas)
+                if (offset, payload_id) not in standing
             }
             | _markers(view.samples)
         ),
     )
+
+
+def _written(view: View, replicas: Replicas) -> set[tuple[int, str]]:
+    """Offset and name of what any replica was seen with, and of what a leader said that it wrote:
+    that may come and go between two looks."""
+    seen = {(held.offset, held.payload_id) for held in replicas.everything()}
+    told = {
+        (ack["offset"], ack["payload_id"])
+        for ack in view.acks
+        if ack["status"] == "acked" and ack["offset"] is not None
+    }
+    return seen | told
 
 
 def _markers(samples: list[LogSample]) -> set[int]:
@@ -465,6 +477,9 @@ def _lost(
     told = by_then or (ack is not None and ack["acks"] == "all")
     promises = {told} | ({True} if held in committed.possible else set())
     # What a deposed leader still took is missing since before it was written.
+    deposed = _deposed_by(view, held, since)
+    if deposed is not None:
+        missing = Missing(deposed.at, deposed, missing.certain)
     at = missing.term.at if missing.at is None else missing.at
     whys = [
         causes.why(
@@ -503,6 +518,16 @@ def _lost(
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
     )
+
+
+def _deposed_by(view: View, held: Held, since: float) -> LeaderTerm | None:
+    """The term of another leader that had begun before its writer was known to have it."""
+    reign = terms(view.elections, view.life.ends)
+    own = [place for place, term in enumerate(reign) if term.leader_epoch == held.leader_epoch]
+    later = (
+        [term for term in reign[own[-1] :] if term.leader != reign[own[-1]].leader] if own else []
+    )
+    return later[0] if later and later[0].at + CLOCK_SLACK < since else None
 
 
 def _was_back(view: View, replicas: Replicas, misses: list[Missing], held: Held) -> bool:

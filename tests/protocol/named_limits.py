@@ -15,6 +15,7 @@ from replication.protocol.ground.model import Span, same_record
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.reference import Reference
 from replication.protocol.judgement.unseen_terms import UNSURE_KINDS
 from replication.protocol.judgement.view import View, view_of
 
@@ -180,7 +181,7 @@ def _only_by_whom_never_led(truth: Truth, lost: list[Loss]) -> bool:
 
 def _why_no_loss(truth: Truth, name: str, state: State) -> str | None:
     """Why a loss that evidence shows is none: of each record that it names."""
-    view = view_of(state)
+    view = _as_led(truth, view_of(state))
     if _is_older_copy(truth.world, view):
         return OLDER_COPY
     start = truth.view.ref.replica.log.log_start_offset if truth.view.ref.replica else 0
@@ -198,6 +199,15 @@ def _why_no_loss(truth: Truth, name: str, state: State) -> str | None:
             else:
                 why.add(NEVER_LED if _never_led(truth.world) else None)
     return None if None in why or not why else sorted(str(w) for w in why)[0]
+
+
+def _as_led(truth: Truth, view: View) -> View:
+    """The view in which the true leader leads, where evidence names none."""
+    leader = truth.view.ref.leader
+    if leader is None or leader not in {r.replica for r in view.ref.candidates}:
+        return view
+    known = Reference(leader, view.state.replicas[leader], None, view.ref.starts)
+    return view_of(view.state, known)
 
 
 def _is_older_copy(world: World, view: View) -> bool:

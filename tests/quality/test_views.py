@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from jobs import check_quality
@@ -17,10 +17,11 @@ from replication.paths import project_root
 from replication.protocol.folding import fold
 from replication.protocol.judgement.bounded import fold_all
 from replication.quality import suites
-from replication.spark import contracts, views
+from replication.spark import contracts, dialects, views
 from replication.spark.views import Opened
 from tests.quality.conftest import EXPECTED, events_of, incident_of
-from tests.spark.questions import questions
+from tests.spark.questions import in_one_form, questions
+from tests.spark.test_duckdb import of_deltalake
 
 pytestmark = pytest.mark.spark
 TRACED = "unclean_election__4.1.1__trace"
@@ -52,6 +53,12 @@ def duck(registered: Opened) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+@pytest.fixture(scope="module")
+def deltalake(registered: Opened) -> QueryBuilder:
+    """deltalake's own engine over the same folders."""
+    return of_deltalake(Path(str(registered.store.folder)))
+
+
 def test_every_view_has_the_columns_that_are_documented(
     session: SparkSession, registered: Opened
 ) -> None:
@@ -61,14 +68,17 @@ def test_every_view_has_the_columns_that_are_documented(
 
 
 @pytest.mark.parametrize(("question", "sql"), list(questions()))
-def test_every_question_has_an_answer_and_duckdb_gives_the_same(
-    session: SparkSession, duck: duckdb.DuckDBPyConnection, question: str, sql: str
-) -> None:
+def test_every_question_has_one_answer_in_three_engines(
+    session: SparkSession, duck: duckdb.DuckDBPyConnection, deltalake: QueryBuilder,
+    question: str, sql: str,
+) -> None:  # fmt: skip
     rows = [row.asDict(recursive=True) for row in session.sql(sql).collect()]
     found = duck.execute(sql)
     names = [column[0] for column in found.description]
     theirs = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
     assert in_one_form(theirs) == in_one_form(rows)
+    told = pa.table(deltalake.execute(dialects.for_engine(sql, "datafusion")).read_all())
+    assert in_one_form(told.to_pylist()) == in_one_form(rows)
     nothing_to_tell = {
         "What would the next failure cost?": False,
         "What was refused on the way in, and why?": True,
@@ -182,20 +192,6 @@ def test_the_table_of_dangers_is_that_of_the_answer(
     )
 
 
-def plain(name: str, value: Any) -> Any:
-    """Values of several engines in one form: maps as dicts, moments as the session's local time."""
-    if name in ("table_versions", "table_rows"):
-        return dict(value)
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone().replace(tzinfo=None)
-    return value
-
-
-def in_one_form(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows of an engine, as a sorted multiset."""
-    return sorted(repr(_ordered({k: plain(k, v) for k, v in row.items()})) for row in rows)
-
-
 def test_delta_rs_reads_the_same_rows(registered: Opened) -> None:
     for table in views.stored():
         path = registered.store.path(table)
@@ -203,12 +199,6 @@ def test_delta_rs_reads_the_same_rows(registered: Opened) -> None:
         ours = [r.asDict(recursive=True) for r in registered.store.newest(table).collect()]
         assert in_one_form(theirs) == in_one_form(ours)
         assert table in ("quarantine", "_refolds") or ours, table
-
-
-def _ordered(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        k: dict(sorted(v.items())) if isinstance(v, dict) else v for k, v in sorted(row.items())
-    }
 
 
 def test_spark_sql_answers_over_the_script(

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,21 +59,26 @@ ruleset(name="ship") {{
 """
 
 
-def start_rsyslog(folder: Path, logs: Path, broker: Broker) -> "subprocess.Popen[bytes]":
-    """Ships every broker's log files, and what digests print, as they grow."""
+def start_rsyslog(
+    folder: Path, logs: Path, broker: Broker, digests: Path | None = None
+) -> "subprocess.Popen[bytes]":
+    """Ships every broker's log files, and what digests print, as they grow. folder: what it keeps
+    lies there, and the digests unless they lie elsewhere."""
     work = folder / "rsyslog"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
     config = work / "rsyslog.conf"
-    config.write_text(
-        RSYSLOG.format(work=work, logs=logs, digests=folder, address=broker.address, topic=TOPIC)
-    )
+    said = {"work": work, "logs": logs, "digests": digests or folder}
+    config.write_text(RSYSLOG.format(**said, address=broker.address, topic=TOPIC))
+    (work / "pid").unlink(missing_ok=True)
     command = ["rsyslogd", "-n", "-f", str(config), "-i", str(work / "pid")]
-    log = (work / "said.txt").open("wb")
+    log = (work / "said.txt").open("ab")
     return subprocess.Popen(command, stdout=log, stderr=log)
 
 
-def start_stream(folder: Path, broker: Broker) -> "subprocess.Popen[bytes]":
-    """jobs/stream.py beside the fleet."""
+def start_stream(
+    folder: Path, broker: Broker, more: Sequence[str] = ()
+) -> "subprocess.Popen[bytes]":
+    """jobs/stream.py beside the fleet, in a process group of its own. more: further flags."""
     submit = str(Path(sys.executable).with_name("spark-submit"))
     quick = ["spark.sql.codegen.wholeStage=false", "spark.driver.memory=1200m", JAVA_OPTIONS]
     command = [
@@ -81,11 +87,11 @@ def start_stream(folder: Path, broker: Broker) -> "subprocess.Popen[bytes]":
         "jobs/stream.py", "--shipped", "--source", "kafka",
         "--bootstrap-servers", broker.address, "--topic", TOPIC, "--cluster", NAME,
         "--tables", str(folder / "tables"), "--checkpoint-dir", str(folder / "checkpoint"),
-        "--trigger", "2 seconds", "--settle-seconds", "0",
+        "--trigger", "2 seconds", "--settle-seconds", "0", *more,
     ]  # fmt: skip
-    log = (folder / "stream.txt").open("wb")
+    log = (folder / "stream.txt").open("ab")
     return subprocess.Popen(
-        command, cwd=project_root(), stdout=log, stderr=log,
+        command, cwd=project_root(), start_new_session=True, stdout=log, stderr=log,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )  # fmt: skip
 

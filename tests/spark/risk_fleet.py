@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from replication.evidence.event_dumps import read_events
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.shipping.live_join import LiveJoin
 from replication.protocol.ground.events import Event
-from replication.protocol.judgement.bounded import fold_partition, identity_of
+from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of
 from replication.spark.alerts import CRITICAL, Answer, alerts_of
 from tests.kafka_lab.cluster import Plan
 from tests.kafka_lab.experiment import Experiment
@@ -33,6 +33,7 @@ from tests.kafka_lab.producer import Load
 from tests.kafka_lab.versions import Version
 
 EVERY = 1.0
+SILENCE = 60.0
 
 
 @dataclass
@@ -47,26 +48,30 @@ class Fleet:
     took: list[float] = field(default_factory=list)
     read: dict[Path, int] = field(default_factory=dict)
     losses: list[dict[str, Any]] = field(default_factory=list)
+    verdicts: dict[Identity, list[dict[str, Any]]] = field(default_factory=dict)
     steps: int = 0
+    joining: LiveJoin = field(init=False)
     ended: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.joining = LiveJoin(self.work / "live", self.work / "events", {}, SILENCE)
 
     def follow(self) -> None:
         """Micro-batches, one after the other, until told to end; one more then."""
         try:
             while not self.ended.is_set():
-                self.step()
+                self.ship(self.lines(), time.time)
                 self.ended.wait(EVERY)
-            self.step()
+            self.ship(self.lines(), time.time)
         except BaseException as error:
             self.failure = error
             raise
 
-    def step(self) -> None:
-        """One micro-batch."""
+    def ship(self, lines: Iterable[ShippedLine | NotALine], clock: Callable[[], float]) -> None:
+        """One micro-batch, as the stream takes it. clock: seconds since 1970."""
         begun = time.time()
-        live = LiveJoin(self.work / "live", self.work / "events", {}, 60.0)
-        live.step(self.steps, self.lines())
+        self.joining.step(self.steps, lines)
         path = self.work / "events" / f"{self.steps:010}.jsonl"
         self.steps += 1
         changed: dict[Any, list[Event]] = {}
@@ -79,9 +84,10 @@ class Fleet:
             self.answer.put("at_risk", name, folded.at_risk)
             self.answer.put("loss_ledger", name, folded.losses)
             self.answer.put("verdicts", name, folded.verdicts)
+            self.verdicts[identity] = folded.verdicts
             if identity[1] == "t":
                 self.losses = folded.losses
-        now = time.time()
+        now = clock()
         self.answer.clock = int(now * 1000)
         standing = [row for rows in self.answer.at_risk.values() for row in rows]
         self.seen.append((now, standing))
@@ -90,7 +96,7 @@ class Fleet:
             for a in alerts_of(self.answer)
             if a.severity == CRITICAL
         ]
-        self.took.append(now - begun)
+        self.took.append(time.time() - begun)
 
     def lines(self) -> Iterator[ShippedLine | NotALine]:
         """What has been added to the logs and to what digests printed."""

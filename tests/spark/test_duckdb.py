@@ -1,18 +1,22 @@
-"""DuckDB answers conf/questions.sql, over tables without Spark; beside Spark: tests/quality."""
+"""DuckDB and deltalake answer conf/questions.sql without Spark; beside it: tests/quality."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from deltalake import QueryBuilder, write_deltalake
 
+from replication.paths import project_root
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
-from replication.spark import contracts, views
+from replication.spark import contracts, dialects, views
 from replication.spark.shard_fold import ShardFold
 from replication.spark.topic_partition_ids import parts_of
 from tests.spark.event_rows import frame_of, made_trace
-from tests.spark.questions import questions
+from tests.spark.questions import QUESTIONS, in_one_form, questions
 
 
 def arrow_type(text: str) -> pa.DataType:
@@ -33,25 +37,44 @@ def arrow_type(text: str) -> pa.DataType:
     }[text]  # fmt: skip
 
 
-def connected(rows: dict[str, list[dict[str, Any]]]) -> duckdb.DuckDBPyConnection:
-    """DuckDB with every table, and the views that create_views.py --text duckdb gives."""
-    connection = duckdb.connect()
+Rows = dict[str, list[dict[str, Any]]]
+Engines = tuple[duckdb.DuckDBPyConnection, QueryBuilder]
+
+
+def in_arrow(rows: Rows) -> Iterator[tuple[str, pa.Table]]:
+    """Each table that is stored, empty where there are no rows of it."""
     for table in contracts.tables().values():
         if table.written != "view":
             schema = pa.schema([(c.name, arrow_type(c.type)) for c in table.columns])
-            held = pa.Table.from_pylist(rows.get(table.name, []), schema)
-            connection.register(table.name, held)
+            yield table.name, pa.Table.from_pylist(rows.get(table.name, []), schema)
+
+
+def connected(rows: Rows) -> duckdb.DuckDBPyConnection:
+    """DuckDB with every table, and the views that create_views.py --text duckdb gives."""
+    connection = duckdb.connect()
+    for name, held in in_arrow(rows):
+        connection.register(name, held)
     connection.execute(views.text("duckdb"))
     return connection
 
 
-def folded(events: list[Event], incident: str) -> dict[str, list[dict[str, Any]]]:
+def of_deltalake(folder: Path) -> QueryBuilder:
+    """deltalake over the tables of a folder, by docs/recipes.md."""
+    recipes = (project_root() / "docs" / "recipes.md").read_text(encoding="utf-8")
+    recipe = recipes.split("```python\n")[2].split("```")[0]
+    made: dict[str, Any] = {"VIEWS": views.text("datafusion")}
+    exec(recipe.replace('f"tables/', f'f"{folder}/'), made)
+    engine: QueryBuilder = made["engine"]
+    return engine
+
+
+def folded(events: list[Event], incident: str) -> Rows:
     """The tables' rows of one partition's events."""
     frame = frame_of(events)
     frame["topic_partition_id"] += f"@{incident}"
     shard = ShardFold()
     shard.take(frame)
-    found: dict[str, list[dict[str, Any]]] = {"_batches": [
+    found: Rows = {"_batches": [
         {"run": "first", "run_number": 0, "query": "fold", "micro_batch_id": 0}
     ]}  # fmt: skip
     found["replica_events"] = [
@@ -86,6 +109,33 @@ def test_every_question_is_understood_and_names_cluster_and_incident(
     own = {"incident"} if "FROM _batches" in sql else {"cluster_id", "incident"}
     assert own <= names or {"cluster_ids", "incidents"} <= names
     assert found.fetchall() == []
+
+
+@pytest.fixture(scope="module")
+def both(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[duckdb.DuckDBPyConnection, QueryBuilder]:
+    """The two engines over the same rows."""
+    folder, rows = tmp_path_factory.mktemp("tables"), folded(made_trace(), "may")
+    for name, held in in_arrow(rows):
+        write_deltalake(folder / name, held)
+    return connected(rows), of_deltalake(folder)
+
+
+def test_deltalakes_questions_are_those_of_the_page() -> None:
+    asked = views.questions("datafusion").split("-- ? ")[1:]
+    assert [q.split("\n")[0] for q in asked] == [question for question, _ in questions()]
+    assert views.questions("duckdb") == QUESTIONS.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("question", "sql"), list(questions()))
+def test_deltalake_gives_the_same_answer(both: Engines, question: str, sql: str) -> None:
+    duck, engine = both
+    told = pa.table(engine.execute(dialects.for_engine(sql, "datafusion")).read_all())
+    found = duck.execute(sql)
+    names = [column[0] for column in found.description]
+    rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    assert in_one_form(told.to_pylist()) == in_one_form(rows), question
 
 
 def test_what_was_lost_and_how_it_came() -> None:

@@ -23,6 +23,8 @@ from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
 
 pytestmark = pytest.mark.spark
+# Keeps the writers of several clusters apart, and comes in a jar of its own.
+DYNAMODB = ("spark.delta.logStore.s3a.impl", "io.delta.storage.S3DynamoDBLogStore")
 
 
 @pytest.fixture
@@ -93,6 +95,10 @@ def test_what_cannot_be_used_is_said_before_the_first_commit(
     told = hadoop_files._not_safe(spark, HadoopPath("s3a://bucket/t"))
     assert "two writers of s3a:" in str(told)
     assert hadoop_files._not_safe(spark, HadoopPath("hdfs://host/t")) is None
+    spark.conf.set(DYNAMODB[0], DYNAMODB[1])
+    told = hadoop_files._not_safe(spark, HadoopPath("s3a://bucket/t"))
+    spark.conf.unset(DYNAMODB[0])
+    assert f"no class {DYNAMODB[1]} ({DYNAMODB[0]})" in str(told)
     assert workers._unseen(spark, store / "new", 2) is None
     assert not (store / "new").exists()
 

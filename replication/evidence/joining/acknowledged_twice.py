@@ -24,8 +24,8 @@ def replaced(
 
     unseen: those of acked whose record no copy shows; seen_there: whose record stands there now.
     Of records at one offset those that were promised least count as the lost ones. Empty where
-    offsets below every one that can have been written anew are told twice as well: such a log has
-    another idea of an offset.
+    offsets below every one that can have been written anew are told twice as well, or none shows
+    what the log means by an offset: one below them, or a record that stands where it was told.
     """
     since = _written_anew_from(evidence)
     stands = {a.offset for a in seen_there}
@@ -36,7 +36,9 @@ def replaced(
     }
     told = _by_offset(acked)
     twice = [offset for offset, records in told.items() if len(records) > 1]
-    if since is None or not twice or not min(told) < since <= min(twice):
+    if since is None or not twice or since > min(twice):
+        return set()
+    if min(told) >= since and not stands:
         return set()
     return {(a.path, a.line) for lost in gone.values() for a in lost}
 

@@ -40,6 +40,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
     gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
+    compacted = _compacted(evidence, leader, {a.offset for a in acked if (a.path, a.line) in gone})
     clocks = epochs_by_clock(evidence)
     rows: list[_Row] = []
     led = _led_by(evidence)
@@ -56,6 +57,8 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         if a.offset is not None and (a.path, a.line) in gone:
             shown = set() if name is not None else _shown_beside(evidence, leader, a.offset)
             place = (a.offset, *(shown.pop() if len(shown) == 1 else (None, _unseen(shown))))
+        elif place is not None and place[0] in compacted and place[1:] == (None, None):
+            place = (place[0], None, UNSEEN_CONTENT)
         if clocks is not None and place is not None and place[0] == a.offset:
             clocks.hold(a, place[1])
             if place[1:] == (None, None):
@@ -70,8 +73,9 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         rows = [(*row[:6], None) for row in rows]
         evidence.notes.append(_said_of_brokers(evidence, others_answered))
     rows = _told_apart(rows)
-    for index, (first, end, acks, leader_epoch, content, at, source, by) in enumerate(_runs(rows)):
-        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by)
+    for index, run in enumerate(_runs(rows)):
+        first, end, acks, leader_epoch, content, at, source, by, until = run
+        ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by, until)
         yield Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
     seen: list[_Row] = []
     for c in evidence.consumptions:
@@ -82,7 +86,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         place = _place(evidence.contents, leader, c.offset, payload, seen_all)
         if place is not None:
             seen.append((place[0], "", place[1], place[2], c.ts, ev.Source(c.path, c.line), None))
-    for index, (first, end, _, leader_epoch, content, at, source, _) in enumerate(_runs(seen)):
+    for index, (first, end, _, leader_epoch, content, at, source, *_) in enumerate(_runs(seen)):
         consumed = ev.RecordsConsumed(first, end, leader_epoch, content)
         yield Entry(float(at or 0), LAST, 1 << 21, index, consumed, source, "forensic", at)
 
@@ -174,6 +178,17 @@ def _shown_beside(
     stands = clipped(leader.spans, offset, offset + 1) if leader is not None else []
     records = {(s.leader_epoch, s.content) for s in held}
     return records - {(s.leader_epoch, s.content) for s in stands}
+
+
+def _compacted(
+    evidence: PartitionEvidence, leader: Copy | None, offsets: set[int | None]
+) -> set[int]:
+    """Those of the offsets at which no copy shows a record, and the leader's log goes on behind."""
+    if leader is None:
+        return set()
+    end = max((s.end_offset for s in leader.spans), default=0)
+    held = [s for copy in evidence.copies for s in copy.spans]
+    return {o for o in offsets if o is not None and o < end and not clipped(held, o, o + 1)}
 
 
 def _unseen(shown: set[tuple[int | None, int | None]]) -> int | None:
@@ -278,7 +293,10 @@ def _in_log(copy: Copy | None, place: Place) -> bool:
 _IN_TURN = 1_000
 # Offset, acks, leader epoch, content, time, source, and who answered where the epoch is unknown.
 _Row = tuple[int, str, int | None, int | None, int | None, ev.Source, int | None]
-_Run = tuple[int, int, str, int | None, int | None, int | None, ev.Source, int | None]
+# First and end offset, and of the first row the rest; the last moment of all, if each has one.
+_Run = tuple[
+    int, int, str, int | None, int | None, int | None, ev.Source, int | None, int | None
+]  # fmt: skip
 
 
 def _told_apart(rows: list[_Row]) -> list[_Row]:
@@ -311,9 +329,10 @@ def _runs(rows: list[_Row]) -> list[_Run]:
         is_earlier = at is not None and at + _IN_TURN < told.get(key, at)
         told[key] = told.get(key, 0) if at is None else at
         if index is not None and result[index][1] >= offset and not is_earlier:
-            first, end, *rest = result[index]
-            result[index] = (first, max(end, offset + 1), *rest)  # type: ignore[assignment]
+            first, end, *rest, until = result[index]
+            until = None if until is None or at is None else max(until, at)
+            result[index] = (first, max(end, offset + 1), *rest, until)  # type: ignore[assignment]
             continue
         open_runs[key] = len(result)
-        result.append((offset, offset + 1, acks, leader_epoch, content, at, source, by))
+        result.append((offset, offset + 1, acks, leader_epoch, content, at, source, by, at))
     return result

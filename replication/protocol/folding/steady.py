@@ -324,7 +324,7 @@ def high_watermark_advanced(
 
 
 def records_acknowledged(
-    state: State, first: int, end: int, leader_epoch: int, content: int, leader: int, a5: int,
+    state: State, first: int, end: int, leader_epoch: int, content: int, leader: int, until: int,
     acks: str | None, traced: bool,
 ) -> bool:  # fmt: skip
     """records_acknowledged next to those acknowledged before."""
@@ -339,6 +339,8 @@ def records_acknowledged(
     for old in promises[: -LENGTHENED - 1 : -1]:
         same = old.latest_term == latest_term and old.how == how and old.span[2:] == of
         if same and _extend((old,), first, end):
+            if old.until is not None:
+                old.until = None if until < 0 else max(old.until, until)
             state.applied += 1
             return True
     return False
@@ -415,8 +417,9 @@ def _records_acknowledged(state: State, f: ev.RecordsAcknowledged, traced: bool)
     leader_epoch, content = _number(f.leader_epoch), _number(f.content)
     first, end = f.first_offset, f.end_offset
     return records_acknowledged(
-        state, first, end, leader_epoch, content, _number(f.leader), ABSENT, f.acks, traced
-    )
+        state, first, end, leader_epoch, content, _number(f.leader), _number(f.observed_until),
+        f.acks, traced,
+    )  # fmt: skip
 
 
 _FACTS: dict[type[Any], Callable[[State, Any, bool], bool]] = {

@@ -206,7 +206,8 @@ class RecordsAcknowledged:
     acks: "1" or "all". leader_epoch and content: those of the very records, where the importer
     found them in a copy; content None: known by offset alone. The importer gives a content that no
     log span carries to records that it looked for by payload and found in no copy. leader: the
-    broker that answered, where the leader epoch is not known.
+    broker that answered, where the leader epoch is not known. observed_until: ms since the Unix
+    epoch at which the last of them was told, observed_at that of the first; None: not known.
     """
 
     kind: ClassVar[str] = "records_acknowledged"
@@ -216,6 +217,7 @@ class RecordsAcknowledged:
     leader_epoch: int | None = None
     content: int | None = None
     leader: int | None = None
+    observed_until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,14 @@ class Replica:
     led; came_back_with: from any such stop. partial: only some stretches of the log were seen,
     and nobody knows where it ends.
     seen_since, seen_at: when the log was read beside the running broker for the first and the last
-    time as it is here, by its machine's clock. claimed, fetched and answered are conformance's: a
-    leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
-    present log end, and to be answered there. kafka_version: what its broker runs, where brokers
-    run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
-    read last. mark_before_start: its high watermark before a start that was not clean and does not
-    say which one it loaded; as long as that is what stands here, it is a bound.
+    time as it is here, by its machine's clock; seen_before: since when it ended where, the newest
+    first, when it was read before that and had nothing that it has not now. claimed, fetched and
+    answered are conformance's: a leader's high watermark that no fetch explains yet; whether a
+    follower was seen to fetch at its present log end, and to be answered there. kafka_version: what
+    its broker runs, where brokers run several releases. filed_epoch: the last leader epoch that its
+    epoch file named when it was read last. mark_before_start: its high watermark before a start
+    that was not clean and does not say which one it loaded; as long as that is what stands here, it
+    is a bound.
     """
 
     replica: int
@@ -73,6 +75,7 @@ class Replica:
     obeyed_partition_epoch: int | None = None
     seen_since: int | None = None
     mark_before_start: int | None = None
+    seen_before: tuple[tuple[int, int], ...] = ()
 
     @property
     def known_high_watermark(self) -> int | None:
@@ -160,7 +163,8 @@ class Promise:
 
     latest_term: the order of the last term in which it can have been made (None: unknown).
     how: leader_high_watermark, checkpoint, start_line, acks_all, acks_1, consumed. replica: whose
-    high watermark it was, or which broker answered the producer. at: the step of the fold.
+    high watermark it was, or which broker answered the producer. at: the step of the fold. until:
+    of acknowledgements, ms since the Unix epoch of the last one; None: not known.
     """
 
     span: Span
@@ -170,6 +174,7 @@ class Promise:
     replica: int | None = None
     observed_at: int | None = None
     at: int = 0
+    until: int | None = None
 
 
 @dataclass(slots=True)

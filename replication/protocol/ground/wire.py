@@ -23,6 +23,7 @@ INT32_COLUMNS = frozenset({
     "diverging_epoch", "min_insync_replicas", "assigned_replicas", "isr",
     "eligible_leader_replicas", "last_known_leader_replicas",
 })  # fmt: skip
+MOMENTS = frozenset(("observed_at", "observed_until"))
 HEADER = (
     "format_version", "event_id", "trace_id", "trace_generation", "cluster_id", "incident",
     "topic", "topic_id", "partition", "sequence", "kind", "observed_at", "grade", "source_path",
@@ -152,8 +153,6 @@ def from_row(row: Mapping[str, Any]) -> ev.Event:
     if "/" in topic + topic_id:
         raise Misfit(f"no topic's name or id: {topic!r} {topic_id!r}")
     observed_at = _number(row, "observed_at", False)
-    if observed_at is not None and observed_at > LAST_MOMENT:
-        raise Misfit(f"observed_at is out of range: {observed_at} is no date in milliseconds")
     grade = row.get("grade") or "forensic"
     if grade not in ("traced", "forensic"):
         raise Misfit(f"grade {grade!r} is neither traced nor forensic")
@@ -258,6 +257,8 @@ def _whole(name: str, value: Any) -> int:
         raise Misfit(f"{name} is no whole number: {value!r}")
     if not 0 <= value <= (MAX_INT32 if name in INT32_COLUMNS else MAX_OFFSET):
         raise Misfit(f"{name} is out of range: {value}")
+    if name in MOMENTS and value > LAST_MOMENT:
+        raise Misfit(f"{name} is out of range: {value} is no date in milliseconds")
     return value
 
 

@@ -4,14 +4,14 @@ A run of records of the current leader's log is at risk when one failure that is
 evidence gives the partition a leader that is known to lack the run, by the election rules of the
 declared version and the settings in force, or leaves the run on no replica. Possible failures: the
 leader stops for good; the leader comes back from a power failure without what was not flushed.
-Where the partition has no leader, no further failure is needed: an unclean election is open, and
-each candidate lacks what it lacks. A setting alone puts nothing at risk: some replica must be
+Where the partition has no leader, no further failure is needed: whoever is elected lacks what it
+lacks. A setting alone puts nothing at risk: some replica must be
 behind. What is not known to be missing somewhere is not called at risk.
 
 A follower that runs on may have fetched since its log was last read. Outside the ISR it counts as
 lacking what it lacked when that was not before the leader's log was first read to hold it
-(`seen_at`, `seen_since`; two machines' clocks): it is as of then. Of a member of the ISR nothing
-follows from that.
+(`seen_at`, `seen_since`; two machines' clocks): it is as of then. A member of the ISR has to lack
+for half a second what the leader has, while there is a leader.
 """
 
 from collections.abc import Iterator
@@ -33,11 +33,13 @@ _TIERS = (
     ("acks_all", "acknowledged_by_isr"),
     ("acks_1", "acknowledged_by_leader"),
 )
+# A member of the ISR that lacks what its leader has had for longer does not keep up.
+FETCHED_WITHIN_MS = 500
 _CLEAN = ("clean", "eligible_leader_replica")
 # Of a replica, what dangers rest on, but for the spans of its log.
 _LOG = attrgetter(
     "log", "log.cuts", "log.log_start_offset", "log.log_end_offset", "captured", "tail_known",
-    "stale", "stopped", "seen_at", "seen_since",
+    "stale", "stopped", "seen_at", "seen_since", "seen_before", "came_back_with",
 )  # fmt: skip
 _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
@@ -46,8 +48,9 @@ _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 class Danger:
     """Records [first_offset, end_offset) that one failure would lose.
 
-    failure: leader_stops, leader_loses_its_tail, or unclean_election where it needs none. broker:
-    whom it strikes, or who would be elected. next_leader: who would lead without the records, None
+    failure: leader_stops, leader_loses_its_tail, or, where there is no leader and it needs none,
+    unclean_election or clean_election (of one of the ISR). broker: whom it strikes, or who would
+    be elected. next_leader: who would lead without the records, None
     where the struck leader itself comes back. cause: the ledger's word for such a loss. holders:
     the other replicas known to hold the records. ends_when: what ends the danger.
     """
@@ -109,13 +112,13 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
     leader = state.replicas.get(state.registration.leader)
     if leader is None or not state.log_is_known(leader):
         return []
-    if not heirs:
-        return _tail_of_the_last(state, assigned, leader)
     found: list[Danger] = []
     for number, kind in heirs:
         heir = state.replicas.get(number)
         if heir is not None:
             found += _of_heir(state, known, leader, heir, kind)
+    if _must_return(heirs):
+        found += _tail_of_the_last(state, assigned, leader)
     return sorted(found, key=_place)
 
 
@@ -131,10 +134,26 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
     assigned, heirs = seen
     leader = state.registration.leader
     if leader is None:
-        return [("unclean_election", r, r, True) for r in assigned if r not in _trusted(state)]
-    if not heirs:
-        return [("leader_loses_its_tail", leader, None, False)]
-    return [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
+        trusted, terms = _trusted(state), state.history.terms
+        last = terms[-1].leader if terms else None
+        found: list[Failure] = []
+        for r in assigned:
+            if r not in trusted:
+                found.append(("unclean_election", r, r, True))
+            elif r == last:
+                found.append(("leader_loses_its_tail", r, None, False))
+            else:
+                found.append(("clean_election", r, r, False))
+        return found
+    found = [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
+    if _must_return(heirs):
+        found.append(("leader_loses_its_tail", leader, None, False))
+    return found
+
+
+def _must_return(heirs: list[tuple[int, str]]) -> bool:
+    """Whether nobody can take over cleanly: who is to be elected otherwise may be down as well."""
+    return not any(kind in _CLEAN for _, kind in heirs)
 
 
 def outlook(state: State) -> Outlook | None:
@@ -166,20 +185,23 @@ def _of_heir(state: State, known: Known, leader: Replica, heir: Replica, kind: s
 def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
     trusted = kind in _CLEAN
     lacking = _lacking(state, leader, heir)
-    if not lacking or (trusted and not _is_promised_from(state, leader, lacking[0][0])):
+    # What was promised to nobody is in flight on every healthy partition.
+    in_flight = trusted and tail_is_known(state, heir)
+    if not lacking or (in_flight and not _is_promised_from(state, leader, lacking[0][0])):
         return []
     found = []
     for first, end in lacking:
         for a, b, tier in _by_tier(state, leader, first, end):
-            # What was promised to nobody is in flight on every healthy partition.
-            if trusted and tier == "undetermined":
+            if in_flight and tier == "undetermined":
                 continue
-            cause = "premature_high_watermark" if tier in _COMMITTED else "acks_one_failover"
+            cause = _clean_cause(state, heir, a, tier) if trusted else "unclean_election"
+            if trusted and not in_flight and cause == "premature_high_watermark":
+                # It was committed without the heir, so the ISR that is known is not the last one.
+                continue
             found.append(
                 Danger(
                     a, b, tier, "leader_stops", leader.replica, heir.replica,
-                    cause if trusted else "unclean_election",
-                    _holders(state, leader, a, b),
+                    cause, _holders(state, leader, a, b),
                     f"broker {heir.replica} has fetched up to {b}",
                 )
             )  # fmt: skip
@@ -236,10 +258,10 @@ def _is_down(state: State, replica: int) -> bool:
 
 
 def _tail_of_the_last(state: State, assigned: tuple[int, ...], leader: Replica) -> list[Danger]:
-    """Nobody can follow the leader: what it alone holds is gone if it comes back without it."""
+    """Nobody can cleanly follow the leader: what it alone holds is gone if it loses that."""
     others = [state.replicas.get(r) for r in assigned if r != leader.replica]
     known = [r for r in others if r is not None and state.log_is_known(r)]
-    if len(known) < len(others):
+    if others and not known:
         return []
     sole = [(s.first_offset, s.end_offset) for s in leader.log.spans]
     for other in known:
@@ -247,12 +269,10 @@ def _tail_of_the_last(state: State, assigned: tuple[int, ...], leader: Replica) 
         sole = [
             (max(a, x), min(b, y)) for a, b in sole for x, y in lacking if max(a, x) < min(b, y)
         ]
-    minimum = state.settings.min_insync_replicas
-    stands_alone = minimum is not None and min(minimum, len(assigned)) > 1
     return [
         Danger(
             a, b, tier, "leader_loses_its_tail", leader.replica, None,
-            "last_replica_standing" if stands_alone else "storage_loss", (),
+            _storage_cause(state), (),
             f"another replica has fetched up to {b}, or broker {leader.replica} has flushed it",
         )
         for first, end in _joined(sole)
@@ -266,27 +286,53 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
     last = state.replicas.get(terms[-1].leader) if terms else None
     if last is None or not state.log_is_known(last):
         return []
-    trusted = _trusted(state)
-    found = []
+    trusted, found = _trusted(state), list[Danger]()
     for replica in assigned:
         other = state.replicas.get(replica)
-        if replica in trusted or other is None or not state.log_is_known(other):
-            continue
-        for first, end in _lacking(state, last, other):
-            for a, b, tier in _by_tier(state, last, first, end):
-                found.append(
-                    Danger(
-                        a, b, tier, "unclean_election", replica, replica, "unclean_election",
-                        _holders(state, other, a, b),
-                        f"one of {', '.join(map(str, sorted(trusted)))} leads again",
-                    )
-                )  # fmt: skip
+        if other is not None and other is not last:
+            found += _of_candidate(state, last, other, replica in trusted)
+    if last.replica in trusted:
+        found += _tail_of_the_last(state, assigned, last)
     return sorted(found, key=_place)
+
+
+def _of_candidate(state: State, last: Replica, other: Replica, trusted: bool) -> list[Danger]:
+    """What the last leader has and one that may be elected after it has not."""
+    kind = "clean_election" if trusted else "unclean_election"
+    back = {last.replica} if trusted else _trusted(state)
+    return [
+        Danger(
+            a, b, tier, kind, other.replica, other.replica,
+            _clean_cause(state, other, a, tier) if trusted else kind,
+            _holders(state, other, a, b),
+            f"one of {', '.join(map(str, sorted(back)))} leads again",
+        )
+        for first, end in _lacking(state, last, other)
+        for a, b, tier in _by_tier(state, last, first, end)
+    ]  # fmt: skip
+
+
+def _clean_cause(state: State, heir: Replica, first: int, tier: str) -> str:
+    """The ledger's word for what a leader from the ISR begins without, from that offset on."""
+    came_back = heir.came_back_with is not None and heir.came_back_with <= first
+    if came_back or (heir.known_log_end_offset or 0) > first:
+        return _storage_cause(state)
+    return "premature_high_watermark" if tier in _COMMITTED else "acks_one_failover"
+
+
+def _storage_cause(state: State) -> str:
+    """The ledger's word for what a log is lost with."""
+    minimum = min(
+        state.settings.min_insync_replicas or 1, len(state.settings.assigned_replicas or ())
+    )
+    few = len(state.registration.isr or ()) < minimum
+    return "last_replica_standing" if few else "storage_loss"
 
 
 def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
     """The offset ranges of one log whose records the other is known not to hold."""
-    if not _end_is_known(state, holder, other):
+    until = _held_until(state, holder, other)
+    if not until:
         return []
     alike = _begin_alike(state, holder, other)
     if alike == len(holder.log.spans):
@@ -308,7 +354,7 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
             position = max(position, held.end_offset)
         if position < end:
             missing.append((position, end))
-    return _joined(missing)
+    return [(a, min(b, until)) for a, b in _joined(missing) if a < until]
 
 
 def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
@@ -329,15 +375,21 @@ def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
     return alike
 
 
-def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
-    """Whether what the other's log does not show can count as missing there."""
+def _held_until(state: State, holder: Replica, other: Replica) -> int:
+    """Up to which offset what the other's log does not show can count as missing there: the end of
+    what the holder held when that was read, or longer before, if it may still fetch."""
+    end = holder.log.log_end_offset
     if not state.log_is_known(other):
-        return False
+        return 0
     if tail_is_known(state, other):
-        return True
+        return end
     if other.seen_at is None or holder.seen_since is None or other.stale or holder.stale:
-        return False
-    return other.seen_at >= holder.seen_since and other.replica not in _trusted(state)
+        return 0
+    # Of a partition without a leader nobody fetches.
+    fetches = state.registration.leader is not None and other.replica in _trusted(state)
+    at = other.seen_at - (FETCHED_WITHIN_MS if fetches else 0)
+    ends = ((holder.seen_since, end), *holder.seen_before)
+    return next((ended for since, ended in ends if since <= at), 0)
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -237,6 +237,8 @@ def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]
         "records": loss.end_offset - loss.first_offset,
         "leader_epoch": loss.record.leader_epoch,
         "lost_at": moment(loss.lost_in.observed_at) if loss.lost_in else None,
+        "acknowledged_from": moment(loss.acknowledged_from),
+        "acknowledged_until": moment(loss.acknowledged_until),
         "tier": loss.tier,
         "contract": loss.contract,
         "status": loss.status,

@@ -4,11 +4,12 @@ Loss has tiers, never one number: what was promised decides the tier, where copi
 the status, the earliest step without which the record survives is the cause.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from replication.protocol.ground.model import Span, clipped, same_record
-from replication.protocol.ground.topic_partition import LeaderTerm, State
+from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.contract import allowed_by, contract_of
@@ -86,10 +87,29 @@ class Loss:
         return any(a.promise.how != "acks_1" and not a.perhaps_by_zombie for a in self.absences)
 
     @property
+    def acknowledged_from(self) -> int | None:
+        """Ms since the Unix epoch from which producers were told of them; None: not known."""
+        return _if_all_known(min, [p.observed_at for p in self._acknowledgements])
+
+    @property
+    def acknowledged_until(self) -> int | None:
+        """The same, of the last time."""
+        return _if_all_known(max, [p.until for p in self._acknowledgements])
+
+    @property
+    def _acknowledgements(self) -> list[Promise]:
+        return [a.promise for a in self.absences if a.promise.how in ("acks_all", "acks_1")]
+
+    @property
     def end_offset_bound(self) -> str:
         """exact where producers or consumers name the records, and all that they were told is here;
         at_least for a high watermark."""
         return "at_least" if self.more or self.tier in BY_HIGH_WATERMARK else "exact"
+
+
+def _if_all_known(choose: Callable[[list[int]], int], moments: list[int | None]) -> int | None:
+    known = [at for at in moments if at is not None]
+    return choose(known) if known and len(known) == len(moments) else None
 
 
 def losses(

@@ -15,9 +15,11 @@ from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
     Lost,
+    has_by_rule,
     has_since,
     is_after,
     is_of,
+    known_to_have_had,
     lacks,
     may_be_anothers,
     never_had,
@@ -133,7 +135,7 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
         return _by_storage(state, term, took, extra, election, lossy | {leader})
     if took is not None:
         name = _cut_name(state, took)
-        if may_be_anothers(state, lost, took):
+        if may_be_anothers(state, lost, took) or not known_to_have_had(state, lost, took):
             return Cause("unknown", (name, *extra), election, lossy)
         return Cause(name, extra, election, lossy)
     if unclean:
@@ -220,7 +222,7 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
-        lacking = lacks(state, term, lost)
+        lacking = False if has_by_rule(state, term, lost) else lacks(state, term, lost)
         led_on = term.leads_on or term.election_kind == "same_leader"
         again, before = before == term.leader and led_on, term.leader
         if again and lacking is not False and taken_from(state, lost, term.leader, term) is None:

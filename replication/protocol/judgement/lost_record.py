@@ -1,11 +1,14 @@
 """One record that is gone: which leaders lacked it, and by which steps a log can have lost it."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
 from replication.protocol.judgement.reference import log_is_covered
+from replication.protocol.judgement.same_record import keeps_committed
 from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.unseen_terms import UNSURE_KINDS, may_have_lost_storage_in_isr
 
 # Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
 _SLACK = 1_000
@@ -157,6 +160,20 @@ def has_since(state: State, term: LeaderTerm, lost: Lost) -> bool:
     return not any(is_after(c, term) for c in cuts(state, term.leader, lost.offset))
 
 
+def has_by_rule(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the leader of a longer log began with the record, which had been committed: it came
+    from the ISR of a release in which that has it. No log has to show it."""
+    by_then = lost.not_after is not None and lost.not_after < term.order
+    if lost.tier == "acknowledged_by_leader" or not by_then or not keeps_committed(state):
+        return False
+    start = term_start(state, term)
+    if start is None or start <= lost.offset or term.election_kind in UNSURE_KINDS:
+        return False
+    led = [t for t in state.history.terms if t.order < term.order]
+    missed_epoch = any(t.leads_on and t.leader != before.leader for before, t in pairwise(led))
+    return not missed_epoch and not may_have_lost_storage_in_isr(state, term, lost.offset + 1)
+
+
 def never_had(state: State, number: int, lost: Lost) -> bool:
     """Whether a replica of which every step is here never had the record."""
     replica = state.replicas.get(number)
@@ -250,6 +267,17 @@ def may_be_anothers(state: State, lost: Lost, cut: Truncation) -> bool:
     if wrote and cut.reason != "out_of_range":
         return False
     return not log_is_covered(state, followed.leader) and lacks(state, followed, lost) is not False
+
+
+def known_to_have_had(state: State, lost: Lost, cut: Truncation) -> bool:
+    """Whether a replica had the record that its log was cut below: a line tells from where, or a
+    copy shows it; it wrote the record, or had to have it, since more than its leader was promised.
+    """
+    if lost.tier != "acknowledged_by_leader" or cut.from_offset is not None:
+        return True
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
+    shown = clipped(cut.dropped, lost.offset, lost.offset + 1)
+    return wrote == {cut.replica} or any(same_record(s, lost.record) is not False for s in shown)
 
 
 def _kept_its_epoch(state: State, cut: Truncation | StorageLoss, lost: Lost) -> bool:

@@ -57,10 +57,12 @@ def _by_this_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | 
     if _is_traced(state, led.leader):
         return None
     after = [t for t in state.history.terms if t.order > led.order and t.leader != led.leader]
-    if not after or after[0].election_kind not in UNSURE_KINDS:
+    if not after:
+        return _by_its_unseen_zombie(state, absence, led)
+    if after[0].election_kind not in UNSURE_KINDS:
         return None
     successor = after[0]
-    if not _was_alive(state, led, successor) or _needed_more(state, promise, successor):
+    if not _was_alive(state, led, successor.order) or _needed_more(state, promise, successor):
         return None
     if _started_anew(state, led, successor):
         return None
@@ -68,6 +70,20 @@ def _by_this_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | 
         absence,
         f"broker {led.leader} lived on when broker {successor.leader} was elected beside the ISR, "
         f"and nothing tells whether it promised this before",
+        f"the lines of broker {led.leader} with kafka.cluster.Partition at TRACE",
+    )
+
+
+def _by_its_unseen_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | None:
+    """The same of a successor of which only logs tell, by its epoch."""
+    newest = newest_leader_epoch(state)
+    told = state.history.terms[-1].leader_epoch
+    if newest <= told or not _was_alive(state, led, (newest, 0)):
+        return None
+    return _doubt(
+        absence,
+        f"broker {led.leader} lived on, and nothing tells how the leader of epoch {newest} was "
+        "elected, and whether it promised this before",
         f"the lines of broker {led.leader} with kafka.cluster.Partition at TRACE",
     )
 
@@ -84,12 +100,13 @@ def _is_traced(state: State, replica: int) -> bool:
     return state.covered("replica_trace", replica)
 
 
-def _was_alive(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:
-    """Whether a leader's own lines show that it did not stop before its successor's election."""
+def _was_alive(state: State, led: LeaderTerm, successor: tuple[int, int]) -> bool:
+    """Whether a leader's own lines show that it did not stop before its successor's election, of
+    that order."""
     own = [
         t
         for t in state.history.terms
-        if t.leader == led.leader and led.order <= t.order < successor.order
+        if t.leader == led.leader and led.order <= t.order < successor
     ]
     last = own[-1]
     if last.ended is None:

@@ -12,6 +12,7 @@ _FAILURES = {
     "leader_stops": ("broker {broker} stops",),
     "leader_loses_its_tail": ("broker {broker} loses what it alone holds",),
     "unclean_election": (),
+    "clean_election": (),
 }
 
 

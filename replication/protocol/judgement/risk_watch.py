@@ -142,9 +142,10 @@ def _ask(state: State) -> bool:
 
 def _asked(state: State) -> tuple[object, ...]:
     """All that `outlook` and `failures` ask of the state."""
-    registration, settings = state.registration, state.settings
+    registration, settings, terms = state.registration, state.settings, state.history.terms
+    last = terms[-1].leader if registration.leader is None and terms else None
     return (
-        registration.leader, registration.isr, registration.eligible_leader_replicas,
+        last, registration.leader, registration.isr, registration.eligible_leader_replicas,
         settings.assigned_replicas, settings.min_insync_replicas,
         settings.unclean_leader_election, settings.controller, settings.deleted,
         settings.kafka_version, settings.inter_broker_version,

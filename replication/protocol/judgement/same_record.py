@@ -378,12 +378,12 @@ def _was_not_passed_on(
             and term.leader != led.leader
             and term.election_kind not in UNSURE_KINDS
             and not may_have_lost_storage_in_isr(state, term, offset + 1)
-            and (_keeps_committed(state) or kept_since_in_sync(state, term))
+            and (keeps_committed(state) or kept_since_in_sync(state, term))
         )
     return False
 
 
-def _keeps_committed(state: State) -> bool:
+def keeps_committed(state: State) -> bool:
     """Whether clean elections of the release lose nothing but by a leader that missed an epoch."""
     flags = state.behaviour()
     return (

@@ -156,6 +156,8 @@ def lost_by_who_answered(state: State, ref: Reference, absences: list[Absence]) 
 def _lost_itself(state: State, ref: Reference, absence: Absence) -> bool:
     """Whether a leader leads without what it answered for itself, or may have."""
     wrote = appender(ref.starts, absence.promise)
+    if wrote is None and absence.promise.how == "acks_1":
+        wrote = absence.promise.replica  # Who wrote it answers.
     if absence.term is not None:
         before = [t for t in ref.starts.terms if t.order < absence.term.order]
         again = [t for t in before if t.leader == absence.term.leader]

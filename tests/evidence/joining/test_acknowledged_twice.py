@@ -47,6 +47,7 @@ def test_the_same_line_from_two_files_is_one_record() -> None:
 def test_a_log_that_tells_offsets_twice_where_nothing_was_written_anew_says_nothing() -> None:
     assert lost(told(2, 1), told(2, 2), told(6, 3), told(6, 4)) == set()
     assert lost(told(6, 3), told(6, 4)) == set()
+    assert lost(told(6, 3), told(6, 4), there=(told(9, 5, name="a"),)) == {3}
     acked = [BELOW, told(6, 2), told(6, 3)]
     assert replaced(evidence(), acked, acked, []) == set()
 

@@ -129,9 +129,13 @@ def test_with_zookeeper_a_leader_may_begin_twice_in_its_epoch() -> None:
 
 def test_the_epoch_names_the_record() -> None:
     told_of = two_leaders(500, told(25, 4_000))
-    assert [e.fact for e in promised(told_of)] == [ev.RecordsAcknowledged(25, 26, "all", 0)]
+    assert [e.fact for e in promised(told_of)] == [
+        ev.RecordsAcknowledged(25, 26, "all", 0, observed_until=4_000)
+    ]
     without = two_leaders(None, told(25, 4_000))
-    assert [e.fact for e in promised(without)] == [ev.RecordsAcknowledged(25, 26, "all")]
+    assert [e.fact for e in promised(without)] == [
+        ev.RecordsAcknowledged(25, 26, "all", observed_until=4_000)
+    ]
 
 
 @pytest.mark.parametrize(

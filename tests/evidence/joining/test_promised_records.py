@@ -24,18 +24,38 @@ def runs(*acks: Acknowledgement, **more: Any) -> list[Entry]:
     return list(promised(evidence(acknowledgements=list(acks), **more)))
 
 
+def bare(entry: Entry) -> ev.Fact:
+    """What an acknowledgement says, without the time of the last one."""
+    assert isinstance(entry.fact, ev.RecordsAcknowledged)
+    return replace(entry.fact, observed_until=None)
+
+
+def until(entry: Entry) -> int | None:
+    assert isinstance(entry.fact, ev.RecordsAcknowledged)
+    return entry.fact.observed_until
+
+
 def test_neighbours_of_one_kind_are_one_run_from_the_first_ones_time_on() -> None:
     found = runs(told(7), told(5), told(6), told(9), told(8, acks="1"))
     assert [entry.fact for entry in found] == [
-        ev.RecordsAcknowledged(5, 8, "all"), ev.RecordsAcknowledged(8, 9, "1"),
-        ev.RecordsAcknowledged(9, 10, "all"),
-    ]  # fmt: skip
+        ev.RecordsAcknowledged(5, 8, "all", observed_until=7),
+        ev.RecordsAcknowledged(8, 9, "1", observed_until=8),
+        ev.RecordsAcknowledged(9, 10, "all", observed_until=9),
+    ]
     assert [entry.at for entry in found] == [5, 8, 9]
+
+
+def test_when_the_last_was_told_is_known_where_each_has_a_time() -> None:
+    found = runs(replace(told(5), ts=8), told(6), told(7), replace(told(8), ts=None))
+    assert [bare(entry) for entry in found] == [ev.RecordsAcknowledged(5, 9, "all")]
+    assert [until(entry) for entry in found] == [None]
+    found = runs(replace(told(5), ts=8), told(6), told(7))
+    assert [until(entry) for entry in found] == [8]
 
 
 def test_a_record_that_was_told_of_long_before_the_one_below_begins_a_run_of_its_own() -> None:
     found = runs(replace(told(5), ts=9_000), told(6), told(7))
-    assert [entry.fact for entry in found] == [
+    assert [bare(entry) for entry in found] == [
         ev.RecordsAcknowledged(5, 6, "all"), ev.RecordsAcknowledged(6, 8, "all"),
     ]  # fmt: skip
 
@@ -47,7 +67,7 @@ def test_what_nobody_promised_is_no_promise() -> None:
 def test_an_id_that_was_acknowledged_at_two_offsets_names_nothing() -> None:
     twice = [acknowledged("a", offset=5), acknowledged("a", offset=9)]
     each = evidence(acknowledgements=twice)
-    assert [entry.fact for entry in promised(each)] == [
+    assert [bare(entry) for entry in promised(each)] == [
         ev.RecordsAcknowledged(5, 6, "all"), ev.RecordsAcknowledged(9, 10, "all"),
     ]  # fmt: skip
     assert "1 payload ids were acknowledged at several offsets" in each.notes[0]
@@ -76,7 +96,7 @@ def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> N
     again = replace(by_offset[1], ts=9, line=3)
     anew = line("became_leader", leader_epoch=1, log_end_offset=5)
     each = evidence(anew, acknowledgements=[*by_offset, again])
-    assert [entry.fact for entry in promised(each)] == [
+    assert [bare(entry) for entry in promised(each)] == [
         ev.RecordsAcknowledged(2, 3, "all"),
         ev.RecordsAcknowledged(6, 7, "all"),
         ev.RecordsAcknowledged(6, 7, "all", None, UNSEEN_CONTENT),
@@ -116,4 +136,19 @@ def test_a_record_that_nothing_names_and_that_is_gone_is_the_one_that_another_co
     anew = line("became_leader", leader_epoch=1, log_end_offset=5)
     led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
     each = evidence(anew, acknowledgements=[*by_offset, again], copies=[now, then], recorded=led)
-    assert ev.RecordsAcknowledged(6, 7, "all", 0, 0) in [entry.fact for entry in promised(each)]
+    assert ev.RecordsAcknowledged(6, 7, "all", 0, 0) in [bare(entry) for entry in promised(each)]
+
+
+def test_of_two_records_told_at_a_compacted_offset_each_has_a_content_of_its_own() -> None:
+    by_offset = [replace(told(n, line=n), payload_id=None, offset=o) for n, o in ((1, 2), (2, 6))]
+    again = replace(by_offset[1], ts=9, line=3)
+    stands = SimpleNamespace(
+        broker=1, is_dump=False, slot=0, read_at=None, clean=True, path="1",
+        spans=[Span(7, 9, 1, 0)], directory=SimpleNamespace(epoch_entries=(), kind="replica"),
+    )  # fmt: skip
+    anew = line("became_leader", leader_epoch=1, log_end_offset=5)
+    led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
+    each = evidence(anew, acknowledgements=[*by_offset, again], copies=[stands], recorded=led)
+    contents = [e.fact.content for e in promised(each) if e.fact.first_offset == 6]
+    assert len(set(contents)) == 2
+    assert None not in contents

@@ -45,8 +45,9 @@ def forks(machine: PartitionMachine, at_risk: list[Danger]) -> Lost:
     after = fork.world.controller.leader
     if after is not None:
         found["leader_stops", after] = lacking(before, fork, after)
-        return found
     tail = [d.first_offset for d in at_risk if d.failure == "leader_loses_its_tail"]
+    if after is not None and not tail:
+        return found
     fork = copied(machine)
     try:
         fork.stop(leader.replica, "power_loss", surviving=min(tail, default=0))
@@ -157,8 +158,11 @@ def test_the_last_in_sync_replica_may_come_back_without_what_it_alone_holds() ->
 def test_an_unclean_election_would_take_the_first_alive_not_the_longest_log() -> None:
     told = given(isr="B", leader="B", unclean="yes", logs=("0:m*7", "0:m*10", "0:m*9"))
     found = dangers(story(told))
-    assert [(d.first_offset, d.end_offset, d.holders) for d in found] == [(7, 10, ())]
-    assert (found[0].next_leader, found[0].cause) == (1, "unclean_election")
+    assert [(d.first_offset, d.end_offset, d.holders, d.next_leader, d.cause) for d in found] == [
+        (7, 10, (), 1, "unclean_election"),
+        # Whoever is behind may be down as well: then the last one leads on without its tail.
+        (9, 10, (), None, "last_replica_standing"),
+    ]
 
 
 def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
@@ -167,6 +171,7 @@ def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
     assert {(d.failure, d.broker, d.first_offset, d.end_offset) for d in found} == {
         ("unclean_election", 2, 9, 10),
         ("unclean_election", 3, 7, 10),
+        ("leader_loses_its_tail", 1, 9, 10),
     }
 
 

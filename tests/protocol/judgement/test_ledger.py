@@ -68,6 +68,28 @@ def test_where_acknowledgements_are_declared_missing_more_may_be_gone() -> None:
     assert bounds(ev.CoverageDeclared("acknowledgements", None, False)) == {"at_least"}
 
 
+def test_a_loss_tells_when_producers_were_told_of_its_records() -> None:
+    def found(*acks: tuple[int | None, int | None]) -> tuple[str | None, str | None]:
+        """Of records acknowledged one by one at (observed_at, observed_until)."""
+        before = [*given(1, 2), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
+        promised = [
+            (ev.RecordsAcknowledged(n, n + 1, "all", 0, 0, None, until), at)
+            for n, (at, until) in enumerate(acks)
+        ]
+        after = [elected(2, 1, "unclean"), ev.BecameLeader(2, 1, 0, 0), copy(1), copy(2), copy(3)]
+        state = new_state("", "t", "", 0)
+        facts = [*((f, None) for f in before), *promised, *((f, None) for f in after)]
+        for n, (fact, at) in enumerate(facts):
+            apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at))
+        (loss,) = answer(state).losses
+        return loss["acknowledged_from"], loss["acknowledged_until"]
+
+    day = "1970-01-01T00:00:0"
+    assert found((1_000, 2_000), (3_000, 4_000)) == (f"{day}1.000Z", f"{day}4.000Z")
+    assert found((1_000, 2_000), (3_000, None)) == (f"{day}1.000Z", None)
+    assert found((None, 2_000)) == (None, f"{day}2.000Z")
+
+
 def copies(state: State) -> dict[int, str | None]:
     (loss,) = answer(state).losses
     return {

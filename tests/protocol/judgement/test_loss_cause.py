@@ -201,12 +201,16 @@ def absent(told_at: int) -> list[Absence]:
 GONE = Span(5, 6, None, 9)
 
 
-def test_a_cut_from_before_the_record_was_told_of_did_not_take_it() -> None:
-    """Broker 1 cuts to 2 as a follower, leads, answers for offset 5, dies, and leads again at 5."""
+@pytest.mark.parametrize("had", [None, 6])
+def test_a_cut_from_before_the_record_was_told_of_did_not_take_it(had: int | None) -> None:
+    """Broker 1 cuts to 2 as a follower, leads, answers for offset 5, dies, and leads again at 5.
+
+    What broker 2 answered for at acks=1 the cut took only where it had been fetched.
+    """
     state = without_epochs(
         (10, elected(2, 0, "initial")),
         (10_000, ev.BecameFollower(1, 0, 2)),
-        (10_001, ev.Truncated(1, 2, None, "high_watermark")),
+        (10_001, ev.Truncated(1, 2, had, "high_watermark")),
         (20_000, elected(1, 1)),
         (20_000, ev.BecameLeader(1, 1)),
         (31_000, ev.ReplicaStopped(1, "process_crash")),
@@ -218,7 +222,8 @@ def test_a_cut_from_before_the_record_was_told_of_did_not_take_it() -> None:
     assert cause.name == "storage_loss"
     assert cause.lossy == {1}
     before = cause_of(state, GONE, "acknowledged_by_leader", absent(9_000))
-    assert before.name == "truncate_to_high_watermark"
+    name = "truncate_to_high_watermark"
+    assert (before.name, before.contributing) == ((name, ()) if had else ("unknown", (name,)))
 
 
 def test_who_leads_on_with_a_longer_log_that_only_it_wrote_has_lost_nothing_yet() -> None:
@@ -342,3 +347,34 @@ def test_a_leader_that_leads_on_after_an_epoch_unseen_has_what_it_had() -> None:
     cause = cause_of(state, GONE, "committed", [Absence(5, 6, promise, None, False, True)])
 
     assert cause.name == "unclean_election"
+
+
+@pytest.mark.parametrize(
+    ("tier", "version", "cause"),
+    [
+        ("committed", "3.9.1", "unclean_election"),
+        ("committed", "2.8.0", "unknown"),
+        ("acknowledged_by_leader", "3.9.1", "unknown"),
+    ],
+)
+def test_a_leader_from_the_isr_with_a_longer_log_had_what_was_committed(
+    tier: str, version: str, cause: str
+) -> None:
+    """Broker 2 led epoch 1 from offset 5, with records that nobody saw; broker 3 was elected beside
+    the ISR with three. The rules of 2.8.0 let a follower join with others' records."""
+    facts = [
+        *given(1, 2, 3, version=version),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1, 5, 4),
+        elected(3, 2, "unclean", (3,)),
+        ev.BecameLeader(3, 2, 3, 3),
+        ev.BecameFollower(2, 2, 3, 7, 5),
+        ev.Truncated(2, 3, 7, "leader_epoch"),
+        copy(3, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    promise = Promise(RECORD, (0, 1 << 30), "checkpoint", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+
+    assert cause_of(told(facts), RECORD, tier, gone).name == cause

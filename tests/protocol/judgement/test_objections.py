@@ -58,6 +58,21 @@ def test_a_leader_that_had_stopped_promised_before() -> None:
     assert verdict(stopped) == "VIOLATED"
 
 
+def test_a_successor_of_which_only_its_log_tells_may_have_been_elected_beside_the_isr() -> None:
+    def cut_off(*ending: ev.Fact) -> list[ev.Fact]:
+        return [
+            *given(1, acks=False),
+            ev.BecameLeader(1, 0, 0, 0),
+            *ending,
+            copy(1, (0, 3, 0, 0), mark=3),
+            copy(2, (0, 2, 0, 0), (2, 4, 1, 1), mark=4),
+            copy(3, (0, 2, 0, 0), (2, 4, 1, 1), mark=4),
+        ]
+
+    assert verdict(cut_off()) == "UNKNOWN"
+    assert verdict(cut_off(ev.ReplicaStopped(1, "process_crash"))) == "VIOLATED"
+
+
 def test_what_a_leader_had_before_it_stopped_and_led_again_is_no_zombies() -> None:
     """It was cut off only in the life after: the copy of the clean stop is of the one before."""
     lived_on = beside_the_isr(ev.BecameFollower(1, 1, 2, 5, 5))

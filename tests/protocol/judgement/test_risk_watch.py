@@ -51,12 +51,9 @@ def watched(text: str) -> State:
 
 def test_a_danger_lasts_until_the_follower_has_the_records() -> None:
     stands = watched(BEHIND)
-    [danger] = answer(stands).at_risk
-    assert (danger["first_offset"], danger["end_offset"], danger["failure"]) == (
-        8,
-        10,
-        "leader_stops",
-    )
+    danger, tail = answer(stands).at_risk
+    ranges = [(d["first_offset"], d["end_offset"], d["failure"]) for d in (danger, tail)]
+    assert ranges == [(8, 10, "leader_stops"), (8, 10, "leader_loses_its_tail")]
     assert (danger["over"], danger["until"]) == (False, None)
     over = answer(watched(BEHIND + CAUGHT_UP))
     assert over.at_risk == []
@@ -76,19 +73,25 @@ def test_without_records_in_danger_only_the_failures_are_kept() -> None:
     state = watched(BEHIND.replace("0:m*8", "0:m*10"))
     assert dangers(state) == []
     assert all(not r.runs and not r.over for r in state.risks.known)
-    assert len(state.risks.known) == 1
+    kept = sorted(r.failure for r in state.risks.known)
+    assert kept == ["leader_loses_its_tail", "leader_stops"]
 
 
-def seen(replica: int, end: int, at: int, copy: str = "live") -> tuple[ev.Fact, int]:
+def seen(
+    replica: int, end: int, at: float, copy: str = "live", high_watermark: int = 5
+) -> tuple[ev.Fact, float]:
     spans = (Span(0, end, 0, None),)
     entries = (EpochEntry(0, 0),)
-    return ev.ReplicaLogObserved(replica, 0, end, spans, 5, 5, entries, False, copy), at
+    marks = high_watermark, 5
+    return ev.ReplicaLogObserved(replica, 0, end, spans, *marks, entries, False, copy), at
 
 
-def running(*copies: tuple[ev.Fact, int], isr: tuple[int, ...] = (1,)) -> State:
+def running(
+    *copies: tuple[ev.Fact, float], isr: tuple[int, ...] = (1,), assigned: tuple[int, ...] = (1, 2)
+) -> State:
     """Brokers 1 (leader) and 2, which run on; their logs were read beside them."""
     facts = [
-        (ev.PartitionDescribed((1, 2), 1, True, "delete", "3.9.1", None, "kraft"), 0),
+        (ev.PartitionDescribed(assigned, 1, True, "delete", "3.9.1", None, "kraft"), 0),
         (ev.LeadershipRecorded(1, 0, (1, 2), 0), 1),
         (ev.LeadershipRecorded(1, 0, isr, 1), 2),
         *copies,
@@ -96,7 +99,7 @@ def running(*copies: tuple[ev.Fact, int], isr: tuple[int, ...] = (1,)) -> State:
     ]
     state = new_state("", "t", "", 0)
     for n, (fact, at) in enumerate(facts):
-        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at * SECOND)
+        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, int(at * SECOND))
         risk_watch.before(state, event)
         apply(state, event)
         risk_watch.after(state, event)
@@ -104,10 +107,12 @@ def running(*copies: tuple[ev.Fact, int], isr: tuple[int, ...] = (1,)) -> State:
 
 
 def test_a_follower_outside_the_isr_counts_as_of_when_its_log_was_read() -> None:
-    [danger] = answer(running(seen(1, 10, 60), seen(2, 7, 61))).at_risk
-    assert (danger["first_offset"], danger["end_offset"], danger["next_leader"]) == (7, 10, 2)
-    assert danger["since"] == "1970-01-01T00:00:02.000Z", "since the ISR shrank"
-    assert danger["cause"] == "unclean_election"
+    found = answer(running(seen(1, 10, 60), seen(2, 7, 61))).at_risk
+    assert {(d["first_offset"], d["end_offset"], d["next_leader"], d["cause"]) for d in found} == {
+        (7, 10, 2, "unclean_election"),
+        (7, 10, None, "storage_loss"),
+    }
+    assert {d["since"] for d in found} == {"1970-01-01T00:00:02.000Z"}, "since the ISR shrank"
 
 
 def test_what_was_read_before_the_leaders_log_says_nothing() -> None:
@@ -115,15 +120,42 @@ def test_what_was_read_before_the_leaders_log_says_nothing() -> None:
     assert dangers(running(seen(1, 10, 60, "current"), seen(2, 7, 61, "current"))) == []
 
 
-def test_a_leader_whose_log_is_the_same_later_on_held_it_from_the_first_time() -> None:
+def lacked(state: State) -> set[tuple[int, int]]:
+    return {(d.first_offset, d.end_offset) for d in dangers(state)}
+
+
+def test_what_a_leader_held_when_the_other_was_read_counts_whatever_it_has_taken_since() -> None:
     """Digests beside two brokers never come at one moment."""
-    told = running(seen(1, 10, 60), seen(2, 7, 61), seen(1, 10, 62))
-    assert [d.first_offset for d in dangers(told)] == [7]
-    assert dangers(running(seen(1, 10, 60), seen(2, 7, 61), seen(1, 12, 62))) == []
+    first = seen(1, 10, 60), seen(2, 7, 61)
+    assert lacked(running(*first, seen(1, 10, 62))) == {(7, 10)}
+    assert lacked(running(*first, seen(1, 12, 62))) == {(7, 10)}
+    assert lacked(running(*first, seen(1, 12, 62), seen(2, 10, 63))) == {(10, 12)}
+    assert lacked(running(*first, seen(1, 12, 62), seen(1, 14, 63))) == {(7, 10)}
+    assert lacked(running(*first, seen(1, 8, 62), seen(1, 12, 63))) == set(), "it was cut"
 
 
-def test_a_member_of_the_isr_may_have_fetched_since() -> None:
-    assert dangers(running(seen(1, 10, 60), seen(2, 7, 61), isr=(1, 2))) == []
+def test_a_member_of_the_isr_may_have_fetched_within_half_a_second() -> None:
+    def found(at: float, *more: tuple[ev.Fact, float]) -> list[tuple[int, int, str, str]]:
+        led = ev.BecameLeader(1, 0), 2
+        told = dangers(running(led, seen(1, 10, 60), seen(2, 7, at), *more, isr=(1, 2)))
+        return [(d.first_offset, d.end_offset, d.failure, d.cause) for d in told]
+
+    assert found(60.4) == []
+    assert found(60.5) == [(7, 10, "leader_stops", "acks_one_failover")]
+    assert found(60.5, seen(1, 10, 61, high_watermark=9)) == [
+        (9, 10, "leader_stops", "acks_one_failover")
+    ], "committed without broker 2: it is in the ISR no more"
+    gone = ev.LeadershipRecorded(None, 1, (2,), 3), 62
+    assert found(60.4, gone) == [(7, 10, "clean_election", "acks_one_failover")]
+
+
+def test_the_last_one_may_lose_its_tail_whatever_a_third_holds_of_whom_nothing_is_known() -> None:
+    logs = seen(1, 10, 60), seen(2, 7, 61)
+    found = [
+        d for d in dangers(running(*logs, assigned=(1, 2, 3))) if d.failure.endswith("its_tail")
+    ]
+    assert [(d.first_offset, d.end_offset) for d in found] == [(7, 10)]
+    assert dangers(running(seen(1, 10, 60), assigned=(1, 2, 3))) == []
 
 
 def risks_of(facts: Sequence[ev.Fact], *, forgetful: bool) -> list[list[Risk]]:

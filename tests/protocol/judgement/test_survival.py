@@ -145,6 +145,27 @@ def test_what_another_record_replaced_is_in_doubt_though_nothing_tells_who_led()
     assert verdict([*facts, twice, *held], ACKNOWLEDGED) == "UNKNOWN"
 
 
+@pytest.mark.parametrize(("clean", "found"), [(False, "UNKNOWN"), (True, "HOLDS")])
+def test_a_clean_stop_tells_nothing_of_what_its_leader_lost_before(clean: bool, found: str) -> None:
+    """Broker 1 acknowledged at offsets 0 and 1, crashed, and is back with an empty log."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 2, "1"),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.ReplicaStarted(1, 0, 0, None, clean),
+        ev.ReplicaStopped(1, "clean"),
+        copy(1),
+        copy(2, (0, 3, 1, 0)),
+        copy(3, (0, 3, 1, 0)),
+    ]
+
+    assert verdict(facts, ACKNOWLEDGED) == found
+
+
 def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
     facts = [
         *given(1, 2, 3, version="3.9.1"),

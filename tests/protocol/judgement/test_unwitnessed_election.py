@@ -4,6 +4,7 @@ import pytest
 
 from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
@@ -227,3 +228,25 @@ def test_what_a_leader_lost_after_it_had_led_it_did_not_lead_without(again: bool
     state = told(facts)
 
     assert lost_by_its_leader(state, reference(state)) == ((1, 0, 1) if again else None)
+
+
+@pytest.mark.parametrize(("answered", "found"), [(1, "HOLDS"), (None, "UNKNOWN")])
+def test_who_answered_at_acks_one_wrote_what_is_gone(answered: int | None, found: str) -> None:
+    """No epoch names the record: broker 2, which leads since a crash, may have lost it itself."""
+    facts = [
+        ev.PartitionDescribed((1, 2), 1, False, "delete", "0.10.2.2", None, "zookeeper"),
+        *given(1, 2)[1:],
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0),
+        ev.RecordsAcknowledged(1, 2, "1", None, UNSEEN_CONTENT, leader=answered),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameFollower(1, 1, 2, None, 1),
+        ev.BecameLeader(2, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 3, None, False),
+        ev.BecameLeader(2, 1, 3),
+        ev.ReplicaLogObserved(2, 0, 4, (Span(0, 4, None, 0),), 4, None, (), True),
+        ev.ReplicaLogObserved(1, 0, 4, (Span(0, 4, None, 0),), 4, None, (), True),
+    ]
+
+    assert verdict(facts) == found

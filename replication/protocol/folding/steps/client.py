@@ -14,7 +14,10 @@ def records_acknowledged(state: State, event: ev.Event, fact: ev.RecordsAcknowle
     how = "acks_all" if fact.acks == "all" else "acks_1"
     if event.grade == "traced" and _is_a_zombies(state, span) and not _is_committed(state, span):
         how = "acks_1"  # A deposed leader promises no more than itself.
-    promise = Promise(span, latest_term, how, event.event_id, fact.leader, event.observed_at)
+    promise = Promise(
+        span, latest_term, how, event.event_id, fact.leader, event.observed_at,
+        until=fact.observed_until,
+    )  # fmt: skip
     if add_promise(state.history.acknowledgements, promise):
         state.witness(event)
 

@@ -160,6 +160,8 @@ def add_promise(promises: list[Promise], new: Promise) -> bool:
         ):
             end = max(old.span.end_offset, new.span.end_offset)
             old.span = Span(old.span.first_offset, end, *new.span[2:])
+            known = old.until is not None and new.until is not None
+            old.until = max(old.until or 0, new.until or 0) if known else None
             return False
     promises.append(new)
     return True

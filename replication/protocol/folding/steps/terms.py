@@ -41,10 +41,14 @@ def note_log_end(
     state: State, replica: Replica, log_end_offset: int | None, *, certain: bool
 ) -> None:
     """What a stopped leader still holds when it is next seen; a copy of one that was not seen to
-    stop may be its last."""
+    stop may be its last. After a start from no clean stop a later clean one tells nothing."""
     term = last_led(state, replica) if replica.led_in_epoch else None
     if term is None or term.ended not in (None, "stopped"):
         return
+    certain = certain and not any(
+        start.replica == replica.replica and start.at > term.started_at
+        for start in state.history.unclean_starts
+    )
     better = certain and not term.end_is_certain
     if term.end_log_end_offset is None or term.ended is None or better:
         term.end_log_end_offset = log_end_offset

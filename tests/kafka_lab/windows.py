@@ -1,0 +1,165 @@
+"""How long a loss that really happened had been one failure away; nothing of the product here.
+
+Told backwards from the moment at which the last copy went, or a leader began without the record.
+Counted is what still had to fail for that very leader to lead without it: brokers that ran and
+would have been elected before it, and its own copy. Where one failure or none was left, the record
+was in danger.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.kafka_lab.history import (
+    Election,
+    LeaderStart,
+    LeaderTerm,
+    leader_at,
+    seconds_of,
+    terms,
+)
+from tests.kafka_lab.lineage import Replicas, reigns
+from tests.kafka_lab.logs_on_disk import Held
+from tests.kafka_lab.truth import LostRecord
+
+LIVES, DIES = ("start", "up"), ("kill9", "exited", "ended_by_itself")
+
+
+@dataclass(frozen=True)
+class Window:
+    """[begins, lost) in seconds since 1970: one failure would have lost the record, then did.
+
+    acknowledged: when its producer was told.
+    """
+
+    record: LostRecord
+    begins: float
+    lost: float
+    acknowledged: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        return self.lost - self.begins
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """Which brokers ran when, by what the laboratory did."""
+
+    changes: list[tuple[float, int, bool]]
+
+    @classmethod
+    def of(cls, actions: list[dict[str, Any]]) -> "Lifetimes":
+        return cls(
+            [
+                (seconds_of(one["ts"]), one["broker"], one["action"] in LIVES)
+                for one in actions
+                if one["action"] in LIVES + DIES and "broker" in one
+            ]
+        )
+
+    def runs(self, broker: int, at: float) -> bool:
+        known = [runs for when, who, runs in self.changes if who == broker and when <= at]
+        return bool(known and known[-1])
+
+
+@dataclass(frozen=True)
+class Partition:
+    """What is known of one partition's life: who led, who held what, who ran, who was assigned."""
+
+    elections: list[Election]
+    starts: list[LeaderStart]
+    replicas: Replicas
+    lifetimes: Lifetimes
+    assigned: list[tuple[float, tuple[int, ...]]]
+    ends: float
+
+    def window(self, record: LostRecord, acknowledged: float, by: int) -> Window | None:
+        """None where no leader is known to have begun without it after its acknowledgement, or who
+        acknowledged it, `by`, had been deposed by then: it was lost before it was written."""
+        decided = leader_at(self.elections, acknowledged)
+        if decided is not None and decided.leader != by:
+            return None
+        held = [
+            one
+            for one in self.replicas.everything()
+            if (one.payload_id, one.offset) == (record.payload_id, record.offset)
+        ]
+        found = self._lost(record, held, acknowledged)
+        if found is None:
+            return None
+        heir, led = found
+        begins = lost = self._gone(held, acknowledged, led)
+        for moment in self._moments(heir, acknowledged, lost):
+            if self._failures_left(heir, held, moment) > 1:
+                break
+            begins = moment
+        return Window(record, begins, lost, acknowledged)
+
+    def _lost(self, record: LostRecord, held: list[Held], told: float) -> tuple[int, float] | None:
+        for term in terms(self.elections, self.ends):
+            if record.missing_from != f"leader {term.leader} in epoch {term.leader_epoch}":
+                continue
+            for at in self._reigns(term):
+                before, after = self.replicas.around(term.leader, at, term.until)
+                if at > told and not any(one in before and one in after for one in held):
+                    return term.leader, at
+        return None
+
+    def _gone(self, held: list[Held], first: float, last: float) -> float:
+        """Since when no disk had it, at the latest when it was missed."""
+        seen = {at for b in self.replicas.brokers for at, _ in self.replicas.seen(b, first, last)}
+        gone = last
+        for at in sorted(seen, reverse=True):
+            if any(one in self.replicas.at(b, at) for b in self.replicas.brokers for one in held):
+                break
+            gone = at
+        return gone
+
+    def _reigns(self, term: LeaderTerm) -> list[float]:
+        return reigns(term, self.starts)
+
+    def _moments(self, heir: int, first: float, last: float) -> Iterator[float]:
+        """When anything changed that counts, the newest first; at last the acknowledgement."""
+        found = {change.at for change in self.elections}
+        found |= {at for at, _, _ in self.lifetimes.changes}
+        found |= {at for at, _ in self.assigned}
+        found |= {at for at, _ in self.replicas.seen(heir, first, last)}
+        yield from sorted((at for at in found if first < at < last), reverse=True)
+        if first < last:
+            yield first
+
+    def _failures_left(self, heir: int, held: list[Held], at: float) -> int:
+        """How much still had to fail just then."""
+        log = self.replicas.at(heir, at)
+        has = any(one in log for one in held)
+        decided = leader_at(self.elections, at)
+        if decided is None:
+            return 2
+        leader, trusted = decided.leader, {*decided.isr, *decided.elr}
+        others = {b for b in trusted - {heir} if self.lifetimes.runs(b, at)}
+        if leader != heir and heir in trusted:
+            others = {b for b in others if b == leader or self._before(b, heir, at)}
+        return len(others) + has
+
+    def _before(self, one: int, other: int, at: float) -> bool:
+        """Whether the controller would choose it first: by its place among the replicas."""
+        known = [replicas for when, replicas in self.assigned if when <= at]
+        order: Iterable[int] = known[-1] if known else ()
+        places = {broker: place for place, broker in enumerate(order)}
+        return places.get(one, 0) < places.get(other, 0)
+
+
+def assignments_of(
+    actions: list[dict[str, Any]], topic: str, partition: int
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Who was assigned since when, by the laboratory's orders."""
+    found = []
+    for one in actions:
+        at = seconds_of(one["ts"])
+        if one["action"] == "create_topic" and one["topic"] == topic:
+            found.append((at, tuple(one["assignment"][str(partition)])))
+        elif one["action"] == "reassign" and one["partition"] == partition:
+            found.append((at, tuple(one["replicas"])))
+    return found
