@@ -236,21 +236,21 @@ def lineage(state: State, ref: Reference) -> Lineage:
     replica = ref.replica
     if replica is None or lived_on_unseen(state, replica):
         return found
-    end, epoch, lowest = replica.log.log_start_offset, -1, -math.inf
+    end, newest, lowest = replica.log.log_start_offset, -1, -math.inf
     for span in replica.log.spans:
         behind = span.first_offset == end or (replica.captured and span.first_offset > end)
         if (
             not behind
             or not is_seen(span)
             or span.leader_epoch is None
-            or span.leader_epoch < epoch
+            or span.leader_epoch < newest
         ):
             break
         by = _superseded_by(state, ref, span)
         lowest = max(lowest, -math.inf if by is None else -by)
-        end, epoch = span.end_offset, span.leader_epoch
+        end, newest = span.end_offset, span.leader_epoch
         found.ends.append(end)
-        found.leader_epochs.append(epoch)
+        found.leader_epochs.append(newest)
         found.undisputed.append(lowest)
     return found
 
