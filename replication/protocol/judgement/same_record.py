@@ -205,18 +205,18 @@ def _is_superseded_in_its_lineage(
 def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> bool:
     """Whether the leader of a term may have held others than these records at their offsets.
 
-    One elected beside the ISR, or in a way that nothing tells, unless it holds them still and never
-    cut there, or nobody had led before them who wrote so far.
+    One elected beside the ISR, or in a way that nothing tells, unless it holds them still and has
+    not cut there since; or, of the latter, nobody had led before them who wrote so far.
     """
     if term.election_kind not in UNSURE_KINDS or never_began(state, term):
         return False
-    if term.election_kind in BESIDE_THE_ISR:
-        return True
     kept = state.replicas.get(term.leader)
-    if kept is not None and state.log_is_known(kept) and not _was_cut(state, term.leader, held):
+    if kept is not None and state.log_is_known(kept) and not _was_cut_since(state, term, held):
         same = clipped(kept.log.spans, held.first_offset, held.end_offset)
         if not uncovered(*held[:2], [s for s in same if same_record(s, held) is True]):
             return False
+    if term.election_kind in BESIDE_THE_ISR:
+        return True
     made_in = held.leader_epoch or 0
     for offset in (held.first_offset, held.end_offset - 1):
         if any(e < made_in for e in may_have_written(state, ref.starts, offset)):
@@ -224,13 +224,19 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
     return False
 
 
-def _was_cut(state: State, replica: int, held: Span) -> bool:
-    """Whether a replica is known, or not known not, to have cut its log at or below records."""
-    if not log_is_covered(state, replica):
+def _was_cut_since(state: State, term: LeaderTerm, held: Span) -> bool:
+    """Whether a term's leader is known, or not known not, to have cut its log at or below records
+    since it began, or may have lost them with its storage."""
+    if not log_is_covered(state, term.leader):
         return True
-    cuts = [t.to_offset for t in state.history.truncations if t.replica == replica]
-    cuts += [s.left_end_offset for s in state.history.storage_losses if s.replica == replica]
-    return any(cut < held.end_offset for cut in cuts)
+    since = term.started_at if term.start_event_id else -1
+    history = state.history
+    cuts = [(t.replica, t.at, t.to_offset) for t in history.truncations]
+    cuts += [(s.replica, s.at, s.left_end_offset) for s in history.storage_losses]
+    cuts += [(s.replica, s.at, s.log_end_offset) for s in history.unclean_starts]
+    return any(
+        replica == term.leader and at > since and end < held.end_offset for replica, at, end in cuts
+    )
 
 
 def may_have_written(
