@@ -25,7 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.process_tree import descendants, memory_of
-from benchmarks.traffic import Partition
+from benchmarks.traffic import START, Partition
 from replication.paths import project_root
 
 AIM = 1.2
@@ -41,6 +41,9 @@ QUICK = (
     "--driver-memory", "1g",
 )  # fmt: skip
 PARTITIONS, ACTIVE = 20, 4
+# A micro-batch is four minutes of traffic, by the events' own moments; 360 are a day.
+MINUTE = 60_000
+MINUTES_EACH = 4
 # So many files wait for the stream, so that it never waits for them.
 AHEAD = 20
 # So many files stay in the folder after they were folded.
@@ -151,9 +154,11 @@ class Month:
             path = self.work / "in" / f"{self.fed:06}.jsonl"
             partial = path.with_suffix(".partial")
             with partial.open("w", encoding="utf-8") as file:
-                for partition in self._partitions[first : first + ACTIVE]:
-                    file.writelines([] if partition.sequence else partition.opening())
-                    file.writelines(partition.round())
+                for minute in range(self.fed * MINUTES_EACH, (self.fed + 1) * MINUTES_EACH):
+                    for partition in self._partitions[first : first + ACTIVE]:
+                        partition.clock = START + minute * MINUTE
+                        file.writelines([] if partition.sequence else partition.opening())
+                        file.writelines(partition.round())
             partial.rename(path)
             self.fed += 1
             # Who fills a folder empties it too: so many files back, all have been folded.
@@ -278,7 +283,8 @@ def summary(month: Month, warm_up: int) -> list[str]:
     costs, ratio = costs_of(kept), ratio_of(kept)
     verdict = "reached" if ratio <= AIM else "MISSED"
     return [
-        f"{month.folded} micro-batches, {len(month.maintenance)} rounds of maintenance beside them",
+        f"{month.folded} micro-batches, {month.folded * MINUTES_EACH / 60:.1f} hours by their "
+        f"events' moments, {len(month.maintenance)} rounds of maintenance beside them",
         f"CPU of the last {month.every}: {ratio:.2f} times that of the first {month.every} after "
         f"{warm_up} (aim {AIM}): {verdict}; median {statistics.median(costs):.2f} s each",
         f"memory {kept[0].memory / 1e6:.0f} -> {kept[-1].memory / 1e6:.0f} MB, state "

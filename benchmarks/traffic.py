@@ -16,11 +16,15 @@ START = 1_790_000_000_000
 
 
 class Partition:
-    """One topic partition's trace, in sequence; rows() goes on where it stopped."""
+    """One topic partition's trace, in sequence; round() goes on where it stopped.
+
+    clock: when the next event is observed, in milliseconds; each event takes one.
+    """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.sequence = 0
+        self.clock = START
         self.end = 0
         self.rounds = 0
         self.partition_epoch = 0
@@ -32,9 +36,10 @@ class Partition:
     def _row(self, kind: str, fields: str, grade: str = "traced") -> str:
         sequence = self.sequence
         self.sequence += 1
+        observed_at, self.clock = self.clock, self.clock + 1
         return (
             f'{self.head},"sequence":{sequence},"event_id":"{self.number:08x}{sequence:024x}",'
-            f'"observed_at":{START + sequence},"source_path":"broker-{LEADER}/server.log",'
+            f'"observed_at":{observed_at},"source_path":"broker-{LEADER}/server.log",'
             f'"source_line":{sequence + 1},"grade":"{grade}","kind":"{kind}",{fields}}}\n'
         )
 

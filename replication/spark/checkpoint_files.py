@@ -1,16 +1,42 @@
-"""Whether Spark's own small files of a checkpoint location are whole, asked before a query starts.
+"""Spark's own small files of a checkpoint location: who writes them, and whether they are whole.
 
 Spark reads them without a word of which one is broken (StreamMetadata, OffsetSeqLog, CommitLog,
-FileStreamSourceLog). What it keeps of state is its state store's to say.
+FileStreamSourceLog), so that is asked before a query starts. What it keeps of state is its state
+store's to say.
 """
 
 import json
 from collections.abc import Iterator
 
-from replication.places import Place, matching
+from pyspark.sql import SparkSession
 
+from replication.places import HadoopPath, Place, matching
+from replication.spark.hadoop_files import CHECKPOINTS
+
+ON_THIS_DISK = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 # A line of the offsets of a source that has given nothing yet.
 NOTHING = "-"
+
+
+def written_without_processes(spark: SparkSession, checkpoint_dir: Place) -> None:
+    """Has Spark write a checkpoint on this machine's disk by Hadoop's FileSystem, unless --conf
+    names what writes it.
+
+    By FileContext, which Spark prefers, each file costs processes of chmod and readlink
+    (RawLocalFileSystem, FileUtil.readLink), a fifth of a small micro-batch. No other process
+    writes there (CheckpointLock). A checksum that a kill may have left beside a newer file goes.
+    """
+    local = not isinstance(checkpoint_dir, HadoopPath)
+    if spark.conf.get(CHECKPOINTS, "") in ("", ON_THIS_DISK):
+        if local:
+            spark.conf.set(CHECKPOINTS, ON_THIS_DISK)
+        else:
+            spark.conf.unset(CHECKPOINTS)
+    if local:
+        for path in checkpoint_dir.glob("*/spark/**/.*.crc"):
+            path.unlink()
 
 
 def broken(location: Place) -> str | None:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from replication.reports.safe_text import plain_output
 from replication.spark.progress import line_of
 
@@ -24,7 +27,11 @@ OUTSIDE = (
     "Python worker exited unexpectedly", "ExecutorLostFailure",
     # Somebody has added a column: the next start reads the table as it is then.
     "DELTA_SCHEMA_CHANGED",
+    # Another job has committed to the table meanwhile.
+    "DELTA_CONCURRENT",
 )  # fmt: skip
+# What Delta raises, which PySpark knows only in part: its conflicts are Java's own exceptions here.
+OF_DELTA = (PySparkException, Py4JJavaError)
 OUTSIDE_NUMBERS = (
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM,
 )  # fmt: skip
@@ -43,6 +50,11 @@ WRAPPERS = (
     "Py4JException", "ExecutionException", "CompletionException", "StreamExecutionException",
 )  # fmt: skip
 CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.$]*?\w*(?:Error|Exception|Format|State)): (.+)$")
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether a commit was refused because of another that came before it; that may be repeated."""
+    return "DELTA_CONCURRENT" in str(error)
 
 
 def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:

@@ -59,6 +59,15 @@ class Lease:
             self._check()
             yield
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While no commit of a stream is made: each waits, where the file system has locks."""
+        if (self.tables / FOLDER).is_dir():
+            with self._locked(fcntl.LOCK_EX):
+                yield
+        else:
+            yield
+
     def _check(self) -> None:
         try:
             note = json.loads(self._path.read_text(encoding="utf-8"))

@@ -3,7 +3,7 @@
 Compaction moves rows between files, which readers and the stream pass over. Old files go when they
 are older than asked and no version that the newest rows of `_batches` name, or a script of views
 beside the tables pins, still needs them; so do commits that a Delta checkpoint has taken over. A
-commit that meets one of the stream gives way to it.
+commit that meets one of the stream is made again while the stream's wait.
 
 Where asked, old rows of `_batches` are summed up, and events are deleted that the fold has folded
 long ago. What is deleted cannot be folded again: a row of `_batches` says how far that goes.
@@ -13,7 +13,8 @@ import argparse
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,8 @@ from replication.places import Place
 from replication.spark import contracts, session, views
 from replication.spark.delta_schemas import named
 from replication.spark.event_files import PRUNED, number_of
-from replication.spark.failures import EXIT_UNUSABLE, failed
+from replication.spark.failures import EXIT_UNUSABLE, OF_DELTA, failed, is_conflict
+from replication.spark.lease import Lease
 from replication.spark.progress import Progress
 from replication.spark.session import SessionError
 from replication.spark.tables import (
@@ -47,6 +49,7 @@ ADDED_UP = (
     "rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings",
     "milliseconds", "held_in_state",
 )  # fmt: skip
+GIVES_WAY = "gives way to the stream, the next round does it"
 # By what people look for events; also what makes one topic partition of one cluster.
 CLUSTERED = ("cluster_id", "topic", "partition")
 GIBIBYTE = 1 << 30
@@ -274,26 +277,33 @@ class Maintenance:
             .write.format("delta")
             .mode("overwrite")
         )
-        try:
-            written.option("replaceWhere", condition).save(store.path(BATCHES))
-        except PySparkException as error:
-            if "DELTA_CONCURRENT" not in str(error):
-                raise
-            return
-        self.progress.say(f"_batches: {len(old)} rows of the {last['query']} summed up")
+        replacing = written.option("replaceWhere", condition)
+        done = self.committed(lambda: replacing.save(store.path(BATCHES)))
+        told = f"{len(old)} rows of the {last['query']} summed up" if done else GIVES_WAY
+        self.progress.say(f"_batches: {told}")
 
     def _name(self, table: str) -> str:
         return f"delta.`{str(self.tables / table).replace('`', '``')}`"
 
     def _sql(self, text: str, done: str = "") -> None:
-        try:
-            self.spark.sql(text).collect()
-        except PySparkException as error:
-            if "DELTA_CONCURRENT" not in str(error):
-                raise
-            done = f"{text.split()[0]} gives way to the stream, the next round does it"
+        if not self.committed(lambda: self.spark.sql(text).collect()):
+            done = f"{text.split()[0]} {GIVES_WAY}"
         if done:
             self.progress.say(done)
+
+    def committed(self, work: Callable[[], object]) -> bool:
+        """Does what commits to a table. Where a commit of the stream comes between, it is done once
+        more while the stream's wait: one that never stops would come between each time. False where
+        one came between all the same (a store without locks)."""
+        for others_wait in (False, True):
+            try:
+                with Lease(self.tables, "").alone() if others_wait else nullcontext():
+                    work()
+                return True
+            except OF_DELTA as error:
+                if not is_conflict(error):
+                    raise
+        return False
 
     def _pinned(self, store: Store) -> dict[str, int]:
         """Table -> the oldest version in use: by `_batches`, or by scripts of views."""

@@ -19,6 +19,7 @@ from replication.places import HadoopPath, Place
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings
 from replication.spark.alerting import Alerting, channels_of
+from replication.spark.checkpoint_files import written_without_processes
 from replication.spark.ending import LAST_MICRO_BATCH_SECONDS, Stop
 from replication.spark.event_files import Admission, SourceError, event_files
 from replication.spark.failures import failed
@@ -252,6 +253,7 @@ class StreamJob:
             lock.release()
 
     def _run_locked(self, source: KafkaSource | Place | ShippedSource, new_run: str | None) -> None:
+        written_without_processes(self.spark, self.checkpoint_dir)
         store = Store(self.spark, self.tables)
         store.create()
         ingest_run, fold_run = self._enter(store, new_run)

@@ -15,7 +15,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 
@@ -32,6 +31,7 @@ from replication.spark.delta_schemas import (
     named,
     quoted,
 )
+from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
 from replication.spark.log_files import files_of
 from replication.spark.row_commit import RowCommit, put
@@ -264,8 +264,8 @@ class Store:
                 if version is not None and version % CHECKPOINT_EVERY == 0:
                     self._checkpoint(table)
                 break
-            except PySparkException as error:
-                if attempt == COMMIT_TRIES - 1 or "DELTA_CONCURRENT" not in str(error):
+            except OF_DELTA as error:
+                if attempt == COMMIT_TRIES - 1 or not is_conflict(error):
                     raise
                 time.sleep(0.2 * 2**attempt)
         self._versions.pop(table, None)

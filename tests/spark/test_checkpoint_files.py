@@ -1,10 +1,13 @@
-"""A file of Spark's checkpoint that is cut or empty is named before a query starts."""
+"""Spark's own files of a checkpoint: written without processes, and named where one is broken."""
 
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from replication.spark.checkpoint_files import broken
+from replication.places import HadoopPath
+from replication.spark.checkpoint_files import ON_THIS_DISK, broken, written_without_processes
+from replication.spark.hadoop_files import CHECKPOINTS
 
 FILES = {
     "metadata": '{"id":"5"}',
@@ -48,3 +51,24 @@ def test_what_spark_would_read_and_is_not_whole_is_named(tmp_path: Path, name: s
     for data in (b"", whole[: len(whole) // 2] if len(whole) > 4 else b"\0"):
         path.write_bytes(data)
         assert broken(tmp_path) == f"{path} is cut or empty"
+
+
+@pytest.mark.spark
+def test_only_a_checkpoint_on_this_disk_is_written_by_the_file_system(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    newer = tmp_path / "fold" / "spark" / "offsets" / "1"
+    newer.parent.mkdir(parents=True)
+    newer.write_text("v1")
+    newer.with_name(".1.crc").write_bytes(b"of what stood there before a kill")
+    try:
+        written_without_processes(spark, tmp_path)
+        assert spark.conf.get(CHECKPOINTS) == ON_THIS_DISK
+        assert list(newer.parent.iterdir()) == [newer]
+        written_without_processes(spark, HadoopPath("hdfs://there/checkpoint"))
+        assert spark.conf.get(CHECKPOINTS, "") == ""
+        spark.conf.set(CHECKPOINTS, "what --conf names")
+        written_without_processes(spark, tmp_path)
+        assert spark.conf.get(CHECKPOINTS) == "what --conf names"
+    finally:
+        spark.conf.unset(CHECKPOINTS)

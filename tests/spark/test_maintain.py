@@ -1,5 +1,6 @@
 """Maintenance beside a stream: fewer files, the same rows, versions in use stay readable."""
 
+import fcntl
 import io
 import json
 import re
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from replication.evidence.event_dumps import write_events
 from replication.spark import contracts, views
 from replication.spark.delta_schemas import FILTERED, STATISTICS, first_commit
+from replication.spark.lease import Lease
 from replication.spark.maintain import ADDED_UP, Kept, Maintenance, _forget_gone, summed_up
 from replication.spark.progress import Progress
 from replication.spark.tables import Store, TablesError
@@ -139,6 +141,43 @@ def make_without_statistics(table: Path) -> None:
     (table / "_delta_log").mkdir(parents=True)
     text = "".join(json.dumps(action) + "\n" for action in actions)
     (table / "_delta_log" / f"{0:020d}.json").write_text(text)
+
+
+@pytest.mark.spark
+def test_a_commit_that_the_stream_s_forestalls_is_made_while_those_wait(
+    spark: SparkSession, folder: Path
+) -> None:
+    """By Delta itself: a transaction that has read the table, and an append before it commits."""
+    path = str(folder / "tables" / "t")
+    spark.range(1).write.format("delta").save(path)
+    delta, option = spark._jvm.org.apache.spark.sql.delta, spark._jvm.scala.Option  # type: ignore[union-attr]
+    log = delta.DeltaLog.forTable(spark._jsparkSession, path)
+    lease = Lease(folder / "tables", "fold")
+    lease.take("run")
+    forestalled = []
+
+    def work() -> None:
+        commit = log.startTransaction(option.empty(), option.empty())
+        commit.readWholeTable()
+        try:
+            with (folder / "tables" / "_lease" / "lock").open("a") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            spark.range(1).write.format("delta").mode("append").save(path)
+        except BlockingIOError:
+            return
+        forestalled.append(1)
+        files = commit.writeFiles(spark.range(1)._jdf)
+        mode = spark._jvm.org.apache.spark.sql.streaming.OutputMode.Append()  # type: ignore[union-attr]
+        what = delta.DeltaOperations.StreamingUpdate
+        commit.commit(files, what(mode, "t", 0, option.empty()))
+
+    round_ = Maintenance(spark, folder / "tables", None, Progress(io.StringIO()))
+    assert round_.committed(work)
+    assert forestalled == [1]
+    forestalled.clear()
+    elsewhere = Maintenance(spark, folder, None, Progress(io.StringIO()))
+    assert not elsewhere.committed(work)
+    assert forestalled == [1, 1]
 
 
 def test_spark_s_log_of_seen_files_forgets_notes_that_are_gone(tmp_path: Path) -> None:

@@ -31,14 +31,12 @@ class Replica:
     led; came_back_with: from any such stop. partial: only some stretches of the log were seen,
     and nobody knows where it ends.
     seen_since, seen_at: when the log was read beside the running broker for the first and the last
-    time as it is here, by its machine's clock; seen_before: since when it ended where, the newest
-    first, when it was read before that and had nothing that it has not now. claimed, fetched and
-    answered are conformance's: a leader's high watermark that no fetch explains yet; whether a
-    follower was seen to fetch at its present log end, and to be answered there. kafka_version: what
-    its broker runs, where brokers run several releases. filed_epoch: the last leader epoch that its
-    epoch file named when it was read last. mark_before_start: its high watermark before a start
-    that was not clean and does not say which one it loaded; as long as that is what stands here, it
-    is a bound.
+    time as it is here, by its machine's clock. claimed, fetched and answered are conformance's: a
+    leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
+    present log end, and to be answered there. kafka_version: what its broker runs, where brokers
+    run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
+    read last. mark_before_start: its high watermark before a start that was not clean and does not
+    say which one it loaded; as long as that is what stands here, it is a bound.
     """
 
     replica: int
@@ -75,7 +73,6 @@ class Replica:
     obeyed_partition_epoch: int | None = None
     seen_since: int | None = None
     mark_before_start: int | None = None
-    seen_before: tuple[tuple[int, int], ...] = ()
 
     @property
     def known_high_watermark(self) -> int | None:

@@ -35,11 +35,12 @@ _TIERS = (
 )
 # A member of the ISR that lacks what its leader has had for longer does not keep up.
 FETCHED_WITHIN_MS = 500
+TOLD_WITHIN_MS = 2_000
 _CLEAN = ("clean", "eligible_leader_replica")
 # Of a replica, what dangers rest on, but for the spans of its log.
 _LOG = attrgetter(
     "log", "log.cuts", "log.log_start_offset", "log.log_end_offset", "captured", "tail_known",
-    "stale", "stopped", "seen_at", "seen_since", "seen_before", "came_back_with",
+    "stale", "stopped", "seen_at", "seen_since", "came_back_with",
 )  # fmt: skip
 _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
@@ -194,10 +195,9 @@ def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list
         for a, b, tier in _by_tier(state, leader, first, end):
             if in_flight and tier == "undetermined":
                 continue
-            cause = _clean_cause(state, heir, a, tier) if trusted else "unclean_election"
-            if trusted and not in_flight and cause == "premature_high_watermark":
-                # It was committed without the heir, so the ISR that is known is not the last one.
+            if trusted and tier in _COMMITTED and not _is_late(state, leader, heir):
                 continue
+            cause = _clean_cause(state, heir, a, tier) if trusted else "unclean_election"
             found.append(
                 Danger(
                     a, b, tier, "leader_stops", leader.replica, heir.replica,
@@ -312,12 +312,23 @@ def _of_candidate(state: State, last: Replica, other: Replica, trusted: bool) ->
     ]  # fmt: skip
 
 
+def _is_late(state: State, leader: Replica, heir: Replica) -> bool:
+    """Whether it would be known by now that the heir has left the ISR and others commit alone."""
+    late = _seen_later(leader, heir)
+    return tail_is_known(state, heir) or (late is not None and late >= TOLD_WITHIN_MS)
+
+
 def _clean_cause(state: State, heir: Replica, first: int, tier: str) -> str:
-    """The ledger's word for what a leader from the ISR begins without, from that offset on."""
+    """The ledger's word for what a leader from the ISR begins without, from that offset on.
+
+    A member had what was committed: one that was seen beside a broker without it has lost it.
+    """
     came_back = heir.came_back_with is not None and heir.came_back_with <= first
-    if came_back or (heir.known_log_end_offset or 0) > first:
+    had_more = (heir.known_log_end_offset or 0) > first
+    committed = tier in _COMMITTED
+    if came_back or had_more or (committed and not tail_is_known(state, heir)):
         return _storage_cause(state)
-    return "premature_high_watermark" if tier in _COMMITTED else "acks_one_failover"
+    return "premature_high_watermark" if committed else "acks_one_failover"
 
 
 def _storage_cause(state: State) -> str:
@@ -331,8 +342,7 @@ def _storage_cause(state: State) -> str:
 
 def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
     """The offset ranges of one log whose records the other is known not to hold."""
-    until = _held_until(state, holder, other)
-    if not until:
+    if not _end_is_known(state, holder, other):
         return []
     alike = _begin_alike(state, holder, other)
     if alike == len(holder.log.spans):
@@ -354,7 +364,7 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
             position = max(position, held.end_offset)
         if position < end:
             missing.append((position, end))
-    return [(a, min(b, until)) for a, b in _joined(missing) if a < until]
+    return _joined(missing)
 
 
 def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
@@ -375,21 +385,24 @@ def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
     return alike
 
 
-def _held_until(state: State, holder: Replica, other: Replica) -> int:
-    """Up to which offset what the other's log does not show can count as missing there: the end of
-    what the holder held when that was read, or longer before, if it may still fetch."""
-    end = holder.log.log_end_offset
+def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
+    """Whether what the other's log does not show can count as missing there."""
     if not state.log_is_known(other):
-        return 0
+        return False
     if tail_is_known(state, other):
-        return end
-    if other.seen_at is None or holder.seen_since is None or other.stale or holder.stale:
-        return 0
+        return True
     # Of a partition without a leader nobody fetches.
     fetches = state.registration.leader is not None and other.replica in _trusted(state)
-    at = other.seen_at - (FETCHED_WITHIN_MS if fetches else 0)
-    ends = ((holder.seen_since, end), *holder.seen_before)
-    return next((ended for since, ended in ends if since <= at), 0)
+    seen_later = _seen_later(holder, other)
+    return seen_later is not None and seen_later >= (FETCHED_WITHIN_MS if fetches else 0)
+
+
+def _seen_later(holder: Replica, other: Replica) -> int | None:
+    """By how much the other's log was read after the holder's was first read to hold what it holds,
+    in milliseconds; None where they were not read beside running brokers."""
+    if other.seen_at is None or holder.seen_since is None or other.stale or holder.stale:
+        return None
+    return other.seen_at - holder.seen_since
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -73,28 +73,36 @@ class LineFamily:
         except (ValueError, KeyError, IndexError, RecursionError):
             # Right up to here, and then a number or a list that is none.
             return None
-        if _ODD_NUMBER.search(message) and any(map(is_beyond_kafka, found)):
-            return None
-        if self.constants:
-            for item in found:
+        for item in found:
+            if is_beyond_kafka(item):
+                return None
+            if self.constants:
                 item.fields.update(self.constants)
         return found
 
 
-# What may be too large, or too far below nothing: -1 and -2 (LeaderDuringDelete) are Kafka's.
-_ODD_NUMBER = re.compile(r"\d{10}|[^\w]-(?:[3-9]|\d\d)|[^\x00-\x7f]")
 _SMALL = re.compile(r"(?:leader|isr|replicas?|broker|controller|follower|node|(?:leader|controller|"
                     r"partition|fetched|diverging)_epoch\w*)$")  # fmt: skip
 
 
 def is_beyond_kafka(found: Found) -> bool:
     """Whether a fact has a number that no broker can have printed."""
-    places = (("node", found.node), ("node", found.partition), *found.fields.items())
-    return any(
-        not -2 <= number <= (wire.MAX_INT32 if _SMALL.search(name) else wire.MAX_OFFSET)
-        for name, value in places
-        for number in _whole_numbers(value)
-    )
+    fields, node, _, partition = found
+    for name, value in fields.items():
+        # This is asked of every fact, and most values are small numbers or text.
+        if type(value) is int:
+            if not -2 <= value <= wire.MAX_INT32 and _beyond(name, value):
+                return True
+        elif type(value) is not str and any(_beyond(name, n) for n in _whole_numbers(value)):
+            return True
+    return any(number is not None and _beyond("node", number) for number in (node, partition))
+
+
+def _beyond(name: str, number: int) -> bool:
+    """Too large, or too far below nothing: -1 and -2 (LeaderDuringDelete) are Kafka's."""
+    if -2 <= number <= wire.MAX_INT32:
+        return False
+    return number < 0 or number > wire.MAX_OFFSET or _SMALL.search(name) is not None
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:

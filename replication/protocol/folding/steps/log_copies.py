@@ -19,9 +19,6 @@ from replication.protocol.ground.topic_partition import (
     State,
 )
 
-# Digests beside two brokers come in any order: so many ends of a log are known with their times.
-SIGHTINGS = 4
-
 
 def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     """A copy of a log: of the present one it is what the replica holds, else one of the copies."""
@@ -69,7 +66,7 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
     replica.stopped = fact.stopped
     replica.as_of = event.event_id
     replica.observed_at = event.observed_at
-    _note_sighting(replica, event, None if lost else had)
+    _note_sighting(replica, event, as_before=not lost and fact.log_end_offset == had)
 
 
 def _take_high_watermark(
@@ -101,17 +98,10 @@ def _take_high_watermark(
         add_promise(state.history.commitments, promise)
 
 
-def _note_sighting(replica: Replica, event: ev.Event, had: int | None) -> None:
-    """When a running broker's log was read; since when it is the same. had: where it ended before,
-    None where it has lost something since."""
+def _note_sighting(replica: Replica, event: ev.Event, *, as_before: bool) -> None:
+    """When a running broker's log was read; since when it is the same."""
     live = getattr(event.fact, "copy", "") == "live"
-    again = live and replica.seen_at is not None and had is not None
-    if not again or replica.log.log_end_offset != had:
-        since = replica.seen_since if again else None
-        if since is None or had is None:
-            replica.seen_before = ()
-        else:
-            replica.seen_before = ((since, had), *replica.seen_before[: SIGHTINGS - 1])
+    if not live or replica.seen_at is None or not as_before:
         replica.seen_since = event.observed_at if live else None
     replica.seen_at = event.observed_at if live else None
 
