@@ -28,9 +28,8 @@ from replication.protocol.judgement.lost_record import (
 )
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import may_have_written
-from replication.protocol.judgement.term_starts import term_start, term_starts
+from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
-    UNSURE_KINDS,
     never_began,
     truncates_to_high_watermark,
     unnamed_leader_epoch,

@@ -7,8 +7,8 @@ from replication.protocol.ground.model import Span, clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import keeps_committed
-from replication.protocol.judgement.term_starts import term_start
-from replication.protocol.judgement.unseen_terms import UNSURE_KINDS, may_have_lost_storage_in_isr
+from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start
+from replication.protocol.judgement.unseen_terms import may_have_lost_storage_in_isr
 
 # Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
 _SLACK = 1_000

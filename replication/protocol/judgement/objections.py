@@ -11,8 +11,8 @@ from replication.protocol.judgement.reference import (
     log_is_covered,
     newest_leader_epoch,
 )
-from replication.protocol.judgement.term_starts import TermStarts
-from replication.protocol.judgement.unseen_terms import UNSURE_KINDS, unnamed_leader_epoch
+from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts
+from replication.protocol.judgement.unseen_terms import unnamed_leader_epoch
 
 BY_LEADER = ("acks_all", "checkpoint", "load", "start_line")
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")

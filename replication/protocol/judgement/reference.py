@@ -1,5 +1,6 @@
 """The log that counts now, and how far each replica's log is known."""
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.model import Span
@@ -10,11 +11,35 @@ LEADERS_NAME = "the leader's name (kafka-topics --describe)"
 
 
 @dataclass(slots=True)
+class Lineage:
+    """The spans from the log's start on, one behind the other, of rising leader epochs.
+
+    ends, leader_epochs: of each span. undisputed: of each, the lowest later leader epoch, negated,
+    from which on a promise may be of other records than it or one before it; -inf for none.
+    """
+
+    ends: list[int] = field(default_factory=list)
+    leader_epochs: list[int] = field(default_factory=list)
+    undisputed: list[float] = field(default_factory=list)
+
+    def stands_until(self, leader_epoch: int, end: int) -> int:
+        """The last span's end up to `end` before which a promise of that leader epoch, which names
+        nothing but offsets, is of these very records; 0 for none."""
+        place = min(
+            bisect_right(self.leader_epochs, leader_epoch),
+            bisect_left(self.undisputed, -leader_epoch),
+            bisect_right(self.ends, end),
+        )
+        return self.ends[place - 1] if place else 0
+
+
+@dataclass(slots=True)
 class Reference:
     """The log that counts now: the current leader's, else that of the last valid leader.
 
     candidates: where nothing names a leader, every replica that may be it, if all their logs are
     known; then only what holds for each of them is decided. starts: where all terms began.
+    lineage: worked out when first asked for.
     """
 
     leader: int | None
@@ -22,6 +47,7 @@ class Reference:
     term: LeaderTerm | None
     starts: TermStarts
     candidates: list[Replica] = field(default_factory=list)
+    lineage: "Lineage | None" = None
 
     @property
     def spans(self) -> list[Span]:

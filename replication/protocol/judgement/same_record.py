@@ -1,19 +1,39 @@
 """Whether the record that stands at an offset of the log that counts is the promised one."""
 
-from replication.protocol.ground.model import Span, clipped, is_seen, same_record, uncovered
-from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from replication.protocol.ground.model import (
+    Span,
+    clipped,
+    is_seen,
+    same_record,
+    touching,
+    uncovered,
+)
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    LeaderTerm,
+    Promise,
+    State,
+)
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.reference import (
+    Lineage,
     Reference,
     lived_on_unseen,
     log_is_covered,
     newest_leader_epoch,
 )
-from replication.protocol.judgement.term_starts import TermStarts, term_start
-from replication.protocol.judgement.unseen_terms import (
+from replication.protocol.judgement.term_starts import (
     BESIDE_THE_ISR,
     UNSURE_KINDS,
+    TermStarts,
+    term_start,
+)
+from replication.protocol.judgement.unseen_terms import (
     kept_since_in_sync,
     may_have_lost_storage_in_isr,
     never_began,
@@ -152,10 +172,8 @@ def _by_position(
 ) -> bool | None:
     """For a record known by offset alone: whether the record that stands there is the same one."""
     if promise.latest_term is not None:
-        if _is_of_its_makers_log(state, ref, promise, held, first, end):
-            return True
         if _is_superseded_in_its_lineage(state, ref, promise, held, first, end):
-            return None
+            return True if _is_of_its_makers_log(state, ref, promise, held, first, end) else None
         if term is None:
             return True
         if held.leader_epoch is None:
@@ -190,38 +208,83 @@ def _is_superseded_in_its_lineage(
     """Whether the promise may be of other records than what stands there: of a later term's, by
     whose end it was made, which began at or below them or with a log beside theirs."""
     assert promise.latest_term is not None
+    by = _superseded_by(state, ref, Span(first, end, *held[2:]))
+    return by is not None and by <= promise.latest_term[0]
+
+
+def _superseded_by(state: State, ref: Reference, held: Span) -> int | None:
+    """The first later leader epoch that began below the records' end, or may have led beside."""
     if held.leader_epoch is None:
-        return False
-    for term in state.history.terms:
-        if held.leader_epoch < term.leader_epoch <= promise.latest_term[0]:
-            start = term_start(state, term)
-            if (start is not None and start < end) or _led_beside(
-                state, ref, term, Span(first, end, *held[2:])
-            ):
-                return True
-    return False
+        return None
+    starts = ref.starts
+    first = starts.after((held.leader_epoch, ANY_OCCURRENCE))
+    later: Sequence[int] = range(first, len(starts.terms))
+    if starts.lowest_from[first] >= held.end_offset:
+        all_keep = all(_keeps(state, leader, held) for leader in starts.leaders)
+        odd = starts.beside_the_isr if all_keep else starts.unsure
+        later = odd[bisect_left(odd, first) :]
+    for place in later:
+        term, start = starts.terms[place], starts.starts[place]
+        if (start is not None and start < held.end_offset) or _led_beside(state, ref, term, held):
+            return term.leader_epoch
+    return None
+
+
+def lineage(state: State, ref: Reference) -> Lineage:
+    """The reference log's spans up to the first that nobody saw or that is out of line."""
+    found = Lineage()
+    replica = ref.replica
+    if replica is None or lived_on_unseen(state, replica):
+        return found
+    end, newest, lowest = replica.log.log_start_offset, -1, -math.inf
+    for span in replica.log.spans:
+        behind = span.first_offset == end or (replica.captured and span.first_offset > end)
+        if (
+            not behind
+            or not is_seen(span)
+            or span.leader_epoch is None
+            or span.leader_epoch < newest
+        ):
+            break
+        by = _superseded_by(state, ref, span)
+        lowest = max(lowest, -math.inf if by is None else -by)
+        end, newest = span.end_offset, span.leader_epoch
+        found.ends.append(end)
+        found.leader_epochs.append(newest)
+        found.undisputed.append(lowest)
+    return found
 
 
 def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> bool:
     """Whether the leader of a term may have held others than these records at their offsets.
 
-    One elected beside the ISR, or in a way that nothing tells, unless it holds them still and never
-    cut there, or nobody had led before them who wrote so far.
+    One elected beside the ISR, unless it holds them still and has not cut there since; or in a way
+    that nothing tells, unless it never cut there, or nobody had led before them who wrote so far.
     """
     if term.election_kind not in UNSURE_KINDS or never_began(state, term):
         return False
     if term.election_kind in BESIDE_THE_ISR:
-        return True
-    kept = state.replicas.get(term.leader)
-    if kept is not None and state.log_is_known(kept) and not _was_cut(state, term.leader, held):
-        same = clipped(kept.log.spans, held.first_offset, held.end_offset)
-        if not uncovered(*held[:2], [s for s in same if same_record(s, held) is True]):
-            return False
+        return _was_cut_since(state, term, held) or not _has(state, term.leader, held)
+    if _keeps(state, term.leader, held):
+        return False
     made_in = held.leader_epoch or 0
     for offset in (held.first_offset, held.end_offset - 1):
         if any(e < made_in for e in may_have_written(state, ref.starts, offset)):
             return True
     return False
+
+
+def _keeps(state: State, number: int, held: Span) -> bool:
+    """Whether a replica has these very records and never cut there."""
+    return not _was_cut(state, number, held) and _has(state, number, held)
+
+
+def _has(state: State, number: int, held: Span) -> bool:
+    """Whether a replica's log is known to have these very records."""
+    replica = state.replicas.get(number)
+    if replica is None or not state.log_is_known(replica):
+        return False
+    return stands_all([held], *held[:2], touching(replica.log.spans, *held[:2]))
 
 
 def _was_cut(state: State, replica: int, held: Span) -> bool:
@@ -231,6 +294,21 @@ def _was_cut(state: State, replica: int, held: Span) -> bool:
     cuts = [t.to_offset for t in state.history.truncations if t.replica == replica]
     cuts += [s.left_end_offset for s in state.history.storage_losses if s.replica == replica]
     return any(cut < held.end_offset for cut in cuts)
+
+
+def _was_cut_since(state: State, term: LeaderTerm, held: Span) -> bool:
+    """Whether a term's leader is known, or not known not, to have cut its log at or below records
+    since it began, or may have lost them with its storage."""
+    if not log_is_covered(state, term.leader):
+        return True
+    since = term.started_at if term.start_event_id else -1
+    history = state.history
+    cuts = [(t.replica, t.at, t.to_offset) for t in history.truncations]
+    cuts += [(s.replica, s.at, s.left_end_offset) for s in history.storage_losses]
+    cuts += [(s.replica, s.at, s.log_end_offset) for s in history.unclean_starts]
+    return any(
+        replica == term.leader and at > since and end < held.end_offset for replica, at, end in cuts
+    )
 
 
 def may_have_written(

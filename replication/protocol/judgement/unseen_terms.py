@@ -11,11 +11,9 @@ from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.lacking_terms import appender, led_on_after
 from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
-from replication.protocol.judgement.term_starts import TermStarts
+from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts
 
 ANY_OCCURRENCE = 1 << 62
-BESIDE_THE_ISR = ("unclean", "last_known_leader")
-UNSURE_KINDS = (*BESIDE_THE_ISR, "unknown", None)
 # High watermarks that some line or file tells, of whatever moment before it.
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
 

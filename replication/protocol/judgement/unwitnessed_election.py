@@ -12,10 +12,8 @@ from replication.protocol.judgement.reference import (
     newest_leader_epoch,
 )
 from replication.protocol.judgement.same_record import all_known
-from replication.protocol.judgement.term_starts import TermStarts
+from replication.protocol.judgement.term_starts import BESIDE_THE_ISR, UNSURE_KINDS, TermStarts
 from replication.protocol.judgement.unseen_terms import (
-    BESIDE_THE_ISR,
-    UNSURE_KINDS,
     kept_since_in_sync,
     lost_after_it_began,
     may_have_lost_storage_in_isr,
@@ -37,6 +35,7 @@ def unwitnessed_election(
     """
     starts = ref.starts
     shown = {s.leader_epoch: s.end_offset for s in ref.spans}
+    stand = {(s.first_offset, s.leader_epoch) for s in ref.spans}
     committed_is_known = _known_by_the_end(state, starts)
     began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
     first = starts.terms[began[0]] if began else None
@@ -52,7 +51,8 @@ def unwitnessed_election(
             continue
         start = starts.starts[after]
         if _has_what_was_committed(state, ref, before, term):
-            if start is not None and _stands_in(ref, term, start):
+            # All that the leader began with is in the log that counts: its first record is there.
+            if start is not None and (start, term.leader_epoch) in stand:
                 untold = min(untold, start)
         elif not (start is not None and untold <= start) and not committed_is_known[place]:
             return before, term
@@ -68,12 +68,6 @@ def _has_what_was_committed(
     if not truncates_to_high_watermark(state):
         return True
     return kept_since_in_sync(state, term) or stands_still(state, ref, before)
-
-
-def _stands_in(ref: Reference, term: LeaderTerm, start: int) -> bool:
-    """Whether the log that counts holds all that a leader began with: its first record is there,
-    right behind."""
-    return any(s[:1] == (start,) and s.leader_epoch == term.leader_epoch for s in ref.spans)
 
 
 def untold_election(state: State) -> str | None:
