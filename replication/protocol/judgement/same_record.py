@@ -221,8 +221,7 @@ def _superseded_by(state: State, ref: Reference, held: Span) -> int | None:
     later: Sequence[int] = range(first, len(starts.terms))
     if starts.lowest_from[first] >= held.end_offset:
         all_keep = all(_keeps(state, leader, held) for leader in starts.leaders)
-        odd = starts.beside_the_isr if all_keep else starts.unsure
-        later = odd[bisect_left(odd, first) :]
+        later = () if all_keep else starts.unsure[bisect_left(starts.unsure, first) :]
     for place in later:
         term, start = starts.terms[place], starts.starts[place]
         if (start is not None and start < held.end_offset) or _led_beside(state, ref, term, held):
@@ -263,10 +262,10 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
     """
     if term.election_kind not in UNSURE_KINDS or never_began(state, term):
         return False
-    if term.election_kind in BESIDE_THE_ISR:
-        return True
     if _keeps(state, term.leader, held):
         return False
+    if term.election_kind in BESIDE_THE_ISR:
+        return True
     made_in = held.leader_epoch or 0
     for offset in (held.first_offset, held.end_offset - 1):
         if any(e < made_in for e in may_have_written(state, ref.starts, offset)):
