@@ -365,13 +365,16 @@ def test_what_came_and_went_between_two_looks_was_there() -> None:
 def test_what_a_deposed_leader_took_went_with_the_election_that_deposed_it() -> None:
     """Broker 1 answers after broker 2's unclean election, and before the clean one of broker 3."""
     unclean = [*SHRUNK, Election(12, 1, 2, (2, 3)), Election(16, 2, 3, (2, 3))]
-    samples = [*LONGER, log_sample(14.9, 1, FIRST, SECOND), log_sample(15.9, 3, FIRST)]
-    starts = [LeaderStart(1.1, 1, 0, 0), LeaderStart(10.1, 2, 1, 2), LeaderStart(16.1, 3, 2, 2)]
-    known = {"elections": unclean, "samples": samples, "starts": starts}
-    known["finals"] = {3: dumped(FIRST)}
-    for ts, cause in (("15.000", "unclean_election"), ("05.000", "unclean_election")):
-        (loss,) = truth.judge(view(acks=[acked("c", 2, ts, "1", 1)], **known)).losses
-        assert loss.causes == [cause]
+    seen = [(0.9, 1), (0.9, 2), (10.6, 2), (15.9, 3), (16.3, 3)]
+    one = view(
+        elections=unclean,
+        starts=[LeaderStart(1.1, 1, 0, 0), LeaderStart(10.1, 2, 1, 2), LeaderStart(16.1, 3, 2, 2)],
+        samples=[*(log_sample(*when, FIRST) for when in seen), log_sample(14.9, 1, FIRST, SECOND)],
+        acks=[acked("c", 2, "15.000", "1", 1)],
+        finals={3: dumped(FIRST)},
+    )
+    (loss,) = truth.judge(one).losses
+    assert loss.causes == ["unclean_election"]
 
 
 def test_a_record_that_came_back_was_missing() -> None:

@@ -221,7 +221,8 @@ def _superseded_by(state: State, ref: Reference, held: Span) -> int | None:
     later: Sequence[int] = range(first, len(starts.terms))
     if starts.lowest_from[first] >= held.end_offset:
         all_keep = all(_keeps(state, leader, held) for leader in starts.leaders)
-        later = () if all_keep else starts.unsure[bisect_left(starts.unsure, first) :]
+        odd = starts.beside_the_isr if all_keep else starts.unsure
+        later = odd[bisect_left(odd, first) :]
     for place in later:
         term, start = starts.terms[place], starts.starts[place]
         if (start is not None and start < held.end_offset) or _led_beside(state, ref, term, held):
@@ -257,15 +258,15 @@ def lineage(state: State, ref: Reference) -> Lineage:
 def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> bool:
     """Whether the leader of a term may have held others than these records at their offsets.
 
-    One elected beside the ISR, or in a way that nothing tells, unless it holds them still and never
-    cut there, or nobody had led before them who wrote so far.
+    One elected beside the ISR, unless it holds them still and has not cut there since; or in a way
+    that nothing tells, unless it never cut there, or nobody had led before them who wrote so far.
     """
     if term.election_kind not in UNSURE_KINDS or never_began(state, term):
         return False
+    if term.election_kind in BESIDE_THE_ISR:
+        return _was_cut_since(state, term, held) or not _has(state, term.leader, held)
     if _keeps(state, term.leader, held):
         return False
-    if term.election_kind in BESIDE_THE_ISR:
-        return True
     made_in = held.leader_epoch or 0
     for offset in (held.first_offset, held.end_offset - 1):
         if any(e < made_in for e in may_have_written(state, ref.starts, offset)):
@@ -275,8 +276,13 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
 
 def _keeps(state: State, number: int, held: Span) -> bool:
     """Whether a replica has these very records and never cut there."""
+    return not _was_cut(state, number, held) and _has(state, number, held)
+
+
+def _has(state: State, number: int, held: Span) -> bool:
+    """Whether a replica's log is known to have these very records."""
     replica = state.replicas.get(number)
-    if replica is None or not state.log_is_known(replica) or _was_cut(state, number, held):
+    if replica is None or not state.log_is_known(replica):
         return False
     return stands_all([held], *held[:2], touching(replica.log.spans, *held[:2]))
 
@@ -288,6 +294,21 @@ def _was_cut(state: State, replica: int, held: Span) -> bool:
     cuts = [t.to_offset for t in state.history.truncations if t.replica == replica]
     cuts += [s.left_end_offset for s in state.history.storage_losses if s.replica == replica]
     return any(cut < held.end_offset for cut in cuts)
+
+
+def _was_cut_since(state: State, term: LeaderTerm, held: Span) -> bool:
+    """Whether a term's leader is known, or not known not, to have cut its log at or below records
+    since it began, or may have lost them with its storage."""
+    if not log_is_covered(state, term.leader):
+        return True
+    since = term.started_at if term.start_event_id else -1
+    history = state.history
+    cuts = [(t.replica, t.at, t.to_offset) for t in history.truncations]
+    cuts += [(s.replica, s.at, s.left_end_offset) for s in history.storage_losses]
+    cuts += [(s.replica, s.at, s.log_end_offset) for s in history.unclean_starts]
+    return any(
+        replica == term.leader and at > since and end < held.end_offset for replica, at, end in cuts
+    )
 
 
 def may_have_written(

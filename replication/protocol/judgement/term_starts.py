@@ -46,8 +46,9 @@ class TermStarts:
     """Where each term of a partition began, worked out once for all questions.
 
     terms, orders and starts go together. lowest_from: the lowest start of any term from a place on,
-    infinite where none is known. unplaced: the places of terms whose start nobody saw. unsure: the
-    places of terms whose leader is not known to have come from the ISR. leaders: of any. gap_from:
+    infinite where none is known. unplaced: the places of terms whose start nobody saw. unsure,
+    beside_the_isr: the places of terms whose leader is not known to have come from the ISR, and is
+    known not to. leaders: of any term. gap_from:
     the first place from a place on whose leader epoch, which only brokers' lines name, does not
     follow the one before; the number of terms where there is none.
     """
@@ -58,6 +59,7 @@ class TermStarts:
     lowest_from: list[float]
     unplaced: list[int]
     unsure: list[int]
+    beside_the_isr: list[int]
     leaders: set[int]
     gap_from: list[int]
 
@@ -102,14 +104,15 @@ def term_starts(state: State) -> TermStarts:
         is_gap = terms[place].leader_epoch > before + 1 and not terms[place].recorded
         gaps[place] = place if is_gap else gaps[place + 1]
     unplaced = [place for place, start in enumerate(starts) if start is None]
-    unsure = [place for place, term in enumerate(terms) if term.election_kind in UNSURE_KINDS]
+    kinds = [(place, term.election_kind) for place, term in enumerate(terms)]
     return TermStarts(
         terms,
         [t.order for t in terms],
         starts,
         lowest,
         unplaced,
-        unsure,
+        [place for place, kind in kinds if kind in UNSURE_KINDS],
+        [place for place, kind in kinds if kind in BESIDE_THE_ISR],
         {t.leader for t in terms},
         gaps,
     )

@@ -230,3 +230,34 @@ def without_offset_1() -> list[ev.Fact]:
 
 def test_what_a_leader_lost_after_it_began_it_did_not_lack_then() -> None:
     assert verdict(without_offset_1()) == "HOLDS"
+
+
+@pytest.mark.parametrize(("back_with", "found"), [(None, "HOLDS"), (3, "HOLDS"), (1, "UNKNOWN")])
+def test_who_was_elected_beside_the_isr_and_holds_them_still_held_no_others(
+    back_with: int | None, found: str
+) -> None:
+    """Broker 1, the last known leader, leads on where it crashed; broker 2 follows it, then leads.
+
+    If it crashes once more it may have held others at the offsets that it came back without.
+    """
+    again: list[ev.Fact] = []
+    if back_with is not None:
+        again.append(ev.ReplicaStopped(1, "process_crash"))
+        again.append(ev.ReplicaStarted(1, 0, back_with, None, False))
+    facts = [
+        *given(1, 2, 3, acks=False),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0, 0, 0),
+        ev.ReplicaStopped(3, "process_crash"),
+        elected(1, 1, "last_known_leader", (1,)),
+        ev.BecameLeader(1, 1, 2, 2),
+        ev.BecameFollower(2, 1, 1, 2, 2),
+        *again,
+        elected(2, 2, "clean", (2,)),
+        ev.BecameLeader(2, 2, 3, 3),
+        copy(1, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+        copy(2, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+        copy(3, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+    ]
+
+    assert verdict(facts) == found
