@@ -153,8 +153,9 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
 
 
 def _must_return(heirs: list[tuple[int, str]]) -> bool:
-    """Whether nobody can take over cleanly: who is to be elected otherwise may be down as well."""
-    return not any(kind in _CLEAN for _, kind in heirs)
+    """Whether no member of the ISR can take over: who else is to be elected may be down as well,
+    and an eligible one that stopped uncleanly is eligible no more."""
+    return not any(kind == "clean" for _, kind in heirs)
 
 
 def outlook(state: State) -> Outlook | None:

@@ -152,6 +152,14 @@ def test_the_last_one_may_lose_its_tail_whatever_a_third_holds_of_whom_nothing_i
     assert dangers(running(seen(1, 10, 60), assigned=(1, 2, 3))) == []
 
 
+def test_an_eligible_replica_that_may_be_down_saves_nobody_from_losing_the_tail() -> None:
+    facts = running(seen(1, 10, 60), seen(2, 7, 61))
+    facts.settings.kafka_version, facts.settings.unclean_leader_election = "4.1.1", False
+    facts.registration.eligible_leader_replicas = (2,)
+    found = {(d.failure, d.next_leader, d.first_offset) for d in dangers(facts)}
+    assert found == {("leader_stops", 2, 7), ("leader_loses_its_tail", None, 7)}
+
+
 def risks_of(facts: Sequence[ev.Fact], *, forgetful: bool) -> list[list[Risk]]:
     """What is known of dangers after each step. forgetful: each look starts without notes."""
     state, known = new_state("", "t", "", 0), []
