@@ -345,8 +345,9 @@ def _led_on_from_below(state: State, starts: TermStarts, place: int, offset: int
     if after == len(starts.terms):
         return False
     term, start = starts.terms[after], starts.starts[after]
-    same = term.leads_on and term.leader == starts.terms[place].leader
-    return same and start is not None and start <= offset
+    led_on = term.leads_on and term.leader == starts.terms[place].leader
+    # With less than it began with it has started again, without a line that says so.
+    return led_on and start is not None and (starts.starts[place] or 0) <= start <= offset
 
 
 def _answered_by_another(state: State, starts: TermStarts, promise: Promise, place: int) -> bool:
