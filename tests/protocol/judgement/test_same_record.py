@@ -261,3 +261,26 @@ def test_who_was_elected_beside_the_isr_and_holds_them_still_held_no_others(
     ]
 
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("crashed", "found"), [(False, [1]), (True, [0, 1])])
+def test_who_leads_on_from_below_an_offset_had_not_written_it(
+    crashed: bool, found: list[int]
+) -> None:
+    """Of the start of epoch 1 no line tells the log end: its first record does."""
+    crash: list[ev.Fact] = [
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, None, None, False),
+    ]
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        *(crash if crashed else []),
+        elected(1, 1, "same_leader", (1,)),
+        ev.BecameLeader(1, 1),
+        copy(1, (0, 5, 0, 0), (5, 9, 1, 0)),
+    ]
+    state = told(facts)
+
+    assert may_have_written(state, reference(state).starts, 7) == found
