@@ -335,7 +335,7 @@ class Maintenance:
 
     def _drop_commits(self, table: str, pinned: int | None, before: float) -> None:
         """Deletes commits older than a Delta checkpoint from which every version in use can be
-        made: Delta would keep them for thirty days."""
+        made: Delta would keep them for thirty days. Of younger ones their checksums."""
         log = self.tables / table / "_delta_log"
         in_use = [pinned] if pinned is not None else []
         if table in ("replica_events", "_refolds"):
@@ -347,11 +347,14 @@ class Maintenance:
         enough = [version for version in whole if version <= min(in_use, default=version)]
         if not enough:
             return
-        for path in log.glob("[0-9]*"):
-            number = path.name[:20]
-            if number.isdigit() and int(number) < max(enough) and path.stat().st_mtime < before:
-                path.unlink()
-                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        for path in log.glob("*[0-9]*"):
+            number = path.name.removeprefix(".")[:20]
+            if not number.isdigit() or int(number) >= max(enough):
+                continue
+            # Checksums, of a version and of files, are for who has just written them; every look
+            # at the table goes through all names (LogStore.listFrom), three in four of them these.
+            if path.name.endswith(".crc") or path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
 
     def _written(self, table: str, version: int) -> float | None:
         """When a version was committed, in seconds; None where there is none, or no longer."""

@@ -4,6 +4,7 @@ import fcntl
 import io
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,24 @@ def test_a_commit_that_the_stream_s_forestalls_is_made_while_those_wait(
     elsewhere = Maintenance(spark, folder, None, Progress(io.StringIO()))
     assert not elsewhere.committed(work)
     assert forestalled == [1, 1]
+
+
+def test_commits_that_a_checkpoint_has_taken_over_lose_their_checksums_at_once(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "verdicts" / "_delta_log"
+    log.mkdir(parents=True)
+    commits = [f"{version:020}.json" for version in range(4)]
+    checksums = [f".{name}.crc" for name in commits] + [f"{v:020}.crc" for v in range(4)]
+    for name in (*commits, *checksums, f"{2:020}.checkpoint.parquet", "_last_checkpoint"):
+        (log / name).write_text("")
+    round_ = Maintenance(None, tmp_path, None, Progress(io.StringIO()))  # type: ignore[arg-type]
+    round_._drop_commits("verdicts", None, 0.0)
+    left = {path.name for path in log.iterdir()}
+    assert left >= {*commits, f"{2:020}.checkpoint.parquet", "_last_checkpoint"}
+    assert left & set(checksums) == {n for n in checksums if int(n.strip(".")[:20]) >= 2}
+    round_._drop_commits("verdicts", None, time.time() + 60)
+    assert {n for n in commits if (log / n).exists()} == set(commits[2:])
 
 
 def test_spark_s_log_of_seen_files_forgets_notes_that_are_gone(tmp_path: Path) -> None:

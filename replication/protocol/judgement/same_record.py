@@ -326,6 +326,7 @@ def may_have_written(
         if (start is None or start <= offset) and not (
             never_began(state, term)
             or (end is not None and end <= offset)
+            or _led_on_from_below(state, starts, place, offset)
             or (promise is not None and _answered_by_another(state, starts, promise, place))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
@@ -333,6 +334,20 @@ def may_have_written(
         ):
             found.append(term.leader_epoch)
     return sorted(found)
+
+
+def _led_on_from_below(state: State, starts: TermStarts, place: int, offset: int) -> bool:
+    """Whether that term's leader led on in its next one with a log that ended at or below the
+    offset: who leads cuts nothing."""
+    after = place + 1
+    while after < len(starts.terms) and never_began(state, starts.terms[after]):
+        after += 1
+    if after == len(starts.terms):
+        return False
+    term, start = starts.terms[after], starts.starts[after]
+    led_on = term.leads_on and term.leader == starts.terms[place].leader
+    # With less than it began with it has started again, without a line that says so.
+    return led_on and start is not None and (starts.starts[place] or 0) <= start <= offset
 
 
 def _answered_by_another(state: State, starts: TermStarts, promise: Promise, place: int) -> bool:

@@ -107,6 +107,26 @@ def test_a_leader_elected_in_a_way_that_nothing_tells_may_have_led_beside() -> N
     assert verdict(flip_flop(2, 3, controller=True)) != "HOLDS"
 
 
+def test_a_leader_beside_the_isr_that_keeps_these_records_led_with_them() -> None:
+    """The last known leader came back with all it had; a later one tells what it had committed."""
+    facts = [
+        *given(1, 2, 3, acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "clean", 34),
+        ev.ReplicaStarted(1, 0, 34, None, True),
+        elected(1, 2, "last_known_leader", (1,)),
+        ev.BecameLeader(1, 2, 34, 34),
+        elected(2, 3, "clean", (2,)),
+        ev.BecameLeader(2, 3, 74, 74),
+        copy(1, (0, 34, 0, 0), (34, 74, 2, 0)),
+        copy(2, (0, 34, 0, 0), (34, 74, 2, 0)),
+    ]
+
+    assert verdict(facts) == "HOLDS"
+    assert verdict([*facts[:-2], facts[-1]]) == "UNKNOWN"
+
+
 def in_one_epoch(*covered: int) -> list[ev.Fact]:
     """With ZooKeeper a leader may lose its log's end, restart and write it anew in its epoch."""
     return [
@@ -241,3 +261,26 @@ def test_who_was_elected_beside_the_isr_and_holds_them_still_held_no_others(
     ]
 
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("crashed", "found"), [(False, [1]), (True, [0, 1])])
+def test_who_leads_on_from_below_an_offset_had_not_written_it(
+    crashed: bool, found: list[int]
+) -> None:
+    """Of the start of epoch 1 no line tells the log end: its first record does."""
+    crash: list[ev.Fact] = [
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, None, None, False),
+    ]
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        *(crash if crashed else []),
+        elected(1, 1, "same_leader", (1,)),
+        ev.BecameLeader(1, 1),
+        copy(1, (0, 5, 0, 0), (5, 9, 1, 0)),
+    ]
+    state = told(facts)
+
+    assert may_have_written(state, reference(state).starts, 7) == found
