@@ -133,3 +133,10 @@ def test_an_unfenced_followers_high_watermark_is_one_of_its_leaders_epochs() -> 
     found = refuted([*begun, ev.HighWatermarkAdvanced(2, 7), last])
     assert found is not None
     assert "high_watermark_of_follower" in found
+
+
+def test_a_start_may_find_more_than_the_last_lines_before_it_told_of() -> None:
+    """A leader appends after its log has gone silent: killed, or by the hook that stops log4j2."""
+    stopped = [ev.ReplicaStopped(1, "clean"), ev.ReplicaStarted(1, 0, 4, 0, True)]
+
+    assert refuted([*beginning("4.3.0", "kraft"), *copied(2), *stopped]) is None

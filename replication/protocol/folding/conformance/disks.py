@@ -23,7 +23,11 @@ def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> N
 
 
 def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
-    """A start finds no more than there was, and no high watermark past the log's end."""
+    """A start finds no high watermark past the log's end.
+
+    It may find more than the last line told of: a log goes silent before its broker is gone (kill,
+    or the shutdown hook of log4j2), while it still appends.
+    """
     replica = state.replicas.get(fact.replica)
     flags = known_behaviour(
         fact.kafka_version or state.settings.kafka_version, state.settings.inter_broker_version
@@ -46,12 +50,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
                     f"at most {given}", fact.high_watermark)  # fmt: skip
     if behaviour_of(state, fact.replica) is None:
         return
-    had = replica.log.log_end_offset
-    # A copy may show less than there was: what of it could not be read is not in it.
-    known = replica.known_log_end_offset is not None and not replica.captured
-    if known and end > had and _kept_its_log(fact, had):
-        exclude(state, event, "start_up_recovery", f"{what} with a log end", f"at most {had}", end)
-    if not replica.led_in_epoch and end != had:
+    if not replica.led_in_epoch and end != replica.log.log_end_offset:
         channels.fell_back(state, replica)
 
 
@@ -62,11 +61,6 @@ def _note_new_log(state: State, leader: Replica, end: int) -> None:
     new = end == 0 and leader.role == "leader" and leader.known_log_end_offset is None
     if new and reign is not None and not reign.high_watermarks:
         reign.high_watermarks = [0]
-
-
-def _kept_its_log(fact: ev.ReplicaStarted, had: int) -> bool:
-    """Whether the log is not one restarted ahead of its end, where records were deleted."""
-    return (fact.log_start_offset or 0) <= had
 
 
 def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
