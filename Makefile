@@ -166,9 +166,12 @@ poison: $(VENV) ## every kind of event by extreme values of every field: every h
 live-fleet: setup kafka-jars ## losses on real brokers with digest.py beside them, shipped by a real rsyslog into the running stream (needs rsyslog, rsyslog-kafka). KAFKA_VERSION=v, ROUNDS=n
 	$(BIN)/python -m tests.spark.live_fleet $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-.PHONY: live-campaign danger-forks
+.PHONY: live-campaign danger-forks live-faults
 live-campaign: setup ## taped laboratory runs (RUNS=dir: python -m tests.kafka_lab --chaos or --healthy, --tape --keep dir) shipped live again: was each loss told before, beside the usual alerts
 	$(BIN)/python -m tests.spark.live_campaign $(RUNS)
+
+live-faults: setup ## shipper, topic's broker and stream killed, all sent twice (needs rsyslog, rsyslog-kafka): the tables of an import, each alert once. SEED=n
+	$(BIN)/python -m tests.spark.live_faults --seed $(or $(SEED),1)
 
 danger-forks: setup kafka-jars ## what a row of at_risk names is made to fail on real brokers: are the named records lost. KAFKA_VERSION=v
 	$(BIN)/python -m tests.spark.danger_forks $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION))
