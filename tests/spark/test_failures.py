@@ -76,6 +76,13 @@ def test_every_job_ends_so(job: Path) -> None:
             2,
             "offsets/9; restore it, or delete the folder of that query",
         ),
+        (
+            "An error occurred while calling o50.save.\n"
+            ": io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] A "
+            "transaction met another",
+            5,
+            "A transaction met another; start it again when that is mended",
+        ),
     ],
 )
 def test_the_last_line_names_the_cause_and_the_status_its_kind(

@@ -17,6 +17,7 @@ from pathlib import Path
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.memory import Fingerprints, Memory
 from replication.evidence.shipping.silence import Heard, heard_of, silent_brokers
@@ -45,10 +46,21 @@ class Joined:
 @dataclass(slots=True)
 class Known:
     """What is kept between two micro-batches: of each partition the fingerprint of what was written
-    last, and when each host was heard of."""
+    last, when each host was heard of, and the ids of topics that were first written without one."""
 
     partitions: dict[str, str] = field(default_factory=dict)
     heard: Heard = field(default_factory=dict)
+    nameless: dict[str, str] = field(default_factory=dict)
+
+    def topic_id(self, name: Name, there: set[Name]) -> str:
+        """By what the partition is called: "" where it was written before its topic's id was told,
+        and nothing else is called so now. there: all that the import has."""
+        cluster_id, topic, topic_id, partition = name
+        before = (cluster_id, topic, "", partition)
+        nameless = json.dumps(before) in self.partitions and before not in there
+        if nameless and self.nameless.setdefault(json.dumps(before), topic_id) == topic_id:
+            return ""
+        return topic_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +69,8 @@ class LiveJoin:
     of event files that the stream follows. cluster_ids: Kafka's cluster id by a cluster's name.
 
     A partition's identity must not change while lines come in, and most lines name no cluster: a
-    cluster is called by its id here, else by its name, whatever start-up lines may say later.
+    cluster is called by its id here, else by its name, whatever start-up lines may say later. So is
+    a topic that was written before its id was told: it stays without.
     silence_bound: as `silence.silent_hosts` has it. memory: by cluster, for as long as this lives.
     """
 
@@ -96,7 +109,7 @@ class LiveJoin:
             joined.silent[cluster.name] = silent
             for partition in imported.partitions:
                 partition.silent = silent
-            chosen += self._changed(imported, cluster.name, known.partitions, joined)
+            chosen += self._changed(imported, cluster.name, known, joined)
             joined.notes += [f"{cluster.name}: {note}" for note in imported.notes]
         self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / f"{micro_batch_id:010}.jsonl"
@@ -109,9 +122,7 @@ class LiveJoin:
         spool.compact(micro_batch_id)
         return joined
 
-    def _changed(
-        self, imported: Import, cluster: str, known: dict[str, str], joined: Joined
-    ) -> list[Event]:
+    def _changed(self, imported: Import, cluster: str, known: Known, joined: Joined) -> list[Event]:
         """The events of each partition whose facts are not those written last."""
         result: list[Event] = []
         several = len({p.cluster_id for p in imported.partitions} - {""}) > 1
@@ -119,22 +130,28 @@ class LiveJoin:
             joined.notes.append(f"{cluster}: lines of several clusters came under this name")
         told = self.memory[cluster].told
         fingerprints = Fingerprints(imported.collection.unpacked.into)
-        for index, partition in enumerate(imported.partitions):
-            cluster_id = self.cluster_ids.get(cluster, cluster)
-            if several and partition.cluster_id:
-                cluster_id = partition.cluster_id
-            name = (cluster_id, partition.topic, partition.topic_id, partition.partition)
+        names = [self._name(cluster, p, several=several) for p in imported.partitions]
+        there, written = set(names), known.partitions
+        for index, (partition, name) in enumerate(zip(imported.partitions, names, strict=True)):
+            topic_id = known.topic_id(name, there)
+            name = (*name[:2], topic_id, name[3])
             key, evidence = json.dumps(name), fingerprints.of(partition)
-            if key in known and told.get(key) == (evidence, known[key]):
+            if key in written and told.get(key) == (evidence, written[key]):
                 continue
-            events = [named(event, cluster_id) for event in imported.events_of(index)]
+            events = [named(event, name[0], topic_id) for event in imported.events_of(index)]
             fingerprint = _fingerprint(events)
             told[key] = evidence, fingerprint
-            if known.get(key) != fingerprint:
-                known[key] = fingerprint
+            if written.get(key) != fingerprint:
+                written[key] = fingerprint
                 joined.changed.append(name)
                 result += events
         return result
+
+    def _name(self, cluster: str, partition: PartitionEvidence, *, several: bool) -> Name:
+        cluster_id = self.cluster_ids.get(cluster, cluster)
+        if several and partition.cluster_id:
+            cluster_id = partition.cluster_id
+        return (cluster_id, partition.topic, partition.topic_id, partition.partition)
 
     def _known(self, micro_batch_id: int) -> Known:
         """What was kept before this micro-batch, done for the first time or again."""
@@ -142,7 +159,7 @@ class LiveJoin:
         if not path.exists():
             return Known()
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Known(found["partitions"], found["heard"]) if "heard" in found else Known(found)
+        return Known(**found) if "heard" in found else Known(found)
 
     def _remember(self, micro_batch_id: int, known: Known) -> None:
         path = self._state(micro_batch_id)
@@ -156,11 +173,13 @@ class LiveJoin:
         return self.folder / f"{micro_batch_id:010}.{STATE}"
 
 
-def named(event: Event, cluster_id: str) -> Event:
-    """The event as one of that cluster; its id is derived from its content, so it changes too."""
-    if event.cluster_id == cluster_id:
+def named(event: Event, cluster_id: str, topic_id: str | None = None) -> Event:
+    """The event as one of that cluster, and of a topic of that id; its own id is derived from its
+    content, so it changes too."""
+    topic_id = event.topic_id if topic_id is None else topic_id
+    if (event.cluster_id, event.topic_id) == (cluster_id, topic_id):
         return event
-    changed = replace(event, cluster_id=cluster_id, event_id="")
+    changed = replace(event, cluster_id=cluster_id, topic_id=topic_id, event_id="")
     return replace(changed, event_id=wire.content_id(wire.to_row(changed)))
 
 

@@ -220,7 +220,9 @@ def _heirs(
     trusted = _trusted(state)
     back = up | frozenset(r for r in assigned if r in trusted and r != failed)
     found: list[tuple[int, str]] = []
-    for alive in dict.fromkeys((up, back)):
+    # One outside the ISR may have died unseen: then the next one is elected.
+    unseen = [up - {r} for r in assigned if r in up - trusted and not state.is_traced(r)]
+    for alive in dict.fromkeys((up, back, *unseen)):
         election = _election(state, behaviour, assigned, failed, alive)
         if election is not None and election.leader is not None:
             heir = (election.leader, election.kind or "unknown")

@@ -16,6 +16,8 @@ from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import fold_all
 from tests.evidence.shipping.test_spool import SHIPPED, folder_of, sent_of
 
+TOPIC_ID = "Yrrx609NQFi16HNtKNw7XQ"
+
 
 def answers(events: list[Event]) -> list[Any]:
     return [
@@ -63,6 +65,21 @@ def test_at_the_end_all_partitions_are_as_one_import_says(
         assert sum(kept) < shipped
     copied = folder_of(sent, tmp_path / "copied")
     expected = [named(event, "cluster") for event in import_evidence([copied]).events()]
+    assert answers(newest(tmp_path / "events")) == answers(expected)
+
+
+def test_a_topic_whose_id_is_told_late_stays_one_partition(tmp_path: Path) -> None:
+    sent = sent_of(SHIPPED[0])
+    lines = [line for each in sent for line in shipped_lines(each)]
+    without = [line for line in lines if TOPIC_ID not in getattr(line, "text", "")]
+    live = LiveJoin(tmp_path / "live", tmp_path / "events")
+    one = ("cluster", "t", "", 0)
+    assert live.step(0, without).changed == [one]
+    assert set(live.step(1, lines).changed) <= {one}
+    started = LiveJoin(tmp_path / "live", tmp_path / "events")
+    assert started.step(2, lines).changed == []
+    copied = folder_of(sent, tmp_path / "copied")
+    expected = [named(event, "cluster", "") for event in import_evidence([copied]).events()]
     assert answers(newest(tmp_path / "events")) == answers(expected)
 
 

@@ -152,6 +152,13 @@ def test_the_last_one_may_lose_its_tail_whatever_a_third_holds_of_whom_nothing_i
     assert dangers(running(seen(1, 10, 60), assigned=(1, 2, 3))) == []
 
 
+def test_who_is_outside_the_isr_may_have_died_unseen_so_the_next_may_be_elected() -> None:
+    logs = seen(1, 10, 60), seen(2, 8, 61), seen(3, 7, 61)
+    found = dangers(running(*logs, assigned=(1, 2, 3)))
+    heirs = {(d.next_leader, d.first_offset) for d in found if d.failure == "leader_stops"}
+    assert heirs == {(2, 8), (3, 7)}
+
+
 def test_an_eligible_replica_that_may_be_down_saves_nobody_from_losing_the_tail() -> None:
     facts = running(seen(1, 10, 60), seen(2, 7, 61))
     facts.settings.kafka_version, facts.settings.unclean_leader_election = "4.1.1", False
