@@ -75,9 +75,9 @@ def _by_this_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | 
 
 
 def _by_its_unseen_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | None:
-    """The same of a successor of which only logs tell, by its epoch."""
+    """The same of a successor of which only logs tell, by its epoch, and no controller."""
     newest = newest_leader_epoch(state)
-    told = state.history.terms[-1].leader_epoch
+    told = max(state.history.terms[-1].leader_epoch, state.registration.leader_epoch)
     if newest <= told or not _was_alive(state, led, (newest, 0)):
         return None
     return _doubt(

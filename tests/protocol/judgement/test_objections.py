@@ -73,6 +73,22 @@ def test_a_successor_of_which_only_its_log_tells_may_have_been_elected_beside_th
     assert verdict(cut_off(ev.ReplicaStopped(1, "process_crash"))) == "VIOLATED"
 
 
+def test_an_epoch_in_which_the_controller_names_no_leader_has_none() -> None:
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 4, "all", 0, 0),
+        ev.LeadershipRecorded(None, 1, (1,), 1, None),
+        ev.BecameFollower(1, 1, None, 3, 3),
+        copy(1, (0, 3, 0, 0), mark=3),
+        copy(2, (0, 3, 0, 0), mark=3),
+        copy(3, (0, 3, 0, 0), mark=3),
+    ]
+
+    assert verdict(facts) == "VIOLATED"
+
+
 def test_what_a_leader_had_before_it_stopped_and_led_again_is_no_zombies() -> None:
     """It was cut off only in the life after: the copy of the clean stop is of the one before."""
     lived_on = beside_the_isr(ev.BecameFollower(1, 1, 2, 5, 5))
