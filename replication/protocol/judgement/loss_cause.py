@@ -426,11 +426,14 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     """
     terms = state.history.terms
     led = [t for t in terms if not never_began(state, t)]
+    # Before a term that comes after the promise it had been promised, in whichever epoch.
+    promised = replace(lost, not_after=(-1, 0))
     # Who leads on has what it had in the term before.
     could = [
         t
         for t in led
         if not (t.leads_on or lacks(state, t, lost) is False or has_since(state, t, lost))
+        and not has_by_rule(state, t, promised)
     ]
     changes = [t for t in could if t is not terms[0]]
     if len(changes) == 1 and changes[0].start_offset is not None:
@@ -458,7 +461,7 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
         return "unknown"
     start = term_start(state, term)
     if start is not None and start > offset:
-        return "divergence_overwrite"
+        return "divergence_overwrite" if lacks(state, term, lost) else "unknown"
     flags = state.behaviour()
     if flags is None:
         return "unknown"

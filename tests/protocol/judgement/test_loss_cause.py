@@ -7,6 +7,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.loss_cause import borders, cause_of, losing_term
 from replication.protocol.judgement.lost_record import Lost
 from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
@@ -378,3 +379,43 @@ def test_a_leader_from_the_isr_with_a_longer_log_had_what_was_committed(
     gone = [Absence(3, 4, promise, None, back=False, final=True)]
 
     assert cause_of(told(facts), RECORD, tier, gone).name == cause
+
+
+def restarted(leader: int, leader_epoch: int, end: int) -> list[ev.Fact]:
+    """A leader that crashed leads again with so much."""
+    return [
+        ev.ReplicaStopped(leader, "process_crash"),
+        ev.ReplicaStarted(leader, 0, end, None, False),
+        elected(leader, leader_epoch, "clean", (leader,)),
+        ev.BecameLeader(leader, leader_epoch, end, end),
+    ]
+
+
+def lost_from_its_disk_alone() -> State:
+    """Nobody saw a record that two brokers had; the second leads from above it, loses it with its
+    disk, and leads without it twice: it may have written it in between. A fact a second."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "all", content=7, leader=1),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1, 4, 3),
+        *restarted(2, 2, 3),
+        *restarted(2, 3, 3),
+        elected(1, 4, "clean", (1,)),
+        ev.BecameLeader(1, 4, 9, 9),
+        copy(1, (0, 3, 0, 0), (3, 9, 3, 0)),
+        copy(2, (0, 3, 0, 0), (3, 9, 3, 0)),
+    ]
+    state = new_state("", "t", "", 0)
+    for n, fact in enumerate(facts):
+        known = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, n * 1_000, "forensic")
+        apply(state, known)
+    return state
+
+
+def test_a_leader_from_the_isr_with_a_longer_log_is_not_who_lost_it() -> None:
+    """Which epoch wrote the record is not known: by time alone the first change would be it."""
+    (loss,) = answer(lost_from_its_disk_alone()).losses
+    assert (loss["cause"], loss["leader_epoch"]) == ("storage_loss", None)
