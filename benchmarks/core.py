@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -241,13 +242,13 @@ def elections(number: int) -> list[ev.Fact]:
 
 def judged_elections() -> Iterator[str]:
     """One line for each number of elections: CPU of folding and of judging one partition."""
-    for number in ELECTIONS:
-        events = events_of(elections(number), 0)
+    for grade, number in product(("traced", "forensic"), ELECTIONS):
+        events = [replace(event, grade=grade) for event in events_of(elections(number), 0)]
         state = fold.new_state("cluster", "t", "", 0)
         folding = _seconds(lambda: [fold_event(state, event) for event in events])  # noqa: B023
         judging = best(lambda: answer(state), 3)  # noqa: B023
         yield (
-            f"{number:6,} elections: folded in {folding:6.2f} s, judged in "
+            f"{number:6,} elections, {grade:8}: folded in {folding:6.2f} s, judged in "
             f"{judging * 1000:6.1f} ms ({judging / number * 1e6:.0f} microseconds an election)"
         )
 

@@ -21,7 +21,6 @@ from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     LeaderTerm,
     Promise,
-    Replica,
     State,
 )
 from replication.protocol.ground.verdict import Step
@@ -42,7 +41,11 @@ from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
     unnamed_leader_epoch,
 )
-from replication.protocol.judgement.written_later import one_of_two, written_later
+from replication.protocol.judgement.written_later import (
+    one_of_two,
+    taken_by_others,
+    written_later,
+)
 
 
 def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
@@ -128,8 +131,7 @@ def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:
 def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence], list[Doubt]]:
     """What became of records of an unknown epoch that compaction took from the log that counts.
 
-    They were written in some term that reached them. What is so whichever it was, is proven. A
-    record that another replaced at its offset was not written in the last of these terms.
+    They were written in some term that reached them. What is so whichever it was, is proven.
     """
     absences: list[Absence] = []
     doubts: list[Doubt] = []
@@ -141,7 +143,12 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
     for a, b in uncovered(first, end, log.spans) if first < end else []:
         for low, high in pairwise(sorted({a, b, *_borders(ref, a, b), *_told_from(state, a, b)})):
-            writers = may_have_written(state, ref.starts, low, promise)
+            taken = taken_by_others(state, ref.starts, promise, low)
+            writers = [
+                e
+                for e in may_have_written(state, ref.starts, low, promise)
+                if e not in taken or not _lines_tell(state, ref, e)
+            ]
             later = written_later(state, ref.starts, promise, low, writers)
             if whole and later is True:
                 absences.append(_replaced(state, ref, promise, low, high))
@@ -149,8 +156,6 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
             lost = [found[0] for found in fates]
             replaced = later is not False
-            if replaced:
-                lost = lost[:-1]
             if whole and lost and all(lost):
                 absences += lost[0]
             elif any(lost) or (replaced and (not lost or one_of_two(state, promise, low))):
@@ -228,14 +233,20 @@ def _unsure(promise: Promise, first: int, end: int) -> Doubt:
     )
 
 
-def _stood_there(replica: Replica, promise: Promise, offset: int) -> bool:
-    """Whether the log had the record there, as far as epochs tell, before it was compacted."""
-    before = [e.leader_epoch for e in replica.epoch_entries if e.start_offset <= offset]
+def _stood_there(ref: Reference, promise: Promise, offset: int) -> bool:
+    """Whether the log had the record there, as far as epochs tell, before it was compacted.
+
+    A follower's epochs begin where compaction had left something for it to fetch.
+    """
+    assert ref.replica is not None
+    before = [e.leader_epoch for e in ref.replica.epoch_entries if e.start_offset <= offset]
     if not before or promise.latest_term is None:
         return False
-    if promise.span.leader_epoch is None:
+    made_in = promise.span.leader_epoch
+    if made_in is None:
         return before[-1] <= promise.latest_term[0]
-    return before[-1] == promise.span.leader_epoch
+    later = ref.starts.after((made_in, ANY_OCCURRENCE))
+    return before[-1] == made_in and ref.starts.lowest_from[later] > offset
 
 
 def _fate_by_all(
@@ -322,7 +333,7 @@ def _in_hole(
         # a leader whose log ended there had nothing that could stand for what was compacted.
         if term is None:
             return [None]
-        back = _stood_there(replica, promise, first)
+        back = _stood_there(ref, promise, first)
         return [absence(state, ref, promise, first, end, term, back=back, final=None)]
     if term is not None:
         return [absence(state, ref, promise, first, end, term, back=False, final=None)]

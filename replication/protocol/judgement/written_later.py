@@ -26,6 +26,19 @@ def one_of_two(state: State, promise: Promise, offset: int) -> bool:
     return promise.span.content is not None and any(content is not None for content in seen)
 
 
+def taken_by_others(state: State, starts: TermStarts, promise: Promise, offset: int) -> set[int]:
+    """Leader epochs in the only term of which another acknowledged record can have been written at
+    the offset: none led twice, so the promised record is not of these."""
+    if promise.span.content is None:
+        return set()
+    found = [
+        may_have_written(state, starts, offset, other)
+        for other in _others(state, promise, offset)
+        if other.span.content is not None
+    ]
+    return {writers[0] for writers in found if len(writers) == 1}
+
+
 def _others(state: State, promise: Promise, offset: int) -> list[Promise]:
     """What else was acknowledged at the offset, perhaps of another record."""
     return [

@@ -7,7 +7,7 @@ from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.same_record import may_have_written
 from replication.protocol.judgement.written_later import written_later
-from tests.protocol.judgement.told import ACKNOWLEDGED, elected, given, told, verdict
+from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 
 def bare(replica: int, span: tuple[int, int, int], *, stopped: bool = True) -> ev.Fact:
@@ -62,3 +62,31 @@ def test_which_was_first_tells_who_can_have_written_each() -> None:
 
     assert (found[True, "acks_1"], found[True, "acks_all"]) == (True, False)
     assert (found[False, "acks_1"], found[False, "acks_all"]) == (None, None)
+
+
+def taken_by_a_zombie() -> list[ev.Fact]:
+    """Broker 1 leads from offset 3 on; broker 2, deposed and not aware of it, takes another record
+    there after that, and leads again. What stood there is compacted since."""
+    return [
+        *given(1, 2, 3),
+        ev.CoverageDeclared("controller_history", None, True),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(1, 1, "clean", (1,)),
+        ev.BecameLeader(1, 1, 3, 3),
+        ev.RecordsAcknowledged(3, 4, "all", None, UNSEEN_CONTENT, leader=1),
+        ev.RecordsAcknowledged(3, 4, "1", None, UNSEEN_CONTENT + 1, leader=2),
+        ev.BecameFollower(2, 1, 1, 4, 3),
+        ev.Truncated(2, 3, reason="leader_epoch"),
+        elected(2, 2, "preferred"),
+        ev.BecameLeader(2, 2, 6, 6),
+        elected(2, 3, "same_leader"),
+        ev.BecameLeader(2, 3, 6, 6),
+        *(copy(r, (5, 6, 1, 0), mark=6) for r in (1, 2, 3)),
+    ]
+
+
+def test_a_record_that_only_the_deposed_leader_can_have_written_is_the_one_that_is_lost() -> None:
+    lost = answer(told(taken_by_a_zombie())).losses
+    assert [(x["tier"], x["status"]) for x in lost] == [("acknowledged_by_leader", "lost")]
+    assert verdict(taken_by_a_zombie()) == "HOLDS"
