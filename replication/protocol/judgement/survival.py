@@ -165,7 +165,8 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
 
 def _told_from(state: State, first: int, end: int) -> set[int]:
     """Offsets in between at which other records may have been acknowledged."""
-    borders = {o for p in state.history.acknowledgements for o in p.span[:2]}
+    told = state.history.promised_in("acknowledgements", first, end)
+    borders = {o for p in told for o in p.span[:2]}
     return {o for o in borders if first < o < end}
 
 

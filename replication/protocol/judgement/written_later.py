@@ -13,9 +13,11 @@ def written_later(
     writers: the leader epochs in which that one may have been written. None: nothing tells which
     was first.
     """
+    if promise.span.content is None:
+        return False
     others = _others(state, promise, offset)
     found = [_is_later(state, starts, other, offset, writers) for other in others]
-    if promise.span.content is None or all(later is False for later in found):
+    if all(later is False for later in found):
         return False
     return True if any(found) else None
 
