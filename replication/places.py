@@ -2,7 +2,8 @@
 
 A path without a scheme, or of `file:`, is pathlib's. One of another scheme (`hdfs:`, `abfss:`, ..)
 is a HadoopPath: it answers those of pathlib's methods that the jobs call, by the file systems that
-the Java beside Spark knows (replication/spark/hadoop_files.py gives them).
+the Java beside Spark knows (replication/spark/hadoop_files.py gives them). `catalog:SCHEMA` is the
+folder of a schema of Spark's catalog.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _ROOTED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+SCHEMA_OF = re.compile(r"catalog:(\w+(?:\.\w+)?)")
 # Not Hadoop's: a mount of Databricks' own, whose clusters the jobs do not run on.
 _REFUSED = ("dbfs",)
 
@@ -42,7 +44,7 @@ class Files(Protocol):
     """What a HadoopPath asks of its file system. Each raises OSError."""
 
     def qualified(self, uri: str) -> str:
-        """The path with its authority, as Spark names it."""
+        """The path with its authority, as Spark names it; of `catalog:SCHEMA` the schema's."""
 
     def status(self, uri: str) -> Status | None:
         """None where there is nothing."""
@@ -141,9 +143,10 @@ class HadoopPath:
         """Beside it, of another ending."""
         return self.with_name(self.stem + suffix)
 
-    def absolute(self) -> "HadoopPath":
-        """With its authority, once a session has been started."""
-        return HadoopPath(_files().qualified(self._text)) if _bound else self
+    def absolute(self) -> "Path | HadoopPath":
+        """With its authority, and a schema's own folder, once a session has been started. Raises
+        FileNotFoundError where the catalog has no such schema."""
+        return folder(_files().qualified(self._text)) if _bound else self
 
     def as_uri(self) -> str:
         """As an address: what has another meaning in one is written in its code."""
@@ -279,6 +282,14 @@ def folder(text: str) -> Place:
         f"{text}: neither a path of the machine's file system nor one (SCHEME://HOST/..) of a "
         "Hadoop file system that driver and every worker reach (docs/running.md)"
     )
+
+
+TABLES_HELP = "the Delta tables; catalog:SCHEMA are those of a schema of Spark's catalog"
+
+
+def tables_folder(text: str) -> Place:
+    """As `folder`, or of `catalog:SCHEMA`. For argparse."""
+    return HadoopPath(text) if SCHEMA_OF.fullmatch(text) else folder(text)
 
 
 def plain_folder(text: str) -> Place:

@@ -16,7 +16,7 @@ def parser() -> argparse.ArgumentParser:
         "expectations cannot be used, 4 a defect of this tool.",
     )
     made.add_argument(
-        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+        "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
     )
     made.add_argument(
         "--suite", action="append", default=[], metavar="TABLE",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from replication import places
@@ -25,12 +26,16 @@ CHECKPOINTS = "spark.sql.streaming.checkpointFileManagerClass"
 class HadoopFiles:
     """What places.Files asks for. jvm: py4j's view; configuration: Hadoop's."""
 
-    def __init__(self, jvm: Any, configuration: Any) -> None:
+    def __init__(self, spark: SparkSession, jvm: Any, configuration: Any) -> None:
+        self._spark = spark
         self._jvm = jvm
         self._configuration = configuration
 
     def qualified(self, uri: str) -> str:
-        """The path with its authority, as Spark names it."""
+        """The path with its authority, as Spark names it; of `catalog:SCHEMA` the schema's."""
+        schema = places.SCHEMA_OF.fullmatch(uri)
+        if schema is not None:
+            uri = _location(self._spark, schema[1])
         return str(_asked(uri, lambda: self._system(uri).makeQualified(self._path(uri)).toString()))
 
     def status(self, uri: str) -> Status | None:
@@ -97,6 +102,20 @@ class HadoopFiles:
 
     def _system(self, uri: str) -> Any:
         return self._path(uri).getFileSystem(self._configuration)
+
+
+def _location(spark: SparkSession, schema: str) -> str:
+    quoted = ".".join(f"`{part}`" for part in schema.split("."))
+    try:
+        told = spark.sql(f"DESCRIBE SCHEMA {quoted}").collect()
+    except AnalysisException:
+        raise FileNotFoundError(
+            errno.ENOENT, "no such schema in Spark's catalog: CREATE SCHEMA makes one", schema
+        ) from None
+    for row in told:
+        if row[0] == "Location":
+            return str(row[1])
+    raise FileNotFoundError(errno.ENOENT, "this schema of Spark's catalog has no location", schema)
 
 
 class _Stream(io.RawIOBase):
@@ -191,7 +210,7 @@ def _names_of(thrown: Any) -> list[str]:
 def bind(spark: SparkSession) -> None:
     """Gives the HadoopPaths of this process what they work by."""
     context = spark.sparkContext
-    places.bind(HadoopFiles(context._jvm, context._jsc.hadoopConfiguration()))
+    places.bind(HadoopFiles(spark, context._jvm, context._jsc.hadoopConfiguration()))
 
 
 def problem(spark: SparkSession, written: Iterable[Place], read: Iterable[Place]) -> str | None:

@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         "4 a defect of this tool.",
     )
     made.add_argument(
-        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+        "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
     )
     made.add_argument(
         "--out", required=True, type=places.folder, metavar="FILE.html", help="the page to write"

@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
         "it stands on failed and may come back.",
     )
     made.add_argument(
-        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+        "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
     )
     made.add_argument(
         "--checkpoint-dir", type=places.folder, metavar="DIR",

@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         help="a folder of JSON Lines (.gz too) or Parquet event files",
     )  # fmt: skip
     made.add_argument(
-        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+        "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
     )
     made.add_argument(
         "--keep-events", action="store_true", help="copy the events into replica_events too"

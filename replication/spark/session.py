@@ -24,7 +24,8 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
     """The session of spark-submit. written, read: the folders that the job's workers must share.
 
     Raises SessionError where Delta Lake is not configured, its jars are not loaded, the state store
-    is not RocksDB, workers lack packages or see other folders, or a store is not safe to write.
+    is not RocksDB, workers lack packages or see other folders, a store is not safe to write, or
+    the catalog lacks a schema.
     Sets nothing: settings in code would silently beat `--conf`.
     """
     _be_reached_by_workers()
@@ -36,6 +37,11 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
             f"{problem}; run `make setup`, then `{COMMAND} jobs/...` from the checkout"
         )
     hadoop_files.bind(spark)
+    try:
+        written, read = [each.absolute() for each in written], [each.absolute() for each in read]
+    except OSError as error:
+        spark.stop()
+        raise SessionError(f"{error.filename}: {error.strerror}") from None
     problem = hadoop_files.problem(spark, written, read) or workers.problem(spark, written, read)
     if problem:
         spark.stop()

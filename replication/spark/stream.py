@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _add_shipped(made)
     made.add_argument(
-        "--tables", required=True, type=places.folder, metavar="DIR", help="the Delta tables"
+        "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
     )
     made.add_argument(
         "--checkpoint-dir", required=True, type=places.plain_folder, metavar="DIR",

@@ -240,7 +240,7 @@ def parser() -> argparse.ArgumentParser:
         "lasting in a catalog, or as text for an engine of your own.",
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool.",
     )
-    made.add_argument("--tables", type=places.folder, metavar="DIR", help="the Delta tables")
+    made.add_argument("--tables", type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP)
     made.add_argument(
         "--catalog", metavar="SCHEMA", type=_schema_name,
         help="make lasting views of the tables and the documented views in this schema of Spark's "
@@ -286,7 +286,8 @@ def main(argv: list[str]) -> int:
         progress.say(f"create_views.py: {error}")
         return EXIT_UNUSABLE
     try:
-        found = opened(spark, flags.tables.absolute())
+        tables = flags.tables.absolute()
+        found = opened(spark, tables)
         # Whatever does not fit shows here, not when somebody asks.
         found.register()
         if flags.catalog:
@@ -294,7 +295,7 @@ def main(argv: list[str]) -> int:
             names = put_into_catalog(found, flags.catalog)
             print(f"{len(names)} views in {flags.catalog}: {', '.join(names)}")
             return EXIT_OK
-        out = flags.out or flags.tables / SCRIPT
+        out = flags.out or tables / SCRIPT
         partial = out.with_name(out.name + ".partial")
         partial.write_text(script(found, flags.follow), encoding="utf-8")
         places.rename(partial, out)
