@@ -27,6 +27,11 @@ class ReplicaLog:
     _seamless: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
     # How often anything but the last span has changed: who kept a note of the others looks again.
     cuts: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
+    # (first offset, end offset, latest term): of the spans between, each lies in a commitment that
+    # was made by the end of that term. Both are where a span begins or ends.
+    committed: tuple[int, int, tuple[int, int] | None] | None = field(
+        default=None, compare=False, repr=False, metadata=DERIVED
+    )
 
     def append(self, first: int, end: int, leader_epoch: int | None, content: int | None) -> None:
         """Records [first, end) of one epoch and content at the end of the log.
@@ -72,6 +77,11 @@ class ReplicaLog:
         dropped = clipped(beyond, offset, self.log_end_offset)
         self.spans = clipped(self.spans, 0, offset)
         self._seamless = min(self._seamless, max(len(self.spans) - 1, 0))
+        if self.committed is not None:
+            first, end, latest_term = self.committed
+            # What is left of the last span may be appended to.
+            end = min(end, self.spans[-1].first_offset if self.spans else offset)
+            self.committed = (first, end, latest_term) if first < end else None
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         return dropped
@@ -82,6 +92,7 @@ class ReplicaLog:
         dropped = self.spans
         self.spans = []
         self._seamless = 0
+        self.committed = None
         self.log_start_offset = self.log_end_offset = offset
         return dropped
 
@@ -92,6 +103,8 @@ class ReplicaLog:
         self.cuts += 1
         self.log_start_offset = offset
         self._seamless = 0
+        if self.committed is not None and self.committed[1] < offset:
+            self.committed = None
         self.spans = clipped(self.spans, offset, max(self.log_end_offset, offset))
         self.log_end_offset = max(self.log_end_offset, offset)
 
@@ -100,6 +113,7 @@ class ReplicaLog:
         self.cuts += 1
         self.spans = normalized(spans)
         self._seamless = 0
+        self.committed = None
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
 

@@ -5,6 +5,7 @@
 acknowledgements, truncations. All of it is O(leader epochs), never O(records).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.events import Event
@@ -293,6 +294,10 @@ class History:
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
     )
     _noted: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
+    # Of each of these that stands as it is: the highest end offset up to it.
+    _highest: dict[tuple[int | None, int | None], list[int]] = field(
+        default_factory=dict, compare=False, repr=False, metadata=DERIVED
+    )
     # By kind of promise: how many stand as they are, and the highest end offset of these.
     _standing: dict[str, tuple[int, int]] = field(
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
@@ -301,10 +306,17 @@ class History:
     def committed_of(self, leader_epoch: int | None, content: int | None) -> list[Promise]:
         """The commitments of records of that leader epoch and content."""
         if self._noted != len(self.commitments):
-            self._committed, self._noted = {}, 0
-            for promise in self.commitments:
-                self.note_commitment(promise)
+            self.note_commitments()
         return self._committed.get((leader_epoch, content), [])
+
+    def committed_up_to(self, span: Span) -> Iterator[Promise]:
+        """The commitments of records of a span's leader epoch and content, the newest first, as
+        long as one that is still to come ends at the span's end or above."""
+        promises, highest = self.committed_of(*span[2:]), self._highest.get(span[2:], ())
+        for number in range(len(promises) - 1, -1, -1):
+            if number < len(highest) and highest[number] < span.end_offset:
+                return
+            yield promises[number]
 
     def promised_in(self, kind: str, first: int, end: int) -> list[Promise]:
         """The promises of a kind (commitments, ..) about offsets in [first, end), in order."""
@@ -349,10 +361,16 @@ class History:
             below = max(below, removal.below)
         return below
 
-    def note_commitment(self, promise: Promise) -> None:
-        """Keeps count of what was just added to commitments."""
-        self._committed.setdefault(promise.span[2:], []).append(promise)
-        self._noted += 1
+    def note_commitments(self) -> None:
+        """Keeps count of what was added to commitments."""
+        for promise in self.commitments[self._noted :]:
+            alike = self._committed.setdefault(promise.span[2:], [])
+            alike.append(promise)
+            if len(alike) > LENGTHENED:
+                highest = self._highest.setdefault(promise.span[2:], [])
+                standing = alike[len(highest)].span.end_offset
+                highest.append(max(standing, highest[-1] if highest else 0))
+        self._noted = len(self.commitments)
 
 
 @dataclass(slots=True)

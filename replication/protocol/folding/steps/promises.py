@@ -2,7 +2,8 @@
 
 from replication.protocol.folding.steps.terms import is_succeeded
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import Span, clipped, touching
+from replication.protocol.ground.model import Span, clipped, is_seen, touching
+from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     LENGTHENED,
@@ -45,19 +46,36 @@ def promise_committed(
         return
     bounded = _is_bounded(state, replica, latest_term)
     if offset_alone:
-        if not bounded:
-            return
-        # A line tells the offset alone: which records lay below it, the known log may have missed.
-        held = [Span(start, high_watermark, None, None)]
-    else:
-        replica.promised_below = (latest_term, high_watermark)
-        held = clipped(touching(replica.log.spans, start, high_watermark), start, high_watermark)
+        if bounded:
+            # A line tells the offset alone: which records lay below it, the known log may have
+            # missed.
+            below = Span(start, high_watermark, None, None)
+            if not _already_promised(state, below, latest_term):
+                _commit(state, replica, event, how, below, latest_term)
+        return
+    replica.promised_below = (latest_term, high_watermark)
+    log = replica.log
+    known = log.committed
+    if known is None or not _not_later(known[2], latest_term):
+        known = (log.log_start_offset, log.log_start_offset, None)
+    # Of a long log nearly all was committed by the end of an earlier term: that is passed over.
+    first, end, _ = known
+    held = _held(log, start, min(first, high_watermark))
+    held += _held(log, max(start, end), high_watermark)
     for span in held:
         if latest_term is not None and (span.leader_epoch or 0) > latest_term[0]:
             latest_term = (span.leader_epoch or 0, ANY_OCCURRENCE)
-        shown = span.leader_epoch is not None or span.content is not None
-        if (shown or bounded) and not _already_promised(state, span, latest_term):
+        if not bounded and not is_seen(span):
+            first = first if span is held[-1] else max(first, span.end_offset)
+        elif not _already_promised(state, span, latest_term):
             _commit(state, replica, event, how, span, latest_term)
+    if held and start <= end:
+        # The last span may be appended to.
+        log.committed = (first, max(end, held[-1].first_offset), latest_term)
+
+
+def _held(log: ReplicaLog, first: int, end: int) -> list[Span]:
+    return clipped(touching(log.spans, first, end), first, end)
 
 
 def _promised_before(replica: Replica, event: ev.Event, latest_term: tuple[int, int] | None) -> int:
@@ -95,7 +113,7 @@ def _commit(
         span, latest_term, how, event.event_id, replica.replica, event.observed_at, state.applied
     )
     if add_promise(state.history.commitments, promise):
-        state.history.note_commitment(promise)
+        state.history.note_commitments()
         state.witness(event)
 
 
@@ -133,15 +151,12 @@ def _fences(state: State, replica: Replica) -> bool:
 
 
 def _already_promised(state: State, span: Span, latest_term: tuple[int, int] | None) -> bool:
-    for promise in state.history.committed_of(span.leader_epoch, span.content):
-        p = promise.span
-        if (
-            p.first_offset <= span.first_offset
-            and p.end_offset >= span.end_offset
-            and _not_later(promise.latest_term, latest_term)
-        ):
-            return True
-    return False
+    return any(
+        promise.span.first_offset <= span.first_offset
+        and promise.span.end_offset >= span.end_offset
+        and _not_later(promise.latest_term, latest_term)
+        for promise in state.history.committed_up_to(span)
+    )
 
 
 def _not_later(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
