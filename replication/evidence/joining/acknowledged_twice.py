@@ -4,7 +4,7 @@ Two records stand at one offset only one after the other: a later leader, or the
 the end of its log, wrote there anew. So no log has to show the lost ones.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.partition_evidence import PartitionEvidence
@@ -19,11 +19,13 @@ def replaced(
     acked: Iterable[Acknowledgement],
     unseen: Iterable[Acknowledgement],
     seen_there: Iterable[Acknowledgement],
+    wrote: Mapping[int, set[int]],
 ) -> set[_Line]:
     """(path, line) of unseen acknowledgements whose record is gone, whichever of them stands.
 
-    unseen: those of acked whose record no copy shows; seen_there: whose record stands there now.
-    Of records at one offset those that were promised least count as the lost ones. Empty where
+    unseen: those of acked whose record no copy shows; seen_there: whose record stands there now;
+    wrote: offset -> who led the epoch of what stands there. Of records at one offset those that
+    another broker answered for, then those that were promised least, count as the lost ones. Empty where
     offsets below every one that can have been written anew are told twice as well, or none shows
     what the log means by an offset: one below them, or a record that stands where it was told.
     """
@@ -31,7 +33,9 @@ def replaced(
     stands = {a.offset for a in seen_there}
     by_offset = _by_offset(unseen)
     gone = {
-        offset: sorted(records.values(), key=_least_promised)[: None if offset in stands else -1]
+        offset: sorted(
+            records.values(), key=lambda a: (a.broker in wrote.get(a.offset, ()), _least_promised(a))
+        )[: None if offset in stands else -1]
         for offset, records in by_offset.items()
     }
     told = _by_offset(acked)

@@ -39,11 +39,12 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         )
     claimed = _claimed(evidence, leader)
     others = claimed_elsewhere(evidence, leader)
-    gone = replaced(evidence, acked, *_by_what_copies_show(evidence, acked, repeated, leader))
+    led = _led_by(evidence)
+    unseen, seen_there = _by_what_copies_show(evidence, acked, repeated, leader)
+    gone = replaced(evidence, acked, unseen, seen_there, _wrote(leader, led, acked))
     compacted = _compacted(evidence, leader, {a.offset for a in acked if (a.path, a.line) in gone})
     clocks = epochs_by_clock(evidence)
     rows: list[_Row] = []
-    led = _led_by(evidence)
     others_answered: Acknowledgement | None = None
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
@@ -98,6 +99,20 @@ def _led_by(evidence: PartitionEvidence) -> dict[int, set[int]]:
         if r.fact.leader is not None:
             led.setdefault(r.fact.leader_epoch, set()).add(r.fact.leader)
     return led
+
+
+def _wrote(
+    leader: Copy | None, led: dict[int, set[int]], acked: list[Acknowledgement]
+) -> dict[int, set[int]]:
+    """Who led in the epoch of what stands in the leader's log at the offsets that clients name."""
+    offsets = {a.offset for a in acked if a.broker is not None} - {None}
+    return {
+        offset: led.get(span.leader_epoch, set())
+        for span in (leader.spans if leader is not None else ())
+        if span.leader_epoch is not None
+        for offset in offsets.intersection(range(span.first_offset, span.end_offset))
+        if offset is not None
+    }
 
 
 def _is_anothers(

@@ -5,7 +5,7 @@ Each objection looks at one absence and gives a doubt, or None where it has noth
 
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.absence import Absence, Doubt
-from replication.protocol.judgement.lacking_terms import appender
+from replication.protocol.judgement.lost_record import Lost, lacks
 from replication.protocol.judgement.reference import (
     all_logs_are_covered,
     log_is_covered,
@@ -134,12 +134,29 @@ def answered_after_leading_again(
 ) -> Doubt | None:
     """Whether the leader that wrote the records led on later, where its lines would tell and are
     missing: then it may have answered the producer after the term that lacked them."""
-    promise, missed = absence.promise, absence.term
-    if promise.how != "acks_all" or missed is None:
+    if absence.promise.how != "acks_all" or absence.term is None:
         return None
-    wrote = appender(starts, promise)
-    if wrote is None or wrote == missed.leader or log_is_covered(state, wrote):
-        return None
+    for wrote in sorted(_may_have_appended(state, starts, absence.promise)):
+        if wrote == absence.term.leader or log_is_covered(state, wrote):
+            continue
+        doubt = _may_have_led_on(state, starts, absence, absence.term, wrote)
+        if doubt is not None:
+            return doubt
+    return None
+
+
+def _may_have_appended(state: State, starts: TermStarts, promise: Promise) -> set[int]:
+    """Who may have written the records: of an epoch that nothing names, any replica."""
+    made_in = promise.span.leader_epoch
+    led = starts.leaders_in(made_in)
+    if led or made_in is None:
+        return led
+    return set(state.replicas) | set(state.settings.assigned_replicas or ())
+
+
+def _may_have_led_on(
+    state: State, starts: TermStarts, absence: Absence, missed: LeaderTerm, wrote: int
+) -> Doubt | None:
     for term in state.history.terms:
         if term.leader == wrote and term.order > missed.order:
             start = starts.of(term)
@@ -191,8 +208,7 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
             or term.leader == promise.replica
         ):
             continue
-        start = starts.of(term)
-        if start is not None and start < absence.end_offset:
+        if _lacked(state, starts, term, absence):
             return _doubt(
                 absence,
                 f"replica {promise.replica} may have learned its high watermark from broker "
@@ -200,6 +216,21 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
                 f"the lines of broker {promise.replica} with kafka.cluster.Partition at TRACE",
             )
     return None
+
+
+def _lacked(state: State, starts: TermStarts, term: LeaderTerm, absence: Absence) -> bool:
+    """Whether a leader took over without some of the records: its log ended there, or had others.
+
+    A longer log is no better log (KIP-279).
+    """
+    start = starts.of(term)
+    if start is not None and start < absence.end_offset:
+        return True
+    promise = absence.promise
+    return any(
+        lacks(state, term, Lost(promise.span._replace(first_offset=offset), "committed", None))
+        for offset in (absence.first_offset, absence.end_offset - 1)
+    )
 
 
 def _is_a_followers(starts: TermStarts, promise: Promise) -> bool:

@@ -388,6 +388,13 @@ def _was_cut_before(state: State, promise: Promise, term: LeaderTerm, offset: in
     )
 
 
+def _missed_one_before(state: State, starts: TermStarts, place: int) -> bool:
+    """Whether that term's leader leads on as if another's term right before had not been."""
+    led = starts.terms[place]
+    before = [t for t in starts.terms[:place] if not never_began(state, t)][-1:]
+    return led.leads_on and any(t.leader != led.leader for t in before)
+
+
 def _was_not_passed_on(
     state: State, starts: TermStarts, promise: Promise, place: int, offset: int
 ) -> bool:
@@ -397,15 +404,15 @@ def _was_not_passed_on(
     To join the ISR it had to hold what this leader had committed by then, in every release.
     """
     led = starts.terms[place]
-    missed = led.leads_on and place > 0 and starts.terms[place - 1].leader != led.leader
-    # Who leads on answers for what it wrote before; whether it did its own lines tell.
-    again = [t for t in starts.terms[place + 1 :] if t.leader == led.leader]
-    answers = any(t.leads_on or not log_is_covered(state, led.leader) for t in again)
-    if promise.how in ("acks_1", "consumed") or missed or answers:
+    # Who leads on past another answers for what it wrote before; whether it did its own lines tell.
+    own = [p for p in range(place, len(starts.terms)) if starts.terms[p].leader == led.leader]
+    answers = any(_missed_one_before(state, starts, p) for p in own)
+    answers = answers or (len(own) > 1 and not log_is_covered(state, led.leader))
+    if promise.how in ("acks_1", "consumed") or answers:
         return False
     for after in range(place + 1, len(starts.terms)):
         term, start = starts.terms[after], starts.starts[after]
-        if never_began(state, term):
+        if never_began(state, term) or (term.leader == led.leader and term.leads_on):
             continue
         return (
             start is not None
@@ -413,7 +420,7 @@ def _was_not_passed_on(
             and term.leader != led.leader
             and term.election_kind not in UNSURE_KINDS
             and not may_have_lost_storage_in_isr(state, term, offset + 1)
-            and (keeps_committed(state) or kept_since_in_sync(state, term))
+            and (keeps_committed(state) or kept_since_in_sync(state, term, led.leader_epoch))
         )
     return False
 

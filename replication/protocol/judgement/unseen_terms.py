@@ -209,8 +209,9 @@ def truncates_to_high_watermark(state: State) -> bool:
     return flags is not None and flags.truncation == "truncate_to_high_watermark"
 
 
-def kept_since_in_sync(state: State, term: LeaderTerm) -> bool:
-    """Whether a leader that was elected from the ISR had cut nothing since it came into it.
+def kept_since_in_sync(state: State, term: LeaderTerm, made_in: int = -1) -> bool:
+    """Whether a leader that was elected from the ISR had cut nothing since it came into it, that
+    had been written in that leader epoch.
 
     A member of the ISR has what was committed, and to join it takes that anew. So what it had cut
     before it led last, or before an ISR that it was not in, it has fetched again.
@@ -226,8 +227,17 @@ def kept_since_in_sync(state: State, term: LeaderTerm) -> bool:
         cut.replica == term.leader
         and max(led, default=-1) < cut.at < term.started_at
         and not _fetched_again(cut, term)
+        and not _is_before(state, cut, made_in)
         for cut in state.history.truncations
     )
+
+
+def _is_before(state: State, cut: Truncation, made_in: int) -> bool:
+    """Whether a follower cut by epochs before it fetched what was written in that epoch: once it
+    follows there it cuts nothing of it, unless its leader comes back in its epoch with less."""
+    again = any(t.occurrence and t.leader_epoch == made_in for t in state.history.terms)
+    by_epoch = cut.reason in ("leader_epoch", "diverging_epoch") and cut.term_epoch is not None
+    return by_epoch and (cut.term_epoch or 0) <= made_in and not again
 
 
 def _fetched_again(cut: Truncation, term: LeaderTerm) -> bool:

@@ -192,6 +192,21 @@ def test_a_later_epoch_that_only_a_log_names_may_be_of_who_wrote_and_led_on() ->
     assert verdict(facts) == verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
 
 
+def test_of_an_epoch_that_nothing_names_any_whose_lines_are_missing_may_have_led_on() -> None:
+    """Broker 3 led epoch 3, which its records alone name, missed epoch 4 and answered in epoch 5."""
+    facts = [
+        *given(1, 2),
+        ev.BecameFollower(1, 2, 3, 0, 0),
+        ev.BecameLeader(1, 4, 0, 0),
+        ev.BecameFollower(1, 5, 3, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "all", 3, 0),
+        *(copy(r, (0, 1, 3, 0), (1, 2, 5, 0), mark=1) for r in (1, 2, 3)),
+    ]
+
+    assert verdict(facts) == verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+    assert verdict([ev.CoverageDeclared("broker_log", 3, True), *facts]) == "VIOLATED"
+
+
 def test_a_mark_at_a_transition_is_of_any_earlier_epoch_where_lines_are_missing() -> None:
     """Broker 2 led epoch 1, too, of which no line is left; the log that counts is not here."""
     facts = [
@@ -225,6 +240,25 @@ def diverged(mark: int) -> list[ev.Fact]:
 def test_a_high_watermark_learned_later_commits_nothing_of_a_diverged_followers_own() -> None:
     assert verdict(diverged(4)) == "UNKNOWN"
     assert verdict(diverged(3)) == "HOLDS"
+
+
+def test_nor_one_learned_from_a_longer_log_that_holds_another_record() -> None:
+    """KIP-279: broker 1 leads on in epoch 2 with a longer log; broker 3 keeps its own offset 3."""
+    facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1, "unclean", (3,)),
+        ev.BecameLeader(3, 1, 3, 3),
+        elected(1, 2, "unclean", (1,)),
+        ev.BecameLeader(1, 2, 5, 5),
+        ev.BecameFollower(3, 2, 1, 4, 3),
+        copy(1, (0, 5, 0, 0), (5, 6, 2, 0), mark=6),
+        copy(2, (0, 5, 0, 0), (5, 6, 2, 0), mark=6),
+        copy(3, (0, 3, 0, 0), (3, 4, 1, 7), (4, 5, 0, 0), (5, 6, 2, 0), mark=6),
+    ]
+
+    assert not view_of(told(facts)).absences
 
 
 def test_a_traced_follower_may_take_a_high_watermark_over_what_it_is_about_to_cut() -> None:

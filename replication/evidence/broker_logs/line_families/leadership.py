@@ -400,6 +400,18 @@ _HANDLING_MANY = ignored(
     "[Broker id=1] Handling LeaderAndIsr request correlationId 3 from controller 1 for 1 partitions",
 )
 
+_OLD_CONTROLLER = ignored(
+    "0.10 - 3.9 (ZooKeeper): of a request as a whole, names no partitions",
+    _STATE_CHANGE,
+    ("ignoring", "Ignoring"),
+    "gnoring LeaderAndIsr request from controller ",
+    BROKER_PREFIX
+    + r"[Ii]gnoring LeaderAndIsr request from controller \d+ with correlation id \d+ since its "
+    r"controller epoch \d+ is old\. Latest known controller epoch is \d+$",
+    "[Broker id=3] Ignoring LeaderAndIsr request from controller 1 with correlation id 1 since its "
+    "controller epoch 3 is old. Latest known controller epoch is 4",
+)
+
 _RECOVERED = LineFamily(
     kind="leader_recovered",
     versions="3.2 - 4.3",
@@ -440,6 +452,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _SKIPPED_ZOOKEEPER,
     _RECEIVED,
     _IGNORED_REQUEST,
+    _OLD_CONTROLLER,
     _NOT_A_FOLLOWER,
     _CACHED,
     _STARTED,
