@@ -134,6 +134,8 @@ class View:
     settings: causes.Settings
     excused: set[str] = field(default_factory=set)
     compacted: bool = False
+    # What directories hold that were renamed for deletion and are still there.
+    set_aside: frozenset[Held] = frozenset()
 
 
 @dataclass
@@ -197,6 +199,7 @@ class Run:
             ),
             self._excused(actions, compacted=compacted),
             compacted,
+            _set_aside(self.site, partition),
         )
 
     def _excused(self, actions: list[dict[str, Any]], *, compacted: bool) -> set[str]:
@@ -496,15 +499,12 @@ def _lost(
     recovered = held.payload_id in payload_ids(final) or (
         view.compacted and _was_back(view, replicas, misses, held)
     )
-    elsewhere = any(
-        one.payload_id == held.payload_id and one.offset == held.offset
-        for log in view.finals.values()
-        for one in log
-    )
+    elsewhere = any(_is_named(named, log) for log in view.finals.values())
     statuses = {"recovered"} if recovered else set[str]()
-    if not recovered or not any((one.offset, one.payload_id) == named for one in final):
+    if not recovered or not _is_named(named, final):
         # What its producer wrote once more may be called back, or gone from where it was.
         statuses.add("recoverable" if elsewhere else "lost")
+        statuses |= {"recoverable"} if _is_named(named, view.set_aside) else set()
     where = "at the end" if missing.at is None else f"leader {missing.term.leader} in epoch "
     return LostRecord(
         payload_id=held.payload_id,
@@ -518,6 +518,11 @@ def _lost(
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
     )
+
+
+def _is_named(named: tuple[int, str], log: Iterable[Held | dump_tool.Dumped]) -> bool:
+    """Whether a log has the record of that offset and payload id."""
+    return any((one.offset, one.payload_id) == named for one in log)
 
 
 def _deposed_by(view: View, held: Held, since: float) -> LeaderTerm | None:
@@ -543,6 +548,18 @@ def _was_back(view: View, replicas: Replicas, misses: list[Missing], held: Held)
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """A JSON Lines file; nothing where the experiment wrote none."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _set_aside(site: Site, partition: TopicPartition) -> frozenset[Held]:
+    """The records of directories that a broker renamed, to delete them later, and has still."""
+    return frozenset(
+        held
+        for broker in site.brokers
+        for directory in site.data(broker)
+        for place in directory.glob(f"{partition[0]}-{partition[1]}.*")
+        for batch in read_batches(place)
+        for held in records(batch)
+    )
 
 
 def _final_logs(site: Site) -> dict[int, dict[TopicPartition, list[dump_tool.Dumped]]]:

@@ -24,6 +24,8 @@ from replication.protocol.ground.model import LAST_MOMENT
 _AT_LAST = float("inf")
 # Of a slot between two lives of a process (placement.py): nearer to the first one.
 _EARLY_IN_A_LIFE = 0.4
+# Only who holds a replica prints these of it.
+_OF_ITS_OWN = ("log_loaded", "became_leader", "became_follower", "leader_and_isr_received")
 
 
 def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> Iterator[ev.Event]:
@@ -31,6 +33,7 @@ def events_of(evidence: PartitionEvidence, trace_id: str, generation: int) -> It
     entries = list(_entries(evidence))
     entries.sort(key=lambda e: (e.at, e.rank, e.stream, e.index))
     facts: list[Entry] = [
+        *[Entry(0, 0, 0, 0, d, None, "forensic", None) for d in _held_unassigned(evidence)],
         Entry(0, 0, 0, 0, evidence.described, None, "forensic", None),
         *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in declared_coverage(evidence)],
         *[Entry(0, 0, 0, 0, c, None, "forensic", None) for c in _silent(evidence)],
@@ -66,6 +69,14 @@ def _silent(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
         yield ev.CoverageDeclared("replica_trace", broker, False, evidence.silent[broker])
 
 
+def _held_unassigned(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
+    """Who ever held a replica, where no assignment that is told names them all: the partition was
+    reassigned in between."""
+    hosts, assigned = _hosts(evidence), _assigned(evidence)
+    if assigned and hosts - assigned:
+        yield ev.PartitionDescribed(tuple(sorted(hosts | assigned)))
+
+
 def _last_described(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
     if evidence.reassigned is not None:
         yield ev.PartitionDescribed(assigned_replicas=evidence.reassigned)
@@ -83,16 +94,15 @@ def _entries(evidence: PartitionEvidence) -> Iterator[Entry]:
 
 def _hosts(evidence: PartitionEvidence) -> set[int]:
     """Brokers that hold or held a replica: others (controllers) print about it too."""
+    told, lines = {c.broker for c in evidence.copies}, evidence.lines
+    told |= {b for b, own in lines.items() if any(f.kind in _OF_ITS_OWN for f in own)}
+    return told | (_assigned(evidence) & set(lines))
+
+
+def _assigned(evidence: PartitionEvidence) -> set[int]:
+    """All brokers that an assignment names."""
     assigned = set(evidence.described.assigned_replicas or ())
-    for recorded in evidence.recorded:
-        assigned.update(recorded.fact.assigned_replicas or ())
-    copied = {c.broker for c in evidence.copies}
-    if not assigned:
-        own = ("log_loaded", "became_leader", "became_follower", "leader_and_isr_received")
-        return copied | {
-            b for b, lines in evidence.lines.items() if any(f.kind in own for f in lines)
-        }
-    return copied | (assigned & set(evidence.lines))
+    return assigned.union(*(r.fact.assigned_replicas or () for r in evidence.recorded))
 
 
 def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
