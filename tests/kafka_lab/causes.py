@@ -93,12 +93,15 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
         found.causes.add(UNCLEAN)
         if lossy & set(before):
             found.causes.add(of_storage)
+        only_there = set(before) <= lossy and leader not in lossy
+        if only_there and _cuts_to_high_watermark(settings) and _held_before(loss, replicas):
+            found.causes.add(TRUNCATION)
     if not found.causes and not loss.promised:
         found.causes.add(ACKS_ONE)
         if lossy:
             found.causes.add(of_storage)
     by_failover = found.causes <= {ACKS_ONE, of_storage} and leader not in lossy and not unclean
-    if by_failover and _held_before(loss, replicas) and not settings.version.at_least(0, 11):
+    if by_failover and _held_before(loss, replicas) and _cuts_to_high_watermark(settings):
         found.causes.add(TRUNCATION)
     if not found.causes:
         found.causes |= {PREMATURE, EARLY_JOIN}
@@ -108,7 +111,7 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
 
 
 def _waited_for(registered: Election) -> tuple[int, ...]:
-    """Who could be elected cleanly: with nobody in the ISR its eligible leader replicas (KIP-966)."""
+    """Who could be elected cleanly: with nobody in the ISR the eligible leaders (KIP-966)."""
     return registered.isr or registered.elr
 
 
@@ -144,6 +147,11 @@ def _held_before(loss: Loss, replicas: Replicas) -> bool:
         return True
     first = replicas.first_seen(loss.term.leader, loss.held)
     return first is not None and first < loss.at
+
+
+def _cuts_to_high_watermark(settings: Settings) -> bool:
+    """Whether followers do, before KIP-101."""
+    return not settings.version.at_least(0, 11)
 
 
 def _contract(cause: str, promised: bool, lossy: int, settings: Settings) -> str:

@@ -100,6 +100,15 @@ def _note(told: Told, number: int, fact: ev.Fact, held: dict[int, set[int]]) -> 
     world = told.world
     if isinstance(fact, ev.LeaderAppended) and fact.content is not None:
         told.written.add(fact.content)
+        # A deposed leader writes what it would go on leading with, had nobody deposed it.
+        told.steps += [
+            (fact.content, Removal(n, "election", f.leader))
+            for n, f in told.facts
+            if isinstance(f, ev.LeadershipRecorded)
+            and f.leader is not None
+            and f.leader_epoch > (fact.leader_epoch or 0)
+            and f.election_kind in UNCLEAN
+        ]
     elif isinstance(fact, ev.ReplicaStopped) and fact.reason in ("power_loss", "disk_loss"):
         gone = held[fact.replica] - _contents(world.brokers[fact.replica])
         told.steps += [(c, Removal(number, "storage", fact.replica)) for c in gone]
@@ -221,11 +230,11 @@ def _healing(world: World) -> Iterator[str]:
 
 
 def survives(told: Told, content: int) -> bool:
-    """Whether every leader from the record's writing to the end has it."""
+    """Whether the last leader has it; nobody leading, whether any broker has."""
     leader = told.world.controller.leader
     if leader is None:
         return any(holds(b, content) for b in told.world.brokers.values())
-    return content not in told.missed and holds(told.world.brokers[leader], content)
+    return holds(told.world.brokers[leader], content)
 
 
 def steps(
@@ -314,9 +323,9 @@ def contract(told: Told, loss: Loss, true: Truth) -> str | None:
         return None
     if true.causes == ("unclean_election",):
         return "not_promised" if told.world.unclean_leader_election else "broken"
-    if true.causes == ("truncate_to_high_watermark",):
-        return "broken"
     others = [r for c, r in told.steps if c == loss.record.content and r not in true.removed]
+    if true.causes == ("truncate_to_high_watermark",):
+        return None if any(r.what == "election" for r in others) else "broken"
     if any(r.what != "cut" for r in others):
         return None
     return "broken" if told.world.min_insync_replicas >= 2 else "not_promised"

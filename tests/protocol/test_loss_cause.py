@@ -126,6 +126,31 @@ def test_a_cut_on_the_word_of_a_leader_without_the_record_is_no_cause() -> None:
     assert [x.cause for x in losses] == ["unclean_election"]
 
 
+def test_what_the_elected_one_had_cut_itself_is_the_cause_where_all_others_had_lost_it() -> None:
+    """KIP-101: without the cut of C its unclean election saves a; without it A leads, and empty."""
+    losses = ledger(
+        "kafka=0.10.2.2 min_insync_replicas=2 unclean=yes",
+        "produce A a acks=all", *FOLLOWED, "fence B", "crash C kind=process", "fence C",
+        "start C", "crash A kind=disk", "fence A",
+    )  # fmt: skip
+
+    extra = ("last_replica_standing", "storage_loss", "unclean_election")
+    assert told(losses) == [(0, "truncate_to_high_watermark", extra, "not_promised")]
+
+
+def test_what_a_zombie_took_after_a_clean_election_no_later_unclean_one_lost() -> None:
+    """B is elected cleanly without z, and dies before it leads; then C, which is not in the ISR."""
+    losses = ledger(
+        "kafka=4.1.0 controller=kraft elr=no min_insync_replicas=1 unclean=yes",
+        "fence C", "isolate A", "isolate B", "fence A", "produce A z acks=1",
+        "crash B kind=process", "fence B", "unfence C", "elect cause=unclean", "rejoin A",
+        "rejoin B", "unfence A", "deliver A", "fetch A", "start B", "unfence B", "deliver B",
+        "fetch B",
+    )  # fmt: skip
+
+    assert told(losses) == [(0, "acks_one_failover", (), "not_promised")]
+
+
 def test_causes_are_what_removing_steps_says() -> None:
     """Compounds of several losses and elections may be read either way: at most one in twenty."""
     found = compare(range(120))
@@ -138,7 +163,7 @@ def test_causes_are_what_removing_steps_says() -> None:
 
 
 # Once off: a restart within an epoch, an unclean leader that never led, a disk that had nothing.
-@pytest.mark.parametrize("seed", [60, 143, 203, 220, 247, 788, 1007])
+@pytest.mark.parametrize("seed", [60, 143, 203, 220, 247, 399, 493, 788, 815, 883, 1007, 1925])
 def test_causes_that_once_were_not(seed: int) -> None:
     found = compare(range(seed, seed + 1))
 

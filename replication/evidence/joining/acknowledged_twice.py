@@ -24,18 +24,19 @@ def replaced(
     """(path, line) of unseen acknowledgements whose record is gone, whichever of them stands.
 
     unseen: those of acked whose record no copy shows; seen_there: whose record stands there now;
-    wrote: offset -> who led the epoch of what stands there. Of records at one offset those that
-    another broker answered for, then those that were promised least, count as the lost ones. Empty where
-    offsets below every one that can have been written anew are told twice as well, or none shows
-    what the log means by an offset: one below them, or a record that stands where it was told.
+    wrote: offset -> who led when what stands there was written. Of records at one offset those
+    that another broker answered for, then those that were promised least, count as the lost ones.
+    Empty where offsets below every one that can have been written anew are told twice as well, or
+    none shows what the log means by an offset: one below them, or a record that stands where it
+    was told.
     """
     since = _written_anew_from(evidence)
     stands = {a.offset for a in seen_there}
     by_offset = _by_offset(unseen)
     gone = {
-        offset: sorted(
-            records.values(), key=lambda a: (a.broker in wrote.get(a.offset, ()), _least_promised(a))
-        )[: None if offset in stands else -1]
+        offset: _least_first(records.values(), wrote.get(offset, set()))[
+            : None if offset in stands else -1
+        ]
         for offset, records in by_offset.items()
     }
     told = _by_offset(acked)
@@ -63,6 +64,11 @@ def _record(a: Acknowledgement) -> object:
     if a.producer_id is not None and a.sequence is not None:
         return (a.producer_id, a.producer_epoch, a.sequence)
     return (a.client, a.ts, a.acks)
+
+
+def _least_first(records: Iterable[Acknowledgement], wrote: set[int]) -> list[Acknowledgement]:
+    """Records at one offset; last the one that stands if any does. wrote: who led its epoch."""
+    return sorted(records, key=lambda a: (a.broker in wrote, *_least_promised(a)))
 
 
 def _least_promised(a: Acknowledgement) -> tuple[bool, int, str, int]:

@@ -14,6 +14,7 @@ from replication.protocol.ground.topic_partition import LeaderTerm, State, Stora
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
+    SLACK,
     Lost,
     has_by_rule,
     has_since,
@@ -160,15 +161,50 @@ def _by_election(
     """
     waited_for = set(term.isr_before or ())
     if waited_for and waited_for <= lossy:
-        return _by_storage(state, term, None, ("unclean_election",), term, lossy)
+        by_disk = _by_storage(state, term, None, ("unclean_election",), term, lossy)
+        if not isinstance(took, Truncation) or may_be_anothers(state, lost, took):
+            return by_disk
+        if not known_to_have_had(state, lost, took):
+            return by_disk
+        # Only what the elected one cut itself makes the difference.
+        contributing = (by_disk.name, *by_disk.contributing)
+        return replace(by_disk, name=_cut_name(state, took), contributing=contributing)
     if isinstance(took, StorageLoss) and all(never_had(state, m, lost) for m in waited_for):
         return _by_storage(state, term, took, ("unclean_election",), term, lossy)
+    by_leader = took is None and lost.tier == "acknowledged_by_leader"
+    if by_leader and _deposed_cleanly(state, lost, term, waited_for):
+        return Cause("acks_one_failover", (), None, lossy)
     extra: tuple[str, ...] = ()
     if isinstance(took, StorageLoss):
         extra = ("storage_loss",)
     elif took is not None:
         extra = (_cut_name(state, took),)
     return Cause("unclean_election", extra, term, lossy)
+
+
+def _deposed_cleanly(state: State, lost: Lost, term: LeaderTerm, waited_for: set[int]) -> bool:
+    """Whether the members of the ISR, one of them elected after the record's leader, never had it:
+    one of them would lead without it, had nobody been elected beside them."""
+    after = [
+        t
+        for t in state.history.terms
+        if lost.written_in is not None
+        and lost.written_in < t.leader_epoch < term.leader_epoch
+        and t.leader in waited_for
+        and t.election_kind not in UNSURE_KINDS
+    ]
+    return bool(after) and all(
+        never_had(state, member, lost)
+        or any(t.leader == member and _told_after(t, lost) for t in after)
+        for member in waited_for
+    )
+
+
+def _told_after(term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the record was told of after that election, by more than clocks differ."""
+    if term.observed_at is None or lost.told_at is None:
+        return False
+    return term.observed_at + SLACK < lost.told_at
 
 
 def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm | None:

@@ -11,7 +11,7 @@ from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start
 from replication.protocol.judgement.unseen_terms import may_have_lost_storage_in_isr
 
 # Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
-_SLACK = 1_000
+SLACK = 1_000
 # To its high watermark a follower cuts by rule, or for want of an answer (KAFKA-7415).
 BY_EPOCH = ("leader_epoch", "diverging_epoch")
 
@@ -60,7 +60,7 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
     if start <= lost.offset:
         if term.occurrence and term.leader_epoch == lost.written_in:
             # The record may have been written after the restart.
-            if _had_not_reached(state, term, lost.offset):
+            if _had_not_reached(state, term, lost.offset) or _had_another(state, term, lost):
                 return False
             return taken_from(state, lost, term.leader, term) is not None or None
         return True
@@ -87,6 +87,21 @@ def _had_not_reached(state: State, again: LeaderTerm, offset: int) -> bool:
     return bool(before) and all(
         t.end_is_certain and t.end_log_end_offset is not None and t.end_log_end_offset <= offset
         for t in before
+    )
+
+
+def _had_another(state: State, again: LeaderTerm, lost: Lost) -> bool:
+    """Whether what a leader lost there with its storage before it restarted in its epoch is known,
+    and is another record: the lost one was written after."""
+    return any(
+        loss.replica == again.leader
+        and loss.leader_epoch == again.leader_epoch
+        and not is_after(loss, again)
+        and any(
+            same_record(held, lost.record) is False
+            for held in clipped(loss.spans, lost.offset, lost.offset + 1)
+        )
+        for loss in state.history.storage_losses
     )
 
 
@@ -175,9 +190,13 @@ def has_by_rule(state: State, term: LeaderTerm, lost: Lost) -> bool:
 
 
 def never_had(state: State, number: int, lost: Lost) -> bool:
-    """Whether a replica of which every step is here never had the record."""
+    """Whether a replica never had the record: it holds another or none there, and was never cut
+    there, by a trace of its steps, or by all its lines where it never came back from a crash."""
     replica = state.replicas.get(number)
-    if replica is None or not state.is_traced(number):
+    if replica is None or not state.log_is_known(replica):
+        return False
+    crashed = any(s.replica == number for s in state.history.unclean_starts)
+    if not state.is_traced(number) and (crashed or not log_is_covered(state, number)):
         return False
     held = clipped(replica.log.spans, lost.offset, lost.offset + 1)
     if any(same_record(span, lost.record) is not False for span in held):
@@ -219,7 +238,7 @@ def is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
     """Whether a cut can have taken this very record. Of which no epoch tells, the clocks do."""
     leader_epoch = _epoch_of(cut)
     made = cut.observed_at if isinstance(cut, Truncation) and lost.written_in is None else None
-    if made is not None and lost.told_at is not None and made + _SLACK < lost.told_at:
+    if made is not None and lost.told_at is not None and made + SLACK < lost.told_at:
         return False
     if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:
         return False

@@ -193,7 +193,7 @@ def test_a_later_epoch_that_only_a_log_names_may_be_of_who_wrote_and_led_on() ->
 
 
 def test_of_an_epoch_that_nothing_names_any_whose_lines_are_missing_may_have_led_on() -> None:
-    """Broker 3 led epoch 3, which its records alone name, missed epoch 4 and answered in epoch 5."""
+    """Broker 3 led epoch 3, named by its records alone, missed epoch 4 and answered in epoch 5."""
     facts = [
         *given(1, 2),
         ev.BecameFollower(1, 2, 3, 0, 0),
