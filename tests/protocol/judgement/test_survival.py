@@ -176,9 +176,16 @@ def test_who_was_elected_and_never_led_has_cost_nothing() -> None:
         elected(2, 2, "unclean", isr=(2,)),
         ev.BecameLeader(2, 2, 3, 3),
         ev.RecordsAcknowledged(5, 6, "1", None, UNSEEN_CONTENT),
-        *(copy(r, (0, 3, 0, 0), (3, 8, 2, 0)) for r in (1, 2, 3)),
     ]
-    assert [x["cause"] for x in answer(told(facts)).losses] == ["unclean_election"]
+    cut = ev.Truncated(3, 3, None, "leader_epoch")
+    copies = [copy(r, (0, 3, 0, 0), (3, 8, 2, 0)) for r in (1, 2, 3)]
+
+    def causes(*facts: ev.Fact) -> list[object]:
+        return [x["cause"] for x in answer(told(facts)).losses]
+
+    assert causes(*facts, ev.BecameFollower(3, 2, 2, 6, 3), cut, *copies) == ["unclean_election"]
+    # It never had the record, so without the unclean election it would have led without.
+    assert causes(*facts, *copies) == ["acks_one_failover"]
 
 
 def removed_then_elected_beside(*before: ev.Fact) -> list[ev.Fact]:
