@@ -81,6 +81,9 @@ def compare(
         return found, answer
     for partition, truth in truths.items():
         _compare_partition(found, answer, partition, truth)
+    refused = answer["input"]["quarantined"] + answer["input"]["held"]
+    if refused:
+        found.wrong.append(f"{refused} events of a real cluster were refused")
     if status == 1 and not any(verdict["verdict"] == VIOLATED for verdict in answer["verdicts"]):
         found.wrong.append("exit status 1 without a violated verdict")
     return found, answer

@@ -3,6 +3,7 @@
 from replication.evidence.joining.event_order import RANKS
 from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.registrations import Recorded
+from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from tests.evidence.joining.evidence import evidence, leads, started
 from tests.evidence.joining.lines import acknowledged, line
@@ -28,6 +29,19 @@ def test_clocks_interleave_the_controller_the_brokers_and_the_clients() -> None:
         "partition_described", "coverage_declared", "leadership_recorded", "became_leader",
         "records_acknowledged", "input_ended",
     ]  # fmt: skip
+
+
+def test_who_held_a_replica_between_two_assignments_is_no_stranger_to_the_fold() -> None:
+    """Only the lines of broker 3 tell that the partition was reassigned to it, and away again."""
+    recorded = Recorded(ev.LeadershipRecorded(1, 0, assigned_replicas=(1, 2)), 5, ev.Source("x"))
+    found = list(events_of(evidence(leads(1, 6), broker=3, recorded=[recorded]), "trace", 0))
+    state = new_state("c", "t", "", 0)
+    for event in found:
+        apply(state, event)
+
+    assert state.ever_assigned == {1, 2, 3}
+    assert state.replicas[3].role == "leader"
+    assert state.settings.assigned_replicas == (1, 2)
 
 
 def test_a_brokers_clock_that_runs_back_does_not_change_its_order() -> None:
