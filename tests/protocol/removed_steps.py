@@ -229,12 +229,15 @@ def _healing(world: World) -> Iterator[str]:
             yield f"fetch {name}"
 
 
-def survives(told: Told, content: int) -> bool:
-    """Whether the last leader has it; nobody leading, whether any broker has."""
+def survives(told: Told, content: int, committed: bool = True) -> bool:
+    """Whether the last leader has it; nobody leading, whether any broker has.
+
+    What was not committed comes back by luck alone once a leader has lacked it.
+    """
     leader = told.world.controller.leader
     if leader is None:
         return any(holds(b, content) for b in told.world.brokers.values())
-    return holds(told.world.brokers[leader], content)
+    return holds(told.world.brokers[leader], content) and (committed or content not in told.missed)
 
 
 def steps(
@@ -256,23 +259,23 @@ class Truth:
     removed: tuple[Removal, ...]
 
 
-def truth(given: str, lines: list[str], content: int) -> Truth:
+def truth(given: str, lines: list[str], content: int, committed: bool = True) -> Truth:
     """Tries every step of a record's loss in turn, then every two of them, then all there are."""
     whole = tell(given, lines)
     tried = steps(given, lines, content)
-    alone = [r for r in tried if survives(tell(given, lines, (r,)), content)]
+    alone = [r for r in tried if survives(tell(given, lines, (r,)), content, committed)]
     if alone:
         # What was lost outside the ISR is missed only once its replica is elected uncleanly.
         later = [r for r in alone if r.what == "election" and r.replica == alone[0].replica]
         first = (later or alone)[0]
         return Truth((named(whole, first, content),), (first,))
     for chosen in combinations(tried, 2):
-        if survives(tell(given, lines, chosen), content):
+        if survives(tell(given, lines, chosen), content, committed):
             return Truth(tuple(named(whole, r, content) for r in chosen), chosen)
     gone = tuple(tried)
     for _ in range(4):
         again = tell(given, lines, gone)
-        if survives(again, content):
+        if survives(again, content, committed):
             return Truth((*(named(whole, r, content) for r in tried), "several"), gone)
         gone = (*gone, *steps(given, lines, content, gone))
     return Truth((*(named(whole, r, content) for r in tried), "nothing"), ())
@@ -365,7 +368,7 @@ def compare(seeds: range) -> Comparison:
         given, lines = story(seed)
         told = tell(given, lines)
         for content, row in lost_records(told):
-            true = truth(given, lines, content)
+            true = truth(given, lines, content, row.tier != "acknowledged_by_leader")
             right = agrees(row, true)
             pair = (row.cause, row.cause if right else "+".join(true.causes))
             result.counts[pair] += 1
