@@ -300,6 +300,10 @@ def judge(view: View) -> PartitionTruth:
         since = sure.at if sure is not None else record.since
         missing = _missing(view, reign, replicas, final, held, since)
         missing_acked = _missing(view, reign, replicas, final, held, record.since)
+        deposed = _deposed_by(view, held, record.since)
+        if not missing_acked and record.ack is not None and deposed is not None:
+            # The valid leader of that time lacked it, whoever came to lead with it later.
+            missing_acked = [Missing(deposed.at, deposed, certain=False)]
         if not missing_acked:
             continue
         if sure is not None and any(one.certain for one in missing):
@@ -474,7 +478,7 @@ def _lost(
     committed: Commits,
 ) -> LostRecord:
     held, since, ack = record.held, record.since, record.ack
-    missing = next((one for one in misses if one.certain), misses[0])
+    missing = _unclean_at_first(misses, next((one for one in misses if one.certain), misses[0]))
     sure = committed.sure.get(held)
     by_then = sure is not None and (missing.at is None or sure.at <= missing.at)
     told = by_then or (ack is not None and ack["acks"] == "all")
@@ -518,6 +522,17 @@ def _lost(
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
     )
+
+
+def _unclean_at_first(misses: list[Missing], found: Missing) -> Missing:
+    """The unclean election of the leader that lacked it, where it led only later, elected anew from
+    the ISR that this election had made of it alone."""
+    before = misses[: misses.index(found)]
+    made = [one for one in before if one.term.leader == found.term.leader and one.term.unclean]
+    alone = found.term.before is not None and found.term.before.isr == (found.term.leader,)
+    if not made or not alone or found.term.unclean:
+        return found
+    return replace(found, at=made[-1].at, term=made[-1].term)
 
 
 def _is_named(named: tuple[int, str], log: Iterable[Held | dump_tool.Dumped]) -> bool:
