@@ -42,6 +42,11 @@ import time
 import zlib
 from typing import IO, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+try:
+    import fcntl
+except ImportError:  # Not on this system.
+    fcntl = None  # type: ignore[assignment]
+
 FORMAT_NAME = "replication-analyzer-digest"
 FORMAT_VERSION = 1
 
@@ -744,6 +749,7 @@ class DigestLines:
     "every": .., "directory": .., "what": ..}: n counts this process's lines, started and at are
     milliseconds. what: directory (meta.properties, each round: this process lives), partition,
     gone (no longer there), error, metadata (bytes of a file of the metadata log), metadata_files.
+    broker_runs, of a directory: whether a broker holds its lock; null where that is not known.
     """
 
     def __init__(self, directory, every, write):
@@ -758,6 +764,7 @@ class DigestLines:
         self._ends = {}  # type: Dict[str, Tuple[str, int, int, int]]
         self._marked = 0.0
         self._copied = {}  # type: Dict[str, int]
+        self._was_locked = False
 
     def tell(self) -> None:
         """One round. The checkpoint files are read first: of a running broker a log can only have
@@ -774,7 +781,13 @@ class DigestLines:
             return
         self._told.pop(("error", ""), None)
         properties = self._text("meta.properties") if "meta.properties" in names else None
-        clean = self._text(".kafka_cleanshutdown") if ".kafka_cleanshutdown" in names else None
+        # A broker marks a clean stop before it lets go of the lock, and takes the mark away with
+        # the lock in its hand.
+        before = self._broker_runs()
+        has_clean = os.path.exists(os.path.join(self._directory, ".kafka_cleanshutdown"))
+        clean = self._text(".kafka_cleanshutdown") if has_clean else None
+        after = self._broker_runs()
+        runs = before if before == after else None
         self._marked = self._written("replication-offset-checkpoint")
         checkpoints = [
             self._offsets(name) if name in names else {} for name in LOG_DIRECTORY_FILES[1:4]
@@ -795,7 +808,19 @@ class DigestLines:
         if CLUSTER_METADATA in names:
             self._metadata()
         # Last, so that whoever has read it has read what this round found.
-        self._line("directory", meta=properties, clean_shutdown=clean, partitions=len(partitions))
+        self._line(
+            "directory",
+            meta=properties,
+            clean_shutdown=clean,
+            broker_runs=runs,
+            partitions=len(partitions),
+        )
+
+    def _broker_runs(self) -> Optional[bool]:
+        """Whether a broker holds the directory's lock; no longer only where it was seen to."""
+        held = is_locked(os.path.join(self._directory, ".lock"))
+        self._was_locked = self._was_locked or held is True
+        return held if self._was_locked else None
 
     def _line(self, what: str, **content: Any) -> None:
         self._lines += 1
@@ -955,6 +980,20 @@ class DigestLines:
                     break
                 at += len(piece)
         self._copied[name] = at
+
+
+def is_locked(path: str) -> Optional[bool]:
+    """Whether another process has locked the file, as a broker does with `.lock`: asked without
+    locking it. None where the file or this system cannot tell."""
+    if fcntl is None or not sys.platform.startswith("linux") or struct.calcsize("P") != 8:
+        return None
+    try:
+        with open(path, "rb") as stream:
+            asked = struct.pack("@hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            told = fcntl.fcntl(stream.fileno(), fcntl.F_GETLK, asked)
+    except OSError:
+        return None
+    return bool(struct.unpack("@hhqqi0q", told)[0] != fcntl.F_UNLCK)
 
 
 def _walked(

@@ -15,6 +15,7 @@ import pytest
 from replication import cli
 from replication.evidence import digest
 from replication.evidence.digest import DigestLines
+from replication.evidence.importer import import_evidence
 from replication.evidence.log_directories.digest_lines import (
     SeenDirectory,
     checked,
@@ -107,6 +108,12 @@ class Beside:
         self.printed.clear()
         self.lines.tell()
         return [line for line in self.printed if line["what"] != "directory"]
+
+    def tell(self, out: Path) -> None:
+        """One more round, whose lines are added to a file."""
+        self.round()
+        with out.open("a") as stream:
+            stream.writelines(json.dumps(line) + "\n" for line in self.printed)
 
     def told(self) -> dict[str, Any]:
         [line] = [line for line in self.round() if line["what"] == "partition"]
@@ -240,3 +247,41 @@ def test_the_file_runs_alone_and_ends_when_told(tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     saved.write_text("\n".join(map(json.dumps, first)))
     assert is_digest_lines(saved)
+
+
+HOLDS_LOCK = """
+import fcntl, sys
+lock = open(sys.argv[1], "ab")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def of_broker(beside: Beside, out: Path) -> tuple[bool | None, bool]:
+    """What a round says of the broker: whether it runs, and whether the events tell of a crash."""
+    beside.tell(out)
+    events = import_evidence([out]).events()
+    return beside.printed[-1]["broker_runs"], any(e.fact.kind == "replica_stopped" for e in events)
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="locks are asked for as Linux does"
+)
+def test_a_broker_that_is_gone_without_a_clean_stop_has_crashed(tmp_path: Path) -> None:
+    beside, out = Beside(tmp_path / "data"), tmp_path / "lines"
+    assert of_broker(beside, out) == (None, False)
+    # Of a lock that nobody was seen to hold, as in a copied directory, nothing is said.
+    beside.write(".lock", "")
+    assert of_broker(beside, out) == (None, False)
+    command = [sys.executable, "-c", HOLDS_LOCK, str(beside.folder / ".lock")]
+    for ends_cleanly in (False, True):
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as broker:
+            assert broker.stdout is not None
+            assert broker.stdout.readline() == "locked\n"
+            assert of_broker(beside, out) == (True, False)
+            if ends_cleanly:
+                beside.write(".kafka_cleanshutdown", '{"version":0,"brokerEpoch":7}')
+        assert of_broker(beside, out) == (False, not ends_cleanly)

@@ -112,10 +112,14 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
     copies = sorted((c for c in evidence.copies if c.broker == broker), key=in_time)
     placed = _placed([seen for copy in copies for seen in copy.sightings()], steps)
     story = _Story(broker)
+    crashed = {id(c) for c in copies[-1:] if c.parent.crashed and c.read_at is not None}
     for position, step in enumerate(steps):
         for copy in placed.get(position, ()):
             at = step.at if copy.read_at is None else copy.read_at
-            story.add(_shown(evidence, copy), max(story.clock, float(at or 0)), copy)
+            at_then = max(story.clock, float(at or 0))
+            story.add(_shown(evidence, copy), at_then, copy)
+            if id(copy) in crashed:
+                story.add(ev.ReplicaStopped(broker, "process_crash"), at_then, copy)
         story.clock = max(story.clock, float(step.at or 0))
         if step.fact is None:
             continue
@@ -129,6 +133,8 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
         seen = copy.read_at
         at_last = _AT_LAST if seen is None else max(story.clock, float(seen))
         story.add(_shown(evidence, copy), at_last, copy)
+        if id(copy) in crashed:
+            story.add(ev.ReplicaStopped(broker, "process_crash"), at_last, copy)
     if copies and not copies[-1].order_known:
         # Another copy may be later: what the last one lacks may have come after it.
         lived_on = Step("life", None, None, ev.Source(copies[-1].path))

@@ -199,6 +199,7 @@ def _log_directory(told: _Told, folder: Path) -> LogDirectory:
         partitions=tuple(partitions),
         unreadable=tuple(unreadable),
         has_cluster_metadata=_restored(told, folder),
+        crashed=clean is None and newest.get("broker_runs") is False,
     )
 
 

@@ -161,7 +161,8 @@ class LogDirectory:
     """One directory of a broker's `log.dirs` as it was copied. `clean_shutdown` is None while the
     broker ran, or when it did not stop in order. `has_cluster_metadata` is where the controllers'
     log is; another reader reads it. `unreadable` speaks of the log directory's own files. `named`:
-    the partitions in its offset checkpoints."""
+    the partitions in its offset checkpoints. `crashed`: its broker's process was seen beside it and
+    is gone, and left no mark of a clean stop."""
 
     path: Path
     meta: MetaProperties | None
@@ -170,6 +171,7 @@ class LogDirectory:
     unreadable: tuple[Unreadable, ...]
     has_cluster_metadata: Path | None
     named: frozenset[tuple[str, int]] = frozenset()
+    crashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,8 @@ class Replica:
     present log end, and to be answered there. kafka_version: what its broker runs, where brokers
     run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
     read last. mark_before_start: its high watermark before a start that was not clean and does not
-    say which one it loaded; as long as that is what stands here, it is a bound.
+    say which one it loaded; as long as that is what stands here, it is a bound. crashed: its
+    broker ended without a clean stop and was not seen since.
     """
 
     replica: int
@@ -74,6 +75,7 @@ class Replica:
     obeyed_partition_epoch: int | None = None
     seen_since: int | None = None
     mark_before_start: int | None = None
+    crashed: bool = False
 
     @property
     def known_high_watermark(self) -> int | None:

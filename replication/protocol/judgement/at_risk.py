@@ -40,7 +40,7 @@ _CLEAN = ("clean", "eligible_leader_replica")
 # Of a replica, what dangers rest on, but for the spans of its log.
 _LOG = attrgetter(
     "log", "log.cuts", "log.log_start_offset", "log.log_end_offset", "captured", "tail_known",
-    "stale", "stopped", "seen_at", "seen_since", "came_back_with",
+    "stale", "stopped", "crashed", "seen_at", "seen_since", "came_back_with",
 )  # fmt: skip
 _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
@@ -139,10 +139,10 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
         last = terms[-1].leader if terms else None
         found: list[Failure] = []
         for r in assigned:
-            if r not in trusted:
-                found.append(("unclean_election", r, r, True))
-            elif r == last:
+            if r == last and _leads_again(state, r):
                 found.append(("leader_loses_its_tail", r, None, False))
+            elif r not in trusted:
+                found.append(("unclean_election", r, r, True))
             else:
                 found.append(("clean_election", r, r, False))
         return found
@@ -171,13 +171,27 @@ def outlook(state: State) -> Outlook | None:
 
 def _trusted(state: State) -> set[int]:
     """Who may be elected without doubt."""
-    return {*(state.registration.isr or ()), *state.registration.eligible_leader_replicas}
+    return {*(state.registration.isr or ()), *_eligible(state)}
+
+
+def _eligible(state: State) -> set[int]:
+    """Of the eligible leader replicas those that stay so when they are back: who registers after a
+    stop that was not clean is taken out first (KIP-966)."""
+    eligible = set(state.registration.eligible_leader_replicas)
+    return {r for r in eligible if r not in state.replicas or not state.replicas[r].crashed}
+
+
+def _leads_again(state: State, last: int) -> bool:
+    """Whether the last leader may be elected: as a member, or as the last known leader, once nobody
+    else is eligible."""
+    registration = state.registration
+    return last in {*(registration.isr or ()), *registration.eligible_leader_replicas}
 
 
 def _of_heir(state: State, known: Known, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
     """What the leader has and who would be elected after it has not; once for the same logs."""
-    registration, number = state.registration, heir.replica
-    trusted = number in (registration.isr or ()) or number in registration.eligible_leader_replicas
+    number = heir.replica
+    trusted = number in _trusted(state)
     asked = (leader.replica, number, kind, trusted)
     if asked not in known:
         known[asked] = _worked_out(state, leader, heir, kind)
@@ -245,7 +259,7 @@ def _election(
         return election_zookeeper("offline", assigned, isr, alive, unclean, leader=failed)
     keeps = not behaviour.eligible_leader_replicas and isr == {failed}
     left = isr if keeps else isr - {failed}
-    eligible = frozenset(registration.eligible_leader_replicas)
+    eligible = frozenset(_eligible(state))
     if behaviour.eligible_leader_replicas:
         minimum = min(settings.min_insync_replicas or 1, len(assigned))
         eligible = eligible_leader_replicas(isr, left, eligible, minimum).replicas
@@ -294,7 +308,7 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
         other = state.replicas.get(replica)
         if other is not None and other is not last:
             found += _of_candidate(state, last, other, replica in trusted)
-    if last.replica in trusted:
+    if _leads_again(state, last.replica):
         found += _tail_of_the_last(state, assigned, last)
     return sorted(found, key=_place)
 

@@ -150,6 +150,7 @@ def _asked(state: State) -> tuple[object, ...]:
         settings.unclean_leader_election, settings.controller, settings.deleted,
         settings.kafka_version, settings.inter_broker_version,
         *[number for number, replica in state.replicas.items() if replica.stopped],
+        None, *[number for number, replica in state.replicas.items() if replica.crashed],
         None, *[number for number in settings.assigned_replicas or () if state.is_traced(number)],
     )  # fmt: skip
 

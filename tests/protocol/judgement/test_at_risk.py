@@ -179,3 +179,19 @@ def test_without_version_or_in_sync_replicas_nothing_is_claimed() -> None:
     state = story(given(isr="A", logs=("0:m*10", "0:m*8", "0:m*7")))
     state.settings.kafka_version = None
     assert dangers(state) == []
+
+
+def told_of_eligible(away: str) -> list[tuple[str, int | None, int, int]]:
+    """Broker 2 was eligible when it went away; then the leader acknowledged three records alone."""
+    steps = f"{away}\nfence B\ncontroller\nproduce A x*3 acks=1\n----\n"
+    found = dangers(story(given("A,B", kafka="4.1.0") + "\n" + steps))
+    return [(d.failure, d.next_leader, d.first_offset, d.end_offset) for d in found]
+
+
+def test_who_stopped_cleanly_is_eligible_when_it_is_back() -> None:
+    assert ("leader_stops", 2, 10, 13) in told_of_eligible("stop B")
+
+
+def test_who_crashed_is_eligible_no_more_when_it_is_back() -> None:
+    """Its registration takes it out (KIP-966): only the leader's own storage is left to lose."""
+    assert told_of_eligible("crash B kind=process") == [("leader_loses_its_tail", None, 10, 13)]

@@ -112,6 +112,7 @@ def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> N
     """A broker stopped; what a power failure or a lost disk left, where the event says so."""
     replica = replica_of(state, fact.replica)
     replica.stopped = fact.reason == "clean"
+    replica.crashed = fact.reason not in ("clean", "unknown")
     end_term(state, replica, "stopped", None)
     replica.role = None
     replica.just_started = False

@@ -64,6 +64,7 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
     replica.partial = is_open
     replica.tail_known = bool(fact.stopped)
     replica.stopped = fact.stopped
+    replica.crashed = False
     replica.as_of = event.event_id
     replica.observed_at = event.observed_at
     _note_sighting(replica, event, as_before=not lost and fact.log_end_offset == had)
