@@ -738,6 +738,9 @@ LINES_VERSION = 1
 PIECE_OF_LINE = 4096
 MOST_EPOCHS = 150
 # A line that a shipper lost is told again after so many rounds; of the metadata log, after more.
+# A log's ends of so long, and so many at most, are told with its newest one.
+GROWN_WITHIN_MS = 3000
+MOST_GROWN = 6
 ROUNDS_UNTIL_ALL = 60
 ROUNDS_UNTIL_ALL_METADATA = 1440
 
@@ -765,6 +768,7 @@ class DigestLines:
         self._marked = 0.0
         self._copied = {}  # type: Dict[str, int]
         self._was_locked = False
+        self._grown = {}  # type: Dict[str, Tuple[List[List[int]], List[List[int]]]]
 
     def tell(self) -> None:
         """One round. The checkpoint files are read first: of a running broker a log can only have
@@ -804,6 +808,7 @@ class DigestLines:
         for name in sorted(set(known) - set(partitions)):
             del self._told["partition", name]
             self._ends.pop(name, None)
+            self._grown.pop(name, None)
             self._line("gone", name=name)
         if CLUSTER_METADATA in names:
             self._metadata()
@@ -836,12 +841,15 @@ class DigestLines:
         line.update(content)
         self._write(json.dumps(line, separators=(",", ":")))
 
-    def _changed(self, what: str, name: str, **content: Any) -> None:
-        """A line, if it says something else than the last one of its kind and name."""
+    def _changed(
+        self, what: str, name: str, beside: Optional[Dict[str, Any]] = None, **content: Any
+    ) -> None:
+        """A line, if it says something else than the last one of its kind and name. beside: what
+        the line says as well, and is no reason for one."""
         text = json.dumps(content, sort_keys=True)
         if self._told.get((what, name)) != text:
             self._told[what, name] = text
-            self._line(what, name=name, **content)
+            self._line(what, name=name, **content, **(beside or {}))
 
     def _failed(self, name: str, error: OSError) -> None:
         self._changed("error", name, reason=error.strerror or str(error))
@@ -886,6 +894,7 @@ class DigestLines:
             # The leader epochs were read before a change, the log's end after it: next time.
             self._ends.pop(name, None)
             return
+        grown = self._grown_until(name, epochs or [], end)
         high_watermark, recovery_point, log_start = [c.get(name) for c in checkpoints]
         self._changed(
             "partition",
@@ -896,7 +905,23 @@ class DigestLines:
             leader_epochs=None if epochs is None else epochs[-MOST_EPOCHS:],
             high_watermark=high_watermark if settled else None,
             recovery_point=recovery_point,
+            beside={"grown": grown},
         )
+
+    def _grown_until(self, name: str, epochs: List[List[int]], end: int) -> List[List[int]]:
+        """Since when the log has ended here, and, of the last seconds, where it had ended before:
+        [milliseconds, log end], as long as nothing of that was cut."""
+        known, seen = self._grown.get(name, ([], []))
+        before = seen[-1][1] if seen else 0
+        if end < before or _starting_below(known, before) != _starting_below(epochs, before):
+            seen = []
+        now = _now()
+        if not seen or seen[-1][1] != end:
+            seen = [*seen, [now, end]]
+        settled = [n for n, (at, _) in enumerate(seen) if at <= now - GROWN_WITHIN_MS]
+        seen = seen[settled[-1] if settled else 0 :][-MOST_GROWN:]
+        self._grown[name] = (epochs, seen)
+        return seen
 
     def _is_settled(self, epochs: str) -> bool:
         """Whether the high watermarks were written after the log was cut the last time.
@@ -980,6 +1005,10 @@ class DigestLines:
                     break
                 at += len(piece)
         self._copied[name] = at
+
+
+def _starting_below(epochs: List[List[int]], end: int) -> List[List[int]]:
+    return [entry for entry in epochs if entry[1] < end]
 
 
 def is_locked(path: str) -> Optional[bool]:

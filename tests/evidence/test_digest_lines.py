@@ -133,6 +133,29 @@ def test_only_what_has_changed_is_told_and_that_the_process_lives(tmp_path: Path
     assert [(line["what"], line["name"]) for line in beside.round()] == [("gone", "t-0")]
 
 
+def test_a_line_says_where_the_log_ended_in_the_last_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside, now = Beside(tmp_path), 1_700_000_000_000
+
+    def grown_at(seconds: int, *batches: bytes) -> list[list[int]]:
+        monkeypatch.setattr(digest, "_now", lambda: now + 1000 * seconds)
+        beside.log(*batches)
+        return [[(at - now) // 1000, end] for at, end in beside.told()["grown"]]
+
+    three = [batch(0), batch(1), batch(2)]
+    assert grown_at(0, *three[:1]) == [[0, 1]]
+    assert grown_at(1, *three[:2]) == [[0, 1], [1, 2]]
+    monkeypatch.setattr(digest, "_now", lambda: now + 2000)
+    assert beside.round() == []
+    assert grown_at(5, *three) == [[1, 2], [5, 3]]
+    # What was cut since does not count.
+    assert grown_at(6, *three[:2]) == [[6, 2]]
+    assert grown_at(7, *three) == [[6, 2], [7, 3]]
+    beside.epochs((0, 0), (1, 1))
+    assert grown_at(8, three[0], batch(1, leader_epoch=1), batch(2, leader_epoch=1)) == [[8, 3]]
+
+
 def test_a_cut_and_other_records_in_its_place_are_seen(tmp_path: Path) -> None:
     """The file is longer than where it was read to, and what stands there is something else."""
     beside = Beside(tmp_path)

@@ -4,10 +4,10 @@
 
 One real cluster for each version, with digest.py beside its brokers, joined and folded as the
 stream does. Each story brings a topic of its own into a danger. At the moment at which a row
-stands, the failure that it names is made: the broker is killed, or killed and what it had not
-flushed cut off, or whoever is named is started and elected. Then the log of who leads is read on
-its disk. Exit status 0 where the named records are gone from it in 95 of 100 stories, and 95 of
-100 records.
+stands, the failure that it names is made: the broker is killed, or its log directory fails, or it
+is killed and what it had not flushed cut off, or whoever is named is started and elected. Then the
+log of who leads is read on its disk. Exit status 0 where the named records are gone from it in 95
+of 100 stories, and 95 of 100 records.
 """
 
 import argparse
@@ -45,6 +45,7 @@ UNCLEAN = 1
 # From 4.1 on another replica may still be eligible (KIP-966): then it is who begins without them.
 ANY = ""
 EVERYTHING = 1_000_000
+KEPT = 6
 # A follower that stalls stays in the ISR until its danger has been told.
 SLOW = {"replica.lag.time.max.ms": "15000"}
 
@@ -56,6 +57,7 @@ class Stage:
     lab: Experiment
     topic: str
     producer: Producer = field(init=False)
+    failed: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.producer = self.lab.producer(client=self.topic, topic=self.topic)
@@ -87,15 +89,42 @@ class Stage:
         self.lab.cluster.kill(1)
         self.lab.cluster.start_broker(2)
 
+    def others_directories_fail(self) -> None:
+        """They run, each without the directory of its replica."""
+        for broker in (2, 3):
+            self.directory_fails(broker)
+        self.lab.cluster.wait_for_isr(self.topic, 0, 1)
+        self.producer.must(4, 2, acks="1")
+
+    def others_lose_power(self) -> None:
+        """Of what all three held they come back with some, if they come back."""
+        self.lab.cluster.kill(2, 3)
+        for broker in (2, 3):
+            cut(self, broker, KEPT)
+        self.lab.cluster.wait_for_isr(self.topic, 0, 1)
+        self.producer.must(4, 2, acks="1")
+
+    def directory_fails(self, broker: int) -> None:
+        """The one that its replica lies in."""
+        number = self.lab.cluster.data(broker).index(self.place(broker).parent)
+        self.lab.cluster.fail_directory(broker, number)
+        self.failed.append(broker)
+
+    def place(self, broker: int) -> Path:
+        """Its replica's directory."""
+        found = [data / f"{self.topic}-0" for data in self.lab.cluster.data(broker)]
+        return next(place for place in found if place.is_dir())
+
     def log(self, broker: int) -> dict[int, str]:
         """Payload ids by offset, from the disk."""
-        place = self.lab.cluster.data(broker)[0] / f"{self.topic}-0"
+        place = self.place(broker)
         return {held.offset: held.payload_id for b in read_batches(place) for held in records(b)}
 
 
 @dataclass(frozen=True)
 class Story:
-    """leads: brings the topic into danger. failure: of the row that is waited for."""
+    """leads: brings the topic into danger. failure: of the row that is waited for. directory: the
+    leader stops as its log directory fails."""
 
     name: str
     failure: str
@@ -103,6 +132,7 @@ class Story:
     min_insync_replicas: int = 1
     unclean: bool = False
     elects: bool = False
+    directory: bool = False
 
     def told_by(self, version: Version) -> bool:
         """Whether that release lets an operator order the election."""
@@ -118,6 +148,10 @@ STORIES = (
     Story("ISR members stalled", "leader_stops", Stage.followers_stall),
     Story("nobody leads, unclean open", "unclean_election", Stage.everybody_dies, 1, False, True),
     Story("nobody leads, the tail", ANY, Stage.everybody_dies, 2),
+    Story("the leader's directory fails", "leader_stops", Stage.others_fall_behind, 1, True,
+          directory=True),
+    Story("the others' directories fail", "leader_loses_its_tail", Stage.others_directories_fail),
+    Story("one power loss after another", "leader_loses_its_tail", Stage.others_lose_power),
 )  # fmt: skip
 
 
@@ -166,11 +200,14 @@ def waited(fleet: Fleet, topic: str, failure: str) -> dict[str, Any] | None:
     return None
 
 
-def make(stage: Stage, row: dict[str, Any]) -> int:
+def make(stage: Stage, row: dict[str, Any], directory: bool) -> int:
     """Makes what the row names; who leads then."""
     cluster, broker = stage.lab.cluster, row["broker"]
     if row["failure"] == "leader_stops":
-        cluster.kill(broker)
+        if directory:
+            stage.directory_fails(broker)
+        else:
+            cluster.kill(broker)
         release(stage.lab)
         started(stage.lab, row["next_leader"])
     elif row["failure"] == "leader_loses_its_tail":
@@ -205,10 +242,10 @@ def make(stage: Stage, row: dict[str, Any]) -> int:
 
 def cut(stage: Stage, broker: int, first_offset: int) -> None:
     """The power goes: what had not been flushed from there on is gone."""
-    data = stage.lab.cluster.data(broker)[0]
-    flushed = checkpoint_entries(data / "recovery-point-offset-checkpoint")
+    place = stage.place(broker)
+    flushed = checkpoint_entries(place.parent / "recovery-point-offset-checkpoint")
     kept = max(flushed.get((stage.topic, 0), 0), first_offset)
-    cut_suffix(data / f"{stage.topic}-0", EVERYTHING, kept)
+    cut_suffix(place, EVERYTHING, kept)
 
 
 def elect_uncleanly(stage: Stage) -> None:
@@ -242,12 +279,12 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
         topic, {0: [1, 2, 3]}, min_insync_replicas=story.min_insync_replicas,
         unclean_leader_election_enable=str(story.unclean).lower(),
     )  # fmt: skip
+    stage = Stage(lab, topic)
     try:
         lab.cluster.wait_for_isr(topic, 0, 1, 2, 3)
         if lab.cluster.leader(topic, 0) != 1:
             lab.cluster.elect_preferred(topic, 0)
             lab.cluster.wait_for_leader(topic, 0, 1)
-        stage = Stage(lab, topic)
         story.leads(stage)
         found.row = waited(fleet, topic, story.failure)
         if found.row is not None:
@@ -256,7 +293,7 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
             last = found.row["broker"] if found.row["failure"] != "unclean_election" else 1
             before = stage.log(last)
             named = {o: before.get(o) for o in offsets(found.row)}
-            leader = make(stage, found.row)
+            leader = make(stage, found.row, story.directory)
             after = stage.log(leader)
             found.named = len(named)
             found.lost = sum(1 for o, record in named.items() if record and after.get(o) != record)
@@ -264,6 +301,8 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
         found.said = f"{type(error).__name__}: {error}"
     release(lab)
     for broker in lab.cluster.brokers:
+        if broker in stage.failed and lab.cluster.running(broker):
+            lab.cluster.kill(broker)
         started(lab, broker)
     found.seconds = time.monotonic() - begun
     return found
@@ -276,7 +315,7 @@ def offsets(row: dict[str, Any]) -> range:
 def told(version: Version, work: Path, only: str) -> list[Forked]:
     """Every story on one cluster."""
     done = []
-    with Experiment(Plan(version, tapped=(1,), settings=SLOW), work / "lab") as lab:
+    with Experiment(Plan(version, tapped=(1,), settings=SLOW, log_dirs=2), work / "lab") as lab:
         fleet = Fleet(lab.cluster.directory, work)
         digests = started_digests(lab, work)
         shipping = threading.Thread(target=fleet.follow)

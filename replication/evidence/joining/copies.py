@@ -22,7 +22,7 @@ from replication.evidence.log_directories.record_payloads import (
 from replication.evidence.log_directories.segments import RecordBatch
 from replication.evidence.tools.dumped_logs import DumpedDirectory
 from replication.evidence.unreadable import Unreadable
-from replication.protocol.ground.model import Span, normalized
+from replication.protocol.ground.model import Span, clipped, normalized
 
 UNSEEN_CONTENT = 1 << 31
 """The content of records that were looked for by payload and found in no copy."""
@@ -67,11 +67,18 @@ class Copy:
         return self.directory.read_at if isinstance(self.directory, SeenDirectory) else None
 
     def sightings(self) -> list["Copy"]:
-        """What was seen beside a broker, when it was so first and when it was so the last time."""
+        """What was seen beside a broker: as it grew, when it was so first, and so the last time."""
         seen = self.directory
-        if not isinstance(seen, SeenDirectory) or seen.told_at >= seen.read_at:
+        if not isinstance(seen, SeenDirectory):
             return [self]
-        return [replace(self, directory=replace(seen, read_at=seen.told_at)), self]
+        start = seen.log_start_offset or 0
+        earlier = [
+            replace(self, directory=seen.as_seen(at, end), spans=clipped(self.spans, start, end))
+            for at, end in seen.grown
+        ]
+        if seen.told_at >= seen.read_at:
+            return [*earlier, self]
+        return [*earlier, replace(self, directory=replace(seen, read_at=seen.told_at)), self]
 
     @property
     def shown_at(self) -> int | None:

@@ -9,7 +9,7 @@ again as files.
 import base64
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,27 @@ class SeenSegment:
 @dataclass(frozen=True)
 class SeenDirectory(PartitionDirectory):
     """One replica as a line tells of it. told_at, read_at: when it was so for the first and for the
-    last time, in milliseconds by its machine's clock, which is its broker's too."""
+    last time, in milliseconds by the clock of its broker. grown: where it ended
+    before, as (when it was first seen to, log end), the newest last."""
 
     told_at: int = 0
     read_at: int = 0
+    grown: tuple[tuple[int, int], ...] = ()
+
+    def as_seen(self, at: int, end: int) -> "SeenDirectory":
+        """The same log when it ended earlier; what its checkpoints said then nobody told."""
+        entries = self.epoch_entries
+        return replace(
+            self,
+            log_end_offset=end,
+            spans=tuple((e, first, min(last, end)) for e, first, last in self.spans if first < end),
+            epoch_entries=None if entries is None else tuple(e for e in entries if e[1] < end),
+            high_watermark=None,
+            recovery_point=None,
+            told_at=at,
+            read_at=at,
+            grown=(),
+        )
 
     def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
         """Nothing: only spans are known."""
@@ -213,6 +230,8 @@ def _partition(path: Path, line: Line, read_at: int, *, runs: bool) -> SeenDirec
         # Read one after the other beside a broker that may have cut the log in between.
         high_watermark = min(int(high_watermark), end)
     whole: Segment = SeenSegment(start, path)
+    grown = tuple((int(at), int(to)) for at, to in line.get("grown") or ())
+    since = [at for at, to in grown if to == end and at <= line["at"]]
     return SeenDirectory(
         path=path,
         topic=topic,
@@ -232,8 +251,9 @@ def _partition(path: Path, line: Line, read_at: int, *, runs: bool) -> SeenDirec
         max_timestamp=None,
         unreadable=(),
         segments=(whole,),
-        told_at=line["at"],
+        told_at=min(since, default=line["at"]),
         read_at=read_at,
+        grown=tuple(sorted((at, to) for at, to in grown if start < to < end and at < line["at"])),
     )
 
 

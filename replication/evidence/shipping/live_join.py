@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
@@ -24,9 +25,11 @@ from replication.evidence.shipping.silence import Heard, heard_of, silent_broker
 from replication.evidence.shipping.spool import Spool, Taken
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event, ReplicaLogObserved
+from replication.protocol.judgement.at_risk import FETCHED_WITHIN_MS, TOLD_WITHIN_MS
 
 Name = tuple[str, str, str, int]
 STATE = "partitions.json"
+_WITHIN_MS = (0, FETCHED_WITHIN_MS, TOLD_WITHIN_MS)
 
 
 @dataclass(slots=True)
@@ -187,17 +190,25 @@ def _fingerprint(events: list[Event]) -> str:
     """Of what the events say, whichever import they are of and wherever they were read.
 
     That a running broker's log is the same later on is told again and again, and is no change; that
-    it was read after another's had changed is one.
+    it was read so long after another had grown that what it lacks counts as missing is one.
     """
     digest = hashlib.blake2b(digest_size=16)
-    seen: dict[int, list[int]] = {}
+    seen: dict[int, list[tuple[Any, int]]] = {}
     for event in events:
         plain = replace(event, event_id="", trace_id="", trace_generation=0, source=None)
         if isinstance(event.fact, ReplicaLogObserved) and event.fact.copy == "live":
-            seen.setdefault(event.fact.replica, []).append(event.observed_at or 0)
-            if len(seen[event.fact.replica]) > 1:
+            own, before = seen.setdefault(event.fact.replica, []), event.fact
+            own.append((before, event.observed_at or 0))
+            if len(own) > 1 and own[-2][0] == before:
                 continue
         digest.update(wire.to_json(replace(plain, sequence=0)).encode())
-    after = [(a, b) for a in seen for b in seen if seen[a][-1] >= seen[b][0]]
-    digest.update(repr(sorted(after)).encode())
+    after = [
+        (a, b, since.log_end_offset, within)
+        for a in seen
+        for b in seen
+        for since, at in seen[b]
+        for within in _WITHIN_MS
+        if a != b and seen[a][-1][1] - at >= within
+    ]
+    digest.update(repr(sorted(set(after))).encode())
     return digest.hexdigest()

@@ -31,8 +31,9 @@ class Replica:
     lowest log end that it came back with from a stop that was not seen to be clean, after it had
     led; came_back_with: from any such stop. partial: only some stretches of the log were seen,
     and nobody knows where it ends.
-    seen_since, seen_at: when the log was read beside the running broker for the first and the last
-    time as it is here, by its machine's clock. claimed, fetched and answered are conformance's: a
+    seen_at: when the log was read beside the running broker for the last time, by its machine's
+    clock; sightings: where it ended then and before, uncut, as (when it was first seen to, log
+    end), the newest last. claimed, fetched and answered are conformance's: a
     leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
     present log end, and to be answered there. kafka_version: what its broker runs, where brokers
     run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
@@ -73,7 +74,7 @@ class Replica:
     filed_epoch: int | None = None
     seen_at: int | None = None
     obeyed_partition_epoch: int | None = None
-    seen_since: int | None = None
+    sightings: list[tuple[int, int]] = field(default_factory=list)
     mark_before_start: int | None = None
     crashed: bool = False
 

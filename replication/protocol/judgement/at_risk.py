@@ -10,7 +10,7 @@ behind. What is not known to be missing somewhere is not called at risk.
 
 A follower that runs on may have fetched since its log was last read. Outside the ISR it counts as
 lacking what it lacked when that was not before the leader's log was first read to hold it
-(`seen_at`, `seen_since`; two machines' clocks): it is as of then. A member of the ISR has to lack
+(`seen_at`, `sightings`; two machines' clocks): it is as of then. A member of the ISR has to lack
 for half a second what the leader has, while there is a leader.
 """
 
@@ -40,7 +40,7 @@ _CLEAN = ("clean", "eligible_leader_replica")
 # Of a replica, what dangers rest on, but for the spans of its log.
 _LOG = attrgetter(
     "log", "log.cuts", "log.log_start_offset", "log.log_end_offset", "captured", "tail_known",
-    "stale", "stopped", "crashed", "seen_at", "seen_since", "came_back_with",
+    "stale", "stopped", "crashed", "seen_at", "came_back_with",
 )  # fmt: skip
 _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 
@@ -201,6 +201,8 @@ def _of_heir(state: State, known: Known, leader: Replica, heir: Replica, kind: s
 def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
     trusted = kind in _CLEAN
     lacking = _lacking(state, leader, heir)
+    # By then it would be known that the heir has left the ISR and others commit alone.
+    late = _held_long(state, leader, heir, TOLD_WITHIN_MS)
     # What was promised to nobody is in flight on every healthy partition.
     in_flight = trusted and tail_is_known(state, heir)
     if not lacking or (in_flight and not _is_promised_from(state, leader, lacking[0][0])):
@@ -210,8 +212,10 @@ def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list
         for a, b, tier in _by_tier(state, leader, first, end):
             if in_flight and tier == "undetermined":
                 continue
-            if trusted and tier in _COMMITTED and not _is_late(state, leader, heir):
-                continue
+            if trusted and tier in _COMMITTED:
+                b = min(b, late)
+                if a >= b:
+                    continue
             cause = _clean_cause(state, heir, a, tier) if trusted else "unclean_election"
             found.append(
                 Danger(
@@ -329,12 +333,6 @@ def _of_candidate(state: State, last: Replica, other: Replica, trusted: bool) ->
     ]  # fmt: skip
 
 
-def _is_late(state: State, leader: Replica, heir: Replica) -> bool:
-    """Whether it would be known by now that the heir has left the ISR and others commit alone."""
-    late = _seen_later(leader, heir)
-    return tail_is_known(state, heir) or (late is not None and late >= TOLD_WITHIN_MS)
-
-
 def _clean_cause(state: State, heir: Replica, first: int, tier: str) -> str:
     """The ledger's word for what a leader from the ISR begins without, from that offset on.
 
@@ -359,15 +357,14 @@ def _storage_cause(state: State) -> str:
 
 def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
     """The offset ranges of one log whose records the other is known not to hold."""
-    if not _end_is_known(state, holder, other):
-        return []
+    until = _held_until(state, holder, other)
     alike = _begin_alike(state, holder, other)
-    if alike == len(holder.log.spans):
+    if not until or alike == len(holder.log.spans):
         return []
-    start, missing = other.log.log_start_offset, []
+    start, missing = other.log.log_start_offset, list[tuple[int, int]]()
     theirs = other.log.spans[alike:]
     for span in holder.log.spans[alike:]:
-        position, end = max(span.first_offset, start), span.end_offset
+        position, end = max(span.first_offset, start), min(span.end_offset, until)
         for held in touching(theirs, span.first_offset, end):
             first = max(span.first_offset, held.first_offset)
             if held.first_offset >= end:
@@ -402,24 +399,24 @@ def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
     return alike
 
 
-def _end_is_known(state: State, holder: Replica, other: Replica) -> bool:
-    """Whether what the other's log does not show can count as missing there."""
+def _held_until(state: State, holder: Replica, other: Replica) -> int:
+    """Up to where what the other's log does not show counts as missing there; 0: nowhere."""
     if not state.log_is_known(other):
-        return False
-    if tail_is_known(state, other):
-        return True
+        return 0
     # Of a partition without a leader nobody fetches.
     fetches = state.registration.leader is not None and other.replica in _trusted(state)
-    seen_later = _seen_later(holder, other)
-    return seen_later is not None and seen_later >= (FETCHED_WITHIN_MS if fetches else 0)
+    return _held_long(state, holder, other, FETCHED_WITHIN_MS if fetches else 0)
 
 
-def _seen_later(holder: Replica, other: Replica) -> int | None:
-    """By how much the other's log was read after the holder's was first read to hold what it holds,
-    in milliseconds; None where they were not read beside running brokers."""
-    if other.seen_at is None or holder.seen_since is None or other.stale or holder.stale:
-        return None
-    return other.seen_at - holder.seen_since
+def _held_long(state: State, holder: Replica, other: Replica, milliseconds: int) -> int:
+    """Where the holder's log was seen to end so long before the other's was read the last time;
+    where it ends, if the other's end is known without that."""
+    if tail_is_known(state, other):
+        return holder.log.log_end_offset
+    if other.seen_at is None or other.stale or holder.stale:
+        return 0
+    by = other.seen_at - milliseconds
+    return max((end for since, end in holder.sightings if since <= by), default=0)
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from replication.machine.scenario import Runner
 from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger, dangers
 from tests.protocol.schedules import schedule_machine
@@ -195,3 +196,37 @@ def test_who_stopped_cleanly_is_eligible_when_it_is_back() -> None:
 def test_who_crashed_is_eligible_no_more_when_it_is_back() -> None:
     """Its registration takes it out (KIP-966): only the leader's own storage is left to lose."""
     assert told_of_eligible("crash B kind=process") == [("leader_loses_its_tail", None, 10, 13)]
+
+
+def live(replica: int, at: int, end: int) -> ev.Event:
+    """Its log when it was read beside its broker."""
+    fact = ev.ReplicaLogObserved(replica, 0, end, (Span(0, end, 0, None),), copy="live")
+    return ev.Event(f"{replica}-{at}", "trace", "", "t", "", 0, 0, fact, at, "forensic")
+
+
+def behind(*seen: tuple[int, int, int]) -> list[tuple[int, int]]:
+    """What an unclean election would cost; seen: replica, when, its log end."""
+    state = new_state("", "t", "", 0)
+    facts: list[ev.Fact] = [
+        ev.PartitionDescribed(
+            kafka_version="3.9.1", assigned_replicas=(1, 2), unclean_leader_election=True,
+            min_insync_replicas=1, controller="kraft",
+        ),
+        ev.LeadershipRecorded(leader=1, leader_epoch=0, isr=(1,), partition_epoch=1),
+    ]  # fmt: skip
+    events = [ev.Event(str(n), "trace", "", "t", "", 0, n, f, 0, "forensic")
+              for n, f in enumerate(facts)]  # fmt: skip
+    for event in [*events, *[live(*each) for each in sorted(seen, key=lambda s: s[1])]]:
+        apply(state, event)
+    return [(d.first_offset, d.end_offset) for d in dangers(state) if d.next_leader == 2]
+
+
+def test_a_danger_stands_while_the_leader_goes_on_growing() -> None:
+    """What it held when the other was read last counts, though it was read with more since."""
+    assert behind((1, 1000, 10), (1, 2000, 12), (2, 2500, 5), (1, 3000, 15)) == [(5, 12)]
+    assert behind((1, 1000, 10), (1, 2000, 12), (2, 2500, 5)) == [(5, 12)]
+    assert behind((2, 900, 5), (1, 1000, 10)) == []
+
+
+def test_what_was_cut_from_the_leader_since_does_not_count() -> None:
+    assert behind((1, 1000, 10), (2, 2500, 5), (1, 3000, 8), (1, 4000, 12)) == []

@@ -19,6 +19,9 @@ from replication.protocol.ground.topic_partition import (
     State,
 )
 
+# Of a growing log so many of its ends are kept.
+SIGHTINGS = 8
+
 
 def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     """A copy of a log: of the present one it is what the replica holds, else one of the copies."""
@@ -67,7 +70,7 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
     replica.crashed = False
     replica.as_of = event.event_id
     replica.observed_at = event.observed_at
-    _note_sighting(replica, event, as_before=not lost and fact.log_end_offset == had)
+    _note_sighting(replica, event, fact.log_end_offset, cut=bool(lost) or fact.log_end_offset < had)
 
 
 def _take_high_watermark(
@@ -99,12 +102,15 @@ def _take_high_watermark(
         add_promise(state.history.commitments, promise)
 
 
-def _note_sighting(replica: Replica, event: ev.Event, *, as_before: bool) -> None:
-    """When a running broker's log was read; since when it is the same."""
+def _note_sighting(replica: Replica, event: ev.Event, end: int, *, cut: bool) -> None:
+    """When a running broker's log was read, and how it grew until then."""
     live = getattr(event.fact, "copy", "") == "live"
-    if not live or replica.seen_at is None or not as_before:
-        replica.seen_since = event.observed_at if live else None
     replica.seen_at = event.observed_at if live else None
+    if cut or replica.seen_at is None:
+        replica.sightings = []
+    grown = not replica.sightings or replica.sightings[-1][1] < end
+    if replica.seen_at is not None and grown:
+        replica.sightings = [*replica.sightings, (replica.seen_at, end)][-SIGHTINGS:]
 
 
 def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:
