@@ -206,6 +206,8 @@ def make(stage: Stage, row: dict[str, Any], directory: bool) -> int:
     if row["failure"] == "leader_stops":
         if directory:
             stage.directory_fails(broker)
+            # Noticed at the next checkpoint; until then it goes on leading, and must not be followed.
+            wait_for("its end", lambda: cluster.leader(stage.topic, 0) != broker, PATIENCE)
         else:
             cluster.kill(broker)
         release(stage.lab)
