@@ -157,7 +157,8 @@ STORIES = (
 
 @dataclass
 class Forked:
-    """One story's end. lost, named: of the row's records. row: None where none came to stand."""
+    """One story's end. lost, named: of the row's records. row: None where none came to stand.
+    broken: the cluster is not whole again after it."""
 
     version: str
     story: str
@@ -167,6 +168,7 @@ class Forked:
     lost: int = 0
     seconds: float = 0.0
     said: str = ""
+    broken: bool = False
 
     @property
     def right(self) -> bool:
@@ -206,7 +208,7 @@ def make(stage: Stage, row: dict[str, Any], directory: bool) -> int:
     if row["failure"] == "leader_stops":
         if directory:
             stage.directory_fails(broker)
-            # Noticed at the next checkpoint; until then it goes on leading, and must not be followed.
+            # Noticed at its next checkpoint: until then it leads on, and must not be followed.
             wait_for("its end", lambda: cluster.leader(stage.topic, 0) != broker, PATIENCE)
         else:
             cluster.kill(broker)
@@ -230,10 +232,11 @@ def make(stage: Stage, row: dict[str, Any], directory: bool) -> int:
         leads[:] = [leader] if leader is not None and not struck else []
         return bool(leads) and cluster.running(leads[0])
 
+    tail = row["failure"] == "leader_loses_its_tail"
     try:
-        wait_for("a leader", somebody, PATIENCE / 2)
+        wait_for("a leader", somebody, PATIENCE / 2 if tail else PATIENCE)
     except LabTimeout:
-        if row["failure"] != "leader_loses_its_tail":
+        if not tail:
             raise
         # Who was not shut down cleanly may lead no more (KIP-966): then nobody has them.
         return int(broker)
@@ -302,10 +305,13 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
     except (LabTimeout, wire.Refused, AssertionError) as error:
         found.said = f"{type(error).__name__}: {error}"
     release(lab)
-    for broker in lab.cluster.brokers:
-        if broker in stage.failed and lab.cluster.running(broker):
-            lab.cluster.kill(broker)
-        started(lab, broker)
+    try:
+        for broker in lab.cluster.brokers:
+            if broker in stage.failed and lab.cluster.running(broker):
+                lab.cluster.kill(broker)
+            started(lab, broker)
+    except LabTimeout:
+        found.broken = True
     found.seconds = time.monotonic() - begun
     return found
 
@@ -314,26 +320,29 @@ def offsets(row: dict[str, Any]) -> range:
     return range(row["first_offset"], row["end_offset"])
 
 
-def told(version: Version, work: Path, only: str) -> list[Forked]:
-    """Every story on one cluster."""
-    done = []
+def told(version: Version, work: Path, stories: "list[tuple[int, Story]]") -> list[Forked]:
+    """Every story on one cluster; the rest on another where that one does not come up again."""
+    done: list[Forked] = []
+    work.mkdir(parents=True, exist_ok=True)
     with Experiment(Plan(version, tapped=(1,), settings=SLOW, log_dirs=2), work / "lab") as lab:
         fleet = Fleet(lab.cluster.directory, work)
         digests = started_digests(lab, work)
         shipping = threading.Thread(target=fleet.follow)
         shipping.start()
         try:
-            for number, story in enumerate(STORIES):
-                if only in story.name and story.told_by(version):
-                    done.append(forked(lab, fleet, story, version, number))
-                    print(done[-1].text(), flush=True)
+            for number, story in stories:
+                done.append(forked(lab, fleet, story, version, number))
+                print(done[-1].text(), flush=True)
+                if done[-1].broken:
+                    break
         finally:
             fleet.ended.set()
             shipping.join()
             for process in digests:
                 process.terminate()
                 process.wait()
-    return done
+    left = stories[len(done) :]
+    return done + (told(version, work / "again", left) if left else [])
 
 
 def summed(done: list[Forked]) -> int:
@@ -368,8 +377,11 @@ def main(argv: list[str]) -> int:
     for name in flags.kafka or VERSIONS:
         with tempfile.TemporaryDirectory() as scratch:
             work = Path(scratch) if flags.keep is None else flags.keep / name
-            work.mkdir(parents=True, exist_ok=True)
-            done += told(Version(name), work, flags.only)
+            version, only = Version(name), flags.only
+            stories = [
+                (n, s) for n, s in enumerate(STORIES) if only in s.name and s.told_by(version)
+            ]
+            done += told(version, work, stories)
     return summed(done)
 
 
