@@ -302,7 +302,7 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
             after = stage.log(leader)
             found.named = len(named)
             found.lost = sum(1 for o, record in named.items() if record and after.get(o) != record)
-    except (LabTimeout, wire.Refused, AssertionError) as error:
+    except (LabTimeout, ChildProcessError, wire.Refused, AssertionError) as error:
         found.said = f"{type(error).__name__}: {error}"
     release(lab)
     try:
@@ -310,7 +310,7 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
             if broker in stage.failed and lab.cluster.running(broker):
                 lab.cluster.kill(broker)
             started(lab, broker)
-    except LabTimeout:
+    except (LabTimeout, ChildProcessError):
         found.broken = True
     found.seconds = time.monotonic() - begun
     return found
