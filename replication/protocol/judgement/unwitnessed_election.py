@@ -119,9 +119,10 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     lossy = {s.replica for s in state.history.storage_losses}
     before = True
     last: LeaderTerm | None = None
-    for term, start in zip(starts.terms, starts.starts, strict=True):
+    for place, (term, start) in enumerate(zip(starts.terms, starts.starts, strict=True)):
         mark = term.end_high_watermark
-        if mark is None and term.ended == "led_on":
+        later = (t for t in starts.terms[place + 1 :] if not never_began(state, t))
+        if mark is None and term.ended == "led_on" and _leads(next(later, None), term.leader):
             known.append(before)  # It goes on in its next term.
             continue
         traced = state.covered("replica_trace", term.leader)
@@ -133,6 +134,10 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
         known.append(before)
         last = term
     return known
+
+
+def _leads(term: LeaderTerm | None, leader: int) -> bool:
+    return term is None or term.leader == leader
 
 
 def _may_have_come_back_short(state: State, before: LeaderTerm, term: LeaderTerm) -> bool:

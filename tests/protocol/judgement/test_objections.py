@@ -221,6 +221,20 @@ def test_a_mark_at_a_transition_is_of_any_earlier_epoch_where_lines_are_missing(
     assert verdict(facts) != "VIOLATED"
 
 
+def test_the_mark_that_a_follower_cuts_to_is_no_longer_that_of_its_last_term() -> None:
+    """Before KIP-101: broker 1 led epoch 0, learned a mark in epoch 1, cuts to it in epoch 2."""
+    facts = [
+        *given(1, 2, 3, version="0.8.2.2", acks=False),
+        *(elected(1, 0, "initial"), ev.BecameLeader(1, 0, None, None)),
+        *(elected(2, 1), ev.BecameLeader(2, 1, None, None), ev.BecameFollower(1, 1, 2, None, None)),
+        *(elected(3, 2), ev.BecameLeader(3, 2, None, None), ev.BecameFollower(1, 2, 3, None, None)),
+        ev.Truncated(1, 1, None, "high_watermark"),
+        *(copy(r, (0, 1, 1, 0), mark=1) for r in (1, 2)),
+    ]
+
+    assert not view_of(told(facts)).absences
+
+
 def diverged(mark: int) -> list[ev.Fact]:
     """Broker 3 kept offset 3 of epoch 0, which broker 2, leader of epoch 1, never had."""
     return [

@@ -57,6 +57,29 @@ def test_a_line_that_ends_the_term_tells_how_far_it_had_committed() -> None:
     assert unwitnessed_election(state, reference(state)) is None
 
 
+def test_who_led_on_past_another_leader_had_not_gone_on_from_its_term() -> None:
+    """Broker 3 came back empty and led epoch 2, which broker 1 did not see: how far that one had
+    committed before it, its next term does not tell."""
+    facts = [
+        *given(1, 2, 3, version="0.9.0.1", acks=False),
+        *(ev.ReplicaStarted(r, 0, 0, None, True) for r in (1, 2, 3)),
+        ev.BecameLeader(1, 0, None, None),
+        *(ev.BecameFollower(r, 0, 1, None, None) for r in (2, 3)),
+        ev.ReplicaStopped(3, "process_crash"),
+        ev.ReplicaStarted(3, 0, 0, None, False),
+        ev.BecameLeader(1, 1, None, None),
+        *(ev.BecameFollower(r, 1, 1, None, None) for r in (2, 3)),
+        ev.BecameLeader(3, 2, None, None),
+        ev.BecameLeader(1, 3, None, None),
+        *(ev.BecameFollower(r, 3, 1, None, None) for r in (2, 3)),
+        ev.Truncated(3, 0, None, "high_watermark"),
+        *(copy(r, (0, 4, 0, 0), mark=4) for r in (1, 2)),
+        copy(3, stopped=False),
+    ]
+
+    assert verdict(facts) == "UNKNOWN"
+
+
 def test_a_recorded_loss_of_storage_of_a_cleanly_elected_leader_counts() -> None:
     """Broker 2 had four records, came back with one, and was elected from the ISR."""
     facts = [

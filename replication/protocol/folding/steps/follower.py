@@ -120,9 +120,13 @@ def _note_last_high_watermark(
     state: State, replica: Replica, high_watermark: int, event: ev.Event
 ) -> None:
     """A leader that follows cuts to its high watermark first (before KIP-101): so far it had
-    committed."""
-    led = [t for t in state.history.terms if t.leader == replica.replica and t.start_event_id]
+    committed. One that followed in an epoch in between has learned another since."""
+    terms = state.history.terms
+    led = [t for t in terms if t.leader == replica.replica and t.start_event_id]
     if replica.role != "follower" or not led or led[-1].ended != "followed":
+        return
+    followed = replica.leader_epoch or 0
+    if any(led[-1].leader_epoch < t.leader_epoch < followed for t in terms):
         return
     if led[-1].end_high_watermark is None:
         led[-1].end_high_watermark = high_watermark
