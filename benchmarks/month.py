@@ -94,9 +94,12 @@ def environment(work: Path) -> dict[str, str]:
 class Month:
     """One run in a folder: in/, tables/, checkpoint/."""
 
-    def __init__(self, work: Path, every: int, maintain_every: int, quick: bool) -> None:
+    def __init__(
+        self, work: Path, every: int, maintain_every: int, quick: bool, pace: float
+    ) -> None:
         self.work = work
         self.every, self.maintain_every, self.quick = every, maintain_every, quick
+        self.pace = pace
         self.folded = 0
         self.fed = 0
         self.samples: list[Sample] = []
@@ -106,14 +109,16 @@ class Month:
         # Of the stream; and of each round of maintenance.
         self.status: int | None = None
         self.statuses: list[int] = []
+        self._verdict_commits = 0
+        self._verdict_version = -1
         (work / "in").mkdir(parents=True)
 
     def run(self, micro_batches: int, minutes: float) -> None:
         """Until so many micro-batches are folded, or so much time has gone."""
         started = time.monotonic()
-        flags = ("--source", str(self.work / "in"), "--trigger", "200 ms", "--poll-seconds", "0.2",
-                 "--settle-seconds", "0", "--max-files-per-trigger", "1",
-                 "--fold-max-files-per-trigger", "1")  # fmt: skip
+        flags = ("--source", str(self.work / "in"), "--trigger", f"{self.pace * 1000:.0f} ms",
+                 "--poll-seconds", f"{self.pace}", "--settle-seconds", "0",
+                 "--max-files-per-trigger", "1", "--fold-max-files-per-trigger", "1")  # fmt: skip
         self.feed()
         with (self.work / "stream.log").open("w", encoding="utf-8") as log:
             stream = subprocess.Popen(
@@ -175,14 +180,8 @@ class Month:
             self.statuses.append(self._beside.returncode)
         self.maintenance.append(time.monotonic())
         log = (self.work / "maintain.log").open("ab")
-        flags = (
-            "--keep-hours",
-            "0.05",
-            "--keep-batches-hours",
-            "0.05",
-            "--keep-events-hours",
-            "0.1",
-        )
+        # Versions go after an hour at the earliest, by the real clock: see --pace.
+        flags = ("--keep-hours", "1", "--keep-batches-hours", "0.05", "--keep-events-hours", "0.1")
         self._beside = subprocess.Popen(
             submit(self.work, "maintain", *flags), cwd=project_root(), stdout=log, stderr=log,
             env=environment(self.work),
@@ -198,12 +197,20 @@ class Month:
         sample = Sample(
             self.folded, cpu_of(pid), time.monotonic() - started,
             sum(memory_of(each) for each in descendants(pid) | {pid}),
-            *held(tables), *held(kept), held(state)[1],
-            max(int(path.stem) for path in commits.glob("[0-9]*.json")),
+            *held(tables), *held(kept), held(state)[1], self.verdict_commits(commits),
         )  # fmt: skip
         before = self.samples[-1] if self.samples else Sample(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self.samples.append(sample)
         print(line_of(sample, before), flush=True)
+
+    def verdict_commits(self, commits: Path) -> int:
+        """How many commits have changed rows so far: not those of compacting and vacuuming."""
+        for path in sorted(commits.glob("[0-9]*.json")):
+            if int(path.stem) > self._verdict_version:
+                self._verdict_version = int(path.stem)
+                text = path.read_text("utf-8").replace(" ", "")
+                self._verdict_commits += '"dataChange":true' in text
+        return self._verdict_commits
 
 
 def held(folder: Path) -> tuple[int, int]:
@@ -307,11 +314,16 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--warm-up", type=int, default=200, metavar="MICRO_BATCHES")
     parser.add_argument("--quick", action="store_true", help="compile little: soon warm")
     parser.add_argument("--maintain-every", type=int, default=400, metavar="MICRO_BATCHES")
+    parser.add_argument(
+        "--pace", type=float, default=0.2, metavar="SECONDS",
+        help="a micro-batch every so often (0.2: as fast as they go); maintenance removes no file "
+        "that is younger than an hour, so only a run of some hours shows their number flat",
+    )  # fmt: skip
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder else")
     flags = parser.parse_args(argv)
     base = Path(tempfile.mkdtemp(prefix="month-", dir=flags.folder))
     try:
-        month = Month(base, flags.every, flags.maintain_every, flags.quick)
+        month = Month(base, flags.every, flags.maintain_every, flags.quick, flags.pace)
         month.run(flags.micro_batches, flags.minutes)
         print("\n".join(summary(month, flags.warm_up)))
         faults = faults_of(month, flags.warm_up)

@@ -11,6 +11,7 @@ long ago. What is deleted cannot be folded again: a row of `_batches` says how f
 
 import argparse
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,6 +45,8 @@ from replication.spark.topic_partition_ids import TOPIC_PARTITION_ID
 
 EXIT_OK = 0
 HOUR = 3_600.0
+# A file younger than this may belong to a commit under way.
+COMMIT_HOURS = 1.0
 # What the row of many micro-batches adds up.
 ADDED_UP = (
     "rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings",
@@ -53,7 +56,15 @@ GIVES_WAY = "gives way to the stream, the next round does it"
 # By what people look for events; also what makes one topic partition of one cluster.
 CLUSTERED = ("cluster_id", "topic", "partition")
 GIBIBYTE = 1 << 30
-CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+# Delta's own guard is against readers of unknown versions; here they are known. And its VACUUM
+# takes no hours but 0 at their word (delta-io/delta#5028).
+RETAINED_AS_SAID = (
+    "spark.databricks.delta.retentionDurationCheck.enabled",
+    "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled",
+)
+# How long Delta remembers which files were removed when; its log must last as long.
+REMEMBERED, LOG_KEPT = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
+DAY, WEEK, LOG_HOURS = 24, 7 * 24, 30 * 24
 
 
 def parser() -> argparse.ArgumentParser:
@@ -75,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--keep-hours", type=float, default=168.0, metavar="HOURS",
-        help="how long old versions stay readable (168)",
+        help="how long old versions stay readable, in whole hours, of which one is the least (168)",
     )  # fmt: skip
     made.add_argument(
         "--keep-batches-hours", type=float, metavar="HOURS",
@@ -173,13 +184,17 @@ class Maintenance:
             if store.files(table) >= files:
                 self._compact(store, table)
         pinned = self._pinned(store)
-        # Delta's own guard is against readers of unknown versions; here they are known.
-        self.spark.conf.set(CHECK, "false")
+        for setting in RETAINED_AS_SAID:
+            self.spark.conf.set(setting, "false")
         for table in found:
-            hours = self._hours(table, pinned.get(table), kept.versions, now)
-            if hours is not None:
-                self._sql(f"VACUUM {self._name(table)} RETAIN {hours:.4f} HOURS")
-                self._drop_commits(table, pinned.get(table), now - hours * HOUR)
+            used = self._in_use(table, pinned.get(table), now)
+            if used is None or not self._remembered(store, table, used, kept.versions):
+                continue
+            # Whole hours, rounded up, as Delta would take the nearest; and none of files that may
+            # wait for their commit.
+            hours = math.ceil(max(kept.versions, used, COMMIT_HOURS))
+            self._sql(f"VACUUM {self._name(table)} RETAIN {hours} HOURS")
+            self._drop_commits(table, pinned.get(table), now - hours * HOUR)
         if self.checkpoint_dir is not None:
             self._join_notes(now - kept.versions * HOUR)
 
@@ -316,22 +331,41 @@ class Maintenance:
                 pinned[table] = min(int(version), pinned.get(table, int(version)))
         return pinned
 
-    def _hours(
-        self, table: str, version: int | None, keep_hours: float, now: float
-    ) -> float | None:
-        """How old a file must be to go; None where none of the table may."""
-        hours = keep_hours
-        if version is not None:
-            after = self._written(table, version + 1)
-            # What that version needs was put aside by a later commit, not before.
-            hours = hours if after is None else max(hours, (now - after) / HOUR + 0.01)
+    def _in_use(self, table: str, version: int | None, now: float) -> float | None:
+        """How many hours ago the first file went that a version in use needs, 0 where none did;
+        None where none of the table's files may go."""
+        # What a version needs was put aside by a later commit, not before.
+        in_use = [] if version is None else [version + 1]
         if table in ("replica_events", "_refolds"):
             read_to = self._folded_to(table)
             if read_to is None:
                 return None
-            after = self._written(table, read_to)
-            hours = hours if after is None else max(hours, (now - after) / HOUR + 0.01)
-        return hours
+            in_use.append(read_to)
+        written = [self._written(table, each) for each in in_use]
+        return max(((now - when) / HOUR + 0.01 for when in written if when), default=0.0)
+
+    def _remembered(self, store: Store, table: str, used: float, keep_hours: float) -> bool:
+        """Whether Delta knows yet what went so many hours ago.
+
+        Of a file that it has forgotten it knows no use, and deletes it though an old version needs
+        it. So a table is told to remember for longer, a day before that is due.
+        """
+        known = store.remembers_hours(table)
+        if used > known:
+            self.progress.say(
+                f"{table}: none of its files goes: a version in use was replaced {used:.0f} hours "
+                f"ago, and after {known:.0f} Delta forgets what it needs ({REMEMBERED})"
+            )
+            return False
+        wanted = math.ceil(max(keep_hours, used + DAY))
+        if wanted > known:
+            hours = wanted + WEEK
+            self._sql(
+                f"ALTER TABLE {self._name(table)} SET TBLPROPERTIES ("
+                f"'{REMEMBERED}' = 'interval {hours} hours', "
+                f"'{LOG_KEPT}' = 'interval {max(LOG_HOURS, hours)} hours')"
+            )
+        return True
 
     def _drop_commits(self, table: str, pinned: int | None, before: float) -> None:
         """Deletes commits older than a Delta checkpoint from which every version in use can be

@@ -311,6 +311,13 @@ class Store:
         found = self._snapshot(table).metadata().configuration().get(STATISTICS)
         return str(found.get()) if found.isDefined() else None
 
+    def remembers_hours(self, table: str) -> float:
+        """For how long Delta knows of a file that was removed from a table."""
+        milliseconds = self._jvm.org.apache.spark.sql.delta.DeltaLog.tombstoneRetentionMillis(
+            self._snapshot(table).metadata()
+        )
+        return float(milliseconds / 3_600_000)
+
     def _snapshot(self, table: str) -> Any:
         nothing = self._jvm.scala.Option.empty()
         return self._delta_log(table).update(False, nothing, nothing)

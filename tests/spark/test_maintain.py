@@ -3,7 +3,9 @@
 import fcntl
 import io
 import json
+import os
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,31 @@ from tests.spark.event_rows import made_trace, other_content
 from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
 
 FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
+
+
+def aged(spark: SparkSession, tables: Path, hours: float) -> None:
+    """Makes all that the tables hold so much older: files, and the moments of their removal."""
+    milliseconds = round(hours * 3_600_000)
+    for path in tables.glob("*/_delta_log/.*.crc"):
+        path.unlink()
+    for path in [path for path in tables.glob("*/**/*") if path.is_file()]:
+        before = path.stat().st_mtime - hours * 3_600
+        if path.suffix == ".json" and path.parent.name == "_delta_log":
+            text = re.sub(
+                r'"deletionTimestamp": ?(\d+)',
+                lambda found: f'"deletionTimestamp":{int(found[1]) - milliseconds}',
+                path.read_text("utf-8"),
+            )
+            path.write_text(text, encoding="utf-8")
+        os.utime(path, (before, before))
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+
+
+def leave_verdicts(tables: Path) -> None:
+    """Takes the other answers away: each table costs a round of maintenance some seconds."""
+    for table in tables.iterdir():
+        if table.name not in ("_batches", "verdicts"):
+            shutil.rmtree(table)
 
 
 def maintain(spark: SparkSession, folder: Path) -> str:
@@ -52,6 +79,7 @@ def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
     assert store.files("verdicts") <= 2
     script = views.script(views.opened(spark, folder / "tables"), follow=False)
     (folder / "tables" / "views.sql").write_text(script)
+    aged(spark, folder / "tables", 3.0)
     before, on_disk = answers(spark, folder / "tables"), files_on_disk(folder)
     said = maintain(spark, folder)
     assert "replica_events: compacted" in said
@@ -65,6 +93,7 @@ def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
     said = run_stream(spark, folder, profile="small-batches")
     assert f"in all: {sum(map(len, pieces))} rows = {sum(map(len, pieces))} applied" in said
     (folder / "tables" / "views.sql").unlink()
+    aged(spark, folder / "tables", 3.4)
     maintain(spark, folder)
     assert store.files("replica_events") == 1
     run_replay(spark, folder)
@@ -104,6 +133,54 @@ def test_what_is_older_than_the_retention_goes_and_is_counted(
     write_events(folder / "in" / "3.jsonl", [*events[30:], gapped[10]])
     run_replay(spark, folder)
     assert answers(spark, folder / "replayed") == answers(spark, folder / "tables")
+
+
+@pytest.mark.spark
+def test_no_file_goes_before_its_time_nor_before_the_commit_it_waits_for(
+    spark: SparkSession, folder: Path
+) -> None:
+    """Delta takes hours to the nearest whole one; a file that no version names may wait for its
+    commit."""
+    write_events(folder / "in" / "1.jsonl", made_trace(0))
+    run_replay(spark, folder)
+    ages = {"waiting": 0.0, "kept": 80.0, "gone": 130.0}
+    leave_verdicts(folder / "replayed")
+    verdicts = folder / "replayed" / "verdicts"
+    stray = {name: verdicts / f"part-{name}.parquet" for name in ages}
+    for name, path in stray.items():
+        path.write_bytes(b"")
+        os.utime(path, (time.time() - ages[name] * 60,) * 2)
+    round_ = Maintenance(spark, folder / "replayed", None, Progress(io.StringIO()))
+    round_.run(Kept(1.4), 100)
+    assert {name for name, path in stray.items() if path.exists()} == {"waiting", "kept"}
+    round_.run(Kept(0.0), 100)
+    assert {name for name, path in stray.items() if path.exists()} == {"waiting"}
+
+
+@pytest.mark.spark
+def test_a_quiet_table_is_read_and_kept_however_old_its_version_is(
+    spark: SparkSession, folder: Path
+) -> None:
+    """Delta refuses versions older than it remembers removed files, but for the newest; and a
+    round of maintenance makes a newer one."""
+    write_events(folder / "in" / "1.jsonl", made_trace(0))
+    run_replay(spark, folder)
+    tables, said = folder / "replayed", io.StringIO()
+    leave_verdicts(tables)
+    before = rows(spark, tables, "verdicts")
+    round_ = Maintenance(spark, tables, None, Progress(said))
+    store = Store(spark, tables)
+    spark.sql(f"DELETE FROM delta.`{tables / 'verdicts'}`")
+    for hours in (130, 30, 300):
+        aged(spark, tables, hours)
+        round_.run(Kept(168.0), 100)
+        assert rows(spark, tables, "verdicts") == before
+    assert store.remembers_hours("verdicts") == 161 + 24 + 168
+    assert (
+        "verdicts: none of its files goes: a version in use was replaced 460 hours"
+        in said.getvalue()
+    )
+    assert store.remembers_hours("_batches") == 168
 
 
 @pytest.mark.spark
