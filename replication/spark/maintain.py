@@ -56,11 +56,13 @@ GIVES_WAY = "gives way to the stream, the next round does it"
 # By what people look for events; also what makes one topic partition of one cluster.
 CLUSTERED = ("cluster_id", "topic", "partition")
 GIBIBYTE = 1 << 30
-# Delta's own guard is against readers of unknown versions; here they are known. And its VACUUM
-# takes no hours but 0 at their word (delta-io/delta#5028).
-RETAINED_AS_SAID = (
+# Delta's own guard is against readers of unknown versions; here they are known. Its VACUUM takes no
+# hours but 0 at their word (delta-io/delta#5028), and writes two commits about itself: a table that
+# is quiet for a month would end behind them, and the version that _batches names be cleaned away.
+SWITCHED_OFF = (
     "spark.databricks.delta.retentionDurationCheck.enabled",
     "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled",
+    "spark.databricks.delta.vacuum.logging.enabled",
 )
 # How long Delta remembers which files were removed when; its log must last as long.
 REMEMBERED, LOG_KEPT = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
@@ -184,7 +186,7 @@ class Maintenance:
             if store.files(table) >= files:
                 self._compact(store, table)
         pinned = self._pinned(store)
-        for setting in RETAINED_AS_SAID:
+        for setting in SWITCHED_OFF:
             self.spark.conf.set(setting, "false")
         for table in found:
             used = self._in_use(table, pinned.get(table), now)

@@ -150,8 +150,13 @@ def test_no_file_goes_before_its_time_nor_before_the_commit_it_waits_for(
     for name, path in stray.items():
         path.write_bytes(b"")
         os.utime(path, (time.time() - ages[name] * 60,) * 2)
+    store = Store(spark, folder / "replayed")
+    newest = store.version("verdicts")
     round_ = Maintenance(spark, folder / "replayed", None, Progress(io.StringIO()))
     round_.run(Kept(1.4), 100)
+    assert (
+        Store(spark, folder / "replayed").version("verdicts") == newest == store.cut()["verdicts"]
+    )
     assert {name for name, path in stray.items() if path.exists()} == {"waiting", "kept"}
     round_.run(Kept(0.0), 100)
     assert {name for name, path in stray.items() if path.exists()} == {"waiting"}
