@@ -151,7 +151,9 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
             ]
             later = written_later(state, ref.starts, promise, low, writers)
             if whole and later is True:
-                absences.append(_replaced(state, ref, promise, low, high))
+                gone = _replaced(state, ref, promise, low, high, set(writers))
+                absences += gone[0]
+                doubts += gone[1]
                 continue
             fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]
             lost = [found[0] for found in fates]
@@ -170,11 +172,22 @@ def _told_from(state: State, first: int, end: int) -> set[int]:
     return {o for o in borders if first < o < end}
 
 
-def _replaced(state: State, ref: Reference, promise: Promise, first: int, end: int) -> Absence:
-    """Records that another leader's replaced, whatever compaction has left of those."""
-    found = absence(state, ref, promise, first, end, None, back=False, final=None)
+def _replaced(
+    state: State, ref: Reference, promise: Promise, first: int, end: int, writers: set[int]
+) -> tuple[list[Absence], list[Doubt]]:
+    """Records that another leader's replaced, whatever compaction has left of those; and a doubt
+    where one of those that may have written them may have been deposed when it answered."""
+    named = [_named(promise, first, end, e) for e in sorted(writers)]
+    about = named[0] if len(named) == 1 else promise
+    found = absence(state, ref, about, first, end, None, back=False, final=None)
     steps = [*found.steps, Step(promise.event_id, "another record was acknowledged there later")]
-    return replace(found, final=True, steps=steps)
+    found = replace(found, final=True, steps=steps)
+    for one in named:
+        doubt = objection(state, ref.starts, replace(found, promise=one))
+        if doubt is not None:
+            gone = [replace(found, perhaps_by_zombie=True)] if doubt.of_who_answered else []
+            return gone, [doubt]
+    return [found], []
 
 
 def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Absence], list[Doubt]]:

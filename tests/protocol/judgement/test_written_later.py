@@ -90,3 +90,32 @@ def test_a_record_that_only_the_deposed_leader_can_have_written_is_the_one_that_
     lost = answer(told(taken_by_a_zombie())).losses
     assert [(x["tier"], x["status"]) for x in lost] == [("acknowledged_by_leader", "lost")]
     assert verdict(taken_by_a_zombie()) == "HOLDS"
+
+
+def answered_by_a_zombie() -> list[ev.Fact]:
+    """The same after an unclean election, and the deposed leader answers with acks=all: whether
+    before it was deposed, nothing tells."""
+    return [
+        *given(1, 2, 3),
+        ev.CoverageDeclared("controller_history", None, True),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(1, 1, "unclean", (1,)),
+        ev.BecameLeader(1, 1, 3, 3),
+        ev.RecordsAcknowledged(3, 4, "1", None, UNSEEN_CONTENT, leader=1),
+        ev.RecordsAcknowledged(3, 4, "all", None, UNSEEN_CONTENT + 1, leader=2),
+        ev.BecameFollower(2, 1, 1, 4, 4),
+        ev.Truncated(2, 3, reason="leader_epoch"),
+        *(copy(r, (5, 6, 1, 0), mark=6) for r in (1, 2, 3)),
+    ]
+
+
+def test_what_a_deposed_leader_answered_for_and_another_record_replaced_is_no_committed_one() -> (
+    None
+):
+    lost = answer(told(answered_by_a_zombie())).losses
+    assert [(x["tier"], x["status"], x["cause"]) for x in lost] == [
+        ("acknowledged_by_isr", "lost", "unclean_election")
+    ]
+    assert verdict(answered_by_a_zombie(), ACKNOWLEDGED) == "VIOLATED"
+    assert verdict(answered_by_a_zombie()) == "UNKNOWN"
