@@ -465,8 +465,14 @@ def _before_term(log: frozenset[Held], seen: frozenset[Held], term: LeaderTerm) 
 
 
 def _superseded(log: Iterable[Held], held: Held) -> bool:
-    """Whether compaction may take it: the log goes on with another value for its key."""
-    return any(one.key == held.key and one.offset > held.offset for one in log)
+    """Whether compaction may take it: the log goes on with another value for its key, and not with
+    what an earlier leader had written there."""
+    return any(
+        one.key == held.key
+        and one.offset > held.offset
+        and (one.leader_epoch is None or one.leader_epoch >= (held.leader_epoch or 0))
+        for one in log
+    )
 
 
 def _lost(
