@@ -75,9 +75,9 @@ def stands(gaps: Gaps, state: State, ref: Reference, absence: Absence) -> bool:
     The promise must be one: a high watermark counts if its replica's steps and the registrations
     are all there, or nobody could say whether it led then. And the leader that lacks it must: by
     its own line at the start of its term, or by its whole trace. The log that counts now must be
-    known, since records may have been deleted there.
+    known, and the steps of all who led meanwhile, since records may have been deleted there.
     """
-    if gaps.controller or ref.leader in gaps.brokers:
+    if gaps.controller or ref.leader in gaps.brokers or _may_have_deleted(gaps, state, absence):
         return False
     promise = absence.promise
     by_mark = promise.replica is not None and promise.how not in TOLD_TO_CLIENTS
@@ -87,6 +87,21 @@ def stands(gaps: Gaps, state: State, ref: Reference, absence: Absence) -> bool:
     if term is not None and term.start_offset is None and gaps.brokers:
         return False
     return term is None or term.leader not in gaps.brokers
+
+
+def _may_have_deleted(gaps: Gaps, state: State, absence: Absence) -> bool:
+    """Whether a leader that had the records, and of whose steps some are missing, may have removed
+    them lawfully before another one lacked them."""
+    if state.settings.cleanup_policy == "compact":
+        return False
+    promise, missed = absence.promise, absence.term
+    since = promise.span.leader_epoch or 0
+    return any(
+        t.leader in gaps.brokers
+        and t.leader_epoch >= since
+        and (missed is None or t.order < missed.order)
+        for t in state.history.terms
+    )
 
 
 def _led(state: State, promise: Promise) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.verdict import HOLDS, UNKNOWN, VIOLATED, Verdict
 from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, with_gaps
-from tests.protocol.judgement.told import ACKNOWLEDGED, elected, given, told
+from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 FACTS = [*given(1, 2, 3), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
 STATE = told(FACTS)
@@ -53,3 +53,22 @@ def test_what_was_declared_of_a_gap_is_said() -> None:
     state = told([*FACTS, some])
     found = with_gaps(declared_gaps(state), state, Verdict(ACKNOWLEDGED, HOLDS, "because"))
     assert found.settled_by == ["some acknowledgements (2 lines cannot be read)"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "policy", "expected"),
+    [(1, "delete", UNKNOWN), (1, "compact", VIOLATED), (3, "delete", VIOLATED)],
+)
+def test_what_a_leader_of_whose_steps_some_are_missing_may_have_deleted_is_in_doubt(
+    gone: int, policy: str, expected: str
+) -> None:
+    facts = [
+        *FACTS,
+        ev.PartitionDescribed(cleanup_policy=policy),
+        ev.RecordsAcknowledged(0, 1, "1", 0, 7),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(2, (0, 1, 1, 8)),
+        ev.CoverageDeclared("replica_trace", gone, False),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == expected
