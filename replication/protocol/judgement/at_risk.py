@@ -178,7 +178,7 @@ def _eligible(state: State) -> set[int]:
     """Of the eligible leader replicas those that stay so when they are back: who registers after a
     stop that was not clean is taken out first (KIP-966)."""
     eligible = set(state.registration.eligible_leader_replicas)
-    return {r for r in eligible if r not in state.replicas or not state.replicas[r].crashed}
+    return {r for r in eligible if not _has_crashed(state, r)}
 
 
 def _leads_again(state: State, last: int) -> bool:
@@ -232,7 +232,8 @@ def _heirs(
 ) -> list[tuple[int, str]]:
     """Who may lead once the leader is gone, and by which kind of election; nobody: it must return.
 
-    Brokers that are known to be down may be taken for alive still, or come back first.
+    Brokers that are known to be down may be taken for alive still, or come back first: one outside
+    the ISR leads only where nobody else can, and unclean elections are allowed.
     """
     up = frozenset(r for r in assigned if r != failed and not _is_down(state, r))
     trusted = _trusted(state)
@@ -240,7 +241,14 @@ def _heirs(
     found: list[tuple[int, str]] = []
     # One outside the ISR may have died unseen: then the next one is elected.
     unseen = [up - {r} for r in assigned if r in up - trusted and not state.is_traced(r)]
-    for alive in dict.fromkeys((up, back, *unseen)):
+    # Where nobody who runs can take over, it is one of those that are down, if it is back first.
+    running = frozenset(r for r in up if not _has_crashed(state, r))
+    alone = _election(state, behaviour, assigned, failed, running)
+    nobody = alone is None or alone.leader is None
+    returning = (
+        [running | {r} for r in assigned if r != failed and r not in running] if nobody else []
+    )
+    for alive in dict.fromkeys((up, back, *unseen, *returning)):
         election = _election(state, behaviour, assigned, failed, alive)
         if election is not None and election.leader is not None:
             heir = (election.leader, election.kind or "unknown")
@@ -271,6 +279,11 @@ def _election(
         "unclean" if unclean else "online", assigned, left, alive, behaviour,
         leader=failed, eligible=eligible,
     )  # fmt: skip
+
+
+def _has_crashed(state: State, replica: int) -> bool:
+    known = state.replicas.get(replica)
+    return known is not None and known.crashed
 
 
 def _is_down(state: State, replica: int) -> bool:
@@ -336,8 +349,11 @@ def _of_candidate(state: State, last: Replica, other: Replica, trusted: bool) ->
 def _clean_cause(state: State, heir: Replica, first: int, tier: str) -> str:
     """The ledger's word for what a leader from the ISR begins without, from that offset on.
 
-    A member had what was committed: one that was seen beside a broker without it has lost it.
+    A member had what was committed: one that was seen beside a broker without it has lost it, if
+    no other record stands there: then it had joined with that one.
     """
+    if tier in _COMMITTED and any(s.first_offset <= first < s.end_offset for s in heir.log.spans):
+        return "early_isr_join"
     came_back = heir.came_back_with is not None and heir.came_back_with <= first
     had_more = (heir.known_log_end_offset or 0) > first
     committed = tier in _COMMITTED

@@ -14,6 +14,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger, dangers
+from replication.protocol.judgement.reference import tail_is_known
 from tests.protocol.schedules import schedule_machine
 from tests.protocol.world_states import copied, logs_of, records_of, valid_leader
 
@@ -46,6 +47,14 @@ def forks(machine: PartitionMachine, at_risk: list[Danger]) -> Lost:
     after = fork.world.controller.leader
     if after is not None:
         found["leader_stops", after] = lacking(before, fork, after)
+    else:
+        for number, broker in fork.world.brokers.items():
+            if number != leader.replica and not broker.running:
+                back = copied(fork)
+                back.start(number)
+                back.elect_by_rule()
+                if back.world.controller.leader == number:
+                    found["leader_stops", number] = lacking(before, back, number)
     tail = [d.first_offset for d in at_risk if d.failure == "leader_loses_its_tail"]
     if after is not None and not tail:
         return found
@@ -166,6 +175,23 @@ def test_an_unclean_election_would_take_the_first_alive_not_the_longest_log() ->
     ]
 
 
+def test_who_stopped_behind_may_be_elected_uncleanly_when_it_is_back_first() -> None:
+    """Whoever of them comes back while nobody else runs; where one still runs, that one leads."""
+    told = given(isr="A", unclean="yes", logs=("0:m*10", "0:m*8", "0:m*7"))
+    for stopped, named in (
+        ("C", [(8, 10, 2)]),
+        ("C B", [(7, 10, 3), (8, 10, 2), (8, 10, None)]),
+    ):
+        steps = "".join(f"stop {each}\nfence {each}\n" for each in stopped.split())
+        found = dangers(story(f"{told}\n{steps}----\n"))
+        heirs = [(d.first_offset, d.end_offset, d.next_leader) for d in found]
+        assert set(named) <= set(heirs)
+        assert ((7, 10, 3) in heirs) == (stopped == "C B")
+    forbidden = given(isr="A", logs=("0:m*10", "0:m*8", "0:m*7"))
+    found = dangers(story(f"{forbidden}\nstop B\nfence B\nstop C\nfence C\n----\n"))
+    assert [d.next_leader for d in found] == [None]
+
+
 def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
     told = given(isr="A", logs=("0:m*10", "0:m*9", "0:m*7")) + "\nstop A\nfence A\n----\n"
     found = dangers(story(told))
@@ -198,9 +224,10 @@ def test_who_crashed_is_eligible_no_more_when_it_is_back() -> None:
     assert told_of_eligible("crash B kind=process") == [("leader_loses_its_tail", None, 10, 13)]
 
 
-def live(replica: int, at: int, end: int) -> ev.Event:
+def live(replica: int, at: int, end: int, leader_epoch: int | None = 0) -> ev.Event:
     """Its log when it was read beside its broker."""
-    fact = ev.ReplicaLogObserved(replica, 0, end, (Span(0, end, 0, None),), copy="live")
+    spans = (Span(0, end, leader_epoch, None),)
+    fact = ev.ReplicaLogObserved(replica, 0, end, spans, stopped=False, copy="live")
     return ev.Event(f"{replica}-{at}", "trace", "", "t", "", 0, 0, fact, at, "forensic")
 
 
@@ -230,3 +257,19 @@ def test_a_danger_stands_while_the_leader_goes_on_growing() -> None:
 
 def test_what_was_cut_from_the_leader_since_does_not_count() -> None:
     assert behind((1, 1000, 10), (2, 2500, 5), (1, 3000, 8), (1, 4000, 12)) == []
+
+
+def test_what_a_copy_does_not_show_of_a_traced_log_stays_as_the_trace_told_it() -> None:
+    """Logs of old releases have no leader epochs. Here B led and kept its own two records, as its
+    high watermark was past them, and is a member of the ISR again."""
+    told = given(isr="A,B", kafka="0.10.2.2", logs=("0:m*8 1:n*4", "0:m*10 1:n*2", "0:m*8 1:n*4"))
+    state = story(told)
+    before = {r: list(known.log.spans) for r, known in state.replicas.items()}
+    assert before[1] != before[2]
+    for replica in (1, 2):
+        apply(state, live(replica, 3000 + replica, 12, leader_epoch=None))
+    assert {r: known.log.spans for r, known in state.replicas.items()} == before
+    assert not state.history.copies
+    assert all(tail_is_known(state, known) for known in state.replicas.values())
+    named = [(d.first_offset, d.end_offset, d.next_leader, d.cause) for d in dangers(state)]
+    assert named == [(8, 10, 2, "early_isr_join")]

@@ -9,7 +9,14 @@ from replication.protocol.folding.steps.replica import replica_of, set_aside
 from replication.protocol.folding.steps.terms import last_led, note_log_end
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import latest_epoch
-from replication.protocol.ground.model import Span, clipped, normalized, overlaps, uncovered
+from replication.protocol.ground.model import (
+    Span,
+    clipped,
+    is_seen,
+    normalized,
+    overlaps,
+    uncovered,
+)
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
@@ -56,6 +63,8 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
         # What lies before the first offset that was seen may have been removed, or not.
         spans.append(Span(replica.log.log_start_offset, start, None, None))
         start = replica.log.log_start_offset
+    if state.is_traced(replica.replica):
+        spans = _as_known(spans, replica.log.spans)
     lost = clipped(_not_held(replica.log.spans, spans), start, ANY_OCCURRENCE << 32)
     set_aside(state, replica, lost)
     replica.promised_below = None
@@ -65,7 +74,8 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
     replica.captured = True
     replica.stale = False
     replica.partial = is_open
-    replica.tail_known = bool(fact.stopped)
+    told = state.is_traced(replica.replica) and had == fact.log_end_offset
+    replica.tail_known = bool(fact.stopped) or (told and replica.tail_known)
     replica.stopped = fact.stopped
     replica.crashed = False
     replica.as_of = event.event_id
@@ -118,6 +128,16 @@ def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:
     epochs = [e.leader_epoch for e in replica.epoch_entries]
     epochs += [s.leader_epoch for s in spans if s.leader_epoch is not None]
     return epochs if replica.leader_epoch is None else [*epochs, replica.leader_epoch]
+
+
+def _as_known(spans: list[Span], known: list[Span]) -> list[Span]:
+    """Where a copy shows that something stands, and not what: what the replica's trace has told."""
+    result = []
+    for span in spans:
+        told = [] if is_seen(span) else clipped(known, span.first_offset, span.end_offset)
+        left = uncovered(span.first_offset, span.end_offset, told)
+        result += [*told, *[Span(a, b, span.leader_epoch, span.content) for a, b in left]]
+    return normalized(result)
 
 
 def _not_held(spans: list[Span], now: list[Span]) -> list[Span]:
