@@ -1,15 +1,16 @@
 """Whether Kafka had promised to keep what was lost, and which settings let it be lost."""
 
+from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.loss_cause import BY_DISK, Cause
 from replication.protocol.judgement.reference import log_is_covered
-from replication.protocol.judgement.unseen_terms import truncates_to_high_watermark
+from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
 
 
-def allowed_by(state: State, cause: Cause, tier: str) -> list[tuple[str, str]]:
+def allowed_by(state: State, cause: Cause, tier: str, record: Span) -> list[tuple[str, str]]:
     """(setting, value) of what let the loss happen, by the names of Kafka's settings."""
     found = []
-    if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause):
+    if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause, record):
         found.append(("acks", "1"))
     if cause.election is not None and _permitted(state, cause.election):
         found.append(("unclean.leader.election.enable", "true"))
@@ -29,12 +30,12 @@ def _permitted(state: State, election: LeaderTerm) -> bool | None:
     return election.unclean_permitted
 
 
-def contract_of(state: State, cause: Cause, tier: str, offset: int) -> str:
+def contract_of(state: State, cause: Cause, tier: str, record: Span) -> str:
     """Whether Kafka had promised to keep the records: broken, not_promised or unknown.
 
     What a leader answered for at acks=1 may be committed as well.
     """
-    if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause):
+    if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause, record):
         return "not_promised"
     permitted: bool | None = False
     if cause.election is not None:
@@ -49,21 +50,21 @@ def contract_of(state: State, cause: Cause, tier: str, offset: int) -> str:
             return "not_promised"
         if tier == "acknowledged_by_leader":
             return "unknown"
-        if len(cause.lossy | _may_have_lost_it(state, offset)) >= needed:
+        if len(cause.lossy | _may_have_lost_it(state, record.first_offset)) >= needed:
             return "unknown"
     if permitted is None or cause.name == "unknown":
         return "unknown"
     return "broken"
 
 
-def _may_be_committed(state: State, cause: Cause) -> bool:
+def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
     """Whether what went with a leader's disk may have been: it may have been alone in the ISR,
     where it commits by itself; from 3.7 on only as many as acks=all needs do (KAFKA-15583).
 
     Nor does anything tell of what went in a way that nobody knows.
     """
     flags, needed = state.behaviour(), state.min_insync_replicas_in(cause.term)
-    if state.is_wholly_traced():
+    if state.is_wholly_traced() or _was_not_reached(state, cause, record):
         return False
     if cause.name == "unknown":
         return True
@@ -72,6 +73,20 @@ def _may_be_committed(state: State, cause: Cause) -> bool:
     if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
         return True
     return cause.isr is None or needed is None or len(cause.isr) >= needed
+
+
+def _was_not_reached(state: State, cause: Cause, record: Span) -> bool:
+    """Whether no high watermark had come to it: those of all who led from its epoch on, until one
+    led without it, ended at or below it."""
+    if cause.term is None or record.leader_epoch is None:
+        return False
+    led = [
+        t
+        for t in state.history.terms
+        if t.leader_epoch >= record.leader_epoch and t.order < cause.term.order
+    ]
+    marks = [t.end_high_watermark for t in led if not never_began(state, t)]
+    return bool(marks) and all(m is not None and m <= record.first_offset for m in marks)
 
 
 def _may_have_lost_it(state: State, offset: int) -> frozenset[int]:

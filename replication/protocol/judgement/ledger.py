@@ -127,8 +127,8 @@ def losses(
             _decide_status(state, ref, loss)
             cause = cause_of(state, span, tier, parts)
             loss.cause, loss.contributing = cause.name, cause.contributing
-            loss.contract = contract_of(state, cause, tier, a)
-            loss.lost_in, loss.allowed_by = cause.term, allowed_by(state, cause, tier)
+            loss.contract = contract_of(state, cause, tier, span)
+            loss.lost_in, loss.allowed_by = cause.term, allowed_by(state, cause, tier, span)
             loss.more = gaps is not None and bool(gaps.clients)
             rows.append(loss)
     joined = _joined(rows)

@@ -3,6 +3,7 @@
 import pytest
 
 from replication.protocol.folding.fold import new_state
+from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.loss_cause import Cause
@@ -14,6 +15,11 @@ def under(**settings: object) -> State:
     for name, value in settings.items():
         setattr(state.settings, name, value)
     return state
+
+
+def at(offset: int, leader_epoch: int | None = None) -> Span:
+    """A lost record."""
+    return Span(offset, offset + 1, leader_epoch, 7)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +35,8 @@ def test_an_unclean_election_is_judged_by_the_setting_of_its_time(
 ) -> None:
     cause = Cause("unclean_election", election=LeaderTerm(1, 2, unclean_permitted=permitted))
     state = under()
-    assert contract_of(state, cause, "acknowledged_by_isr", 3) == contract
-    assert allowed_by(state, cause, "acknowledged_by_isr") == settings
+    assert contract_of(state, cause, "acknowledged_by_isr", at(3)) == contract
+    assert allowed_by(state, cause, "acknowledged_by_isr", at(3)) == settings
 
 
 @pytest.mark.parametrize(
@@ -40,18 +46,18 @@ def test_disks_may_lose_what_fewer_than_min_insync_replicas_lost(
     needed: int | None, contract: str
 ) -> None:
     cause = Cause("storage_loss", lossy=frozenset({1}))
-    assert contract_of(under(min_insync_replicas=needed), cause, "committed", 3) == contract
+    assert contract_of(under(min_insync_replicas=needed), cause, "committed", at(3)) == contract
 
 
 def test_acks_one_promises_one_copy() -> None:
     cause = Cause("acks_one_failover")
-    assert contract_of(under(), cause, "acknowledged_by_leader", 3) == "not_promised"
-    assert allowed_by(under(), cause, "acknowledged_by_leader") == [("acks", "1")]
+    assert contract_of(under(), cause, "acknowledged_by_leader", at(3)) == "not_promised"
+    assert allowed_by(under(), cause, "acknowledged_by_leader", at(3)) == [("acks", "1")]
 
 
 def test_what_went_in_a_way_that_nobody_knows_may_have_been_committed() -> None:
-    assert contract_of(under(), Cause("unknown"), "acknowledged_by_leader", 3) == "unknown"
-    assert allowed_by(under(), Cause("unknown"), "acknowledged_by_leader") == []
+    assert contract_of(under(), Cause("unknown"), "acknowledged_by_leader", at(3)) == "unknown"
+    assert allowed_by(under(), Cause("unknown"), "acknowledged_by_leader", at(3)) == []
 
 
 def test_whether_a_second_disk_lost_it_may_not_be_known() -> None:
@@ -60,11 +66,11 @@ def test_whether_a_second_disk_lost_it_may_not_be_known() -> None:
     state = under(min_insync_replicas=2)
     state.replicas[2] = Replica(2, came_back_with=3)
     state.coverage["broker_log", 2] = (True, None)
-    assert contract_of(state, cause, "committed", 3) == "unknown"
-    assert contract_of(state, cause, "committed", 2) == "broken"
+    assert contract_of(state, cause, "committed", at(3)) == "unknown"
+    assert contract_of(state, cause, "committed", at(2)) == "broken"
     # The line of such a start may be nobody's.
     state.coverage["broker_log", 2] = (False, "in a file of several")
-    assert contract_of(state, cause, "committed", 2) == "unknown"
+    assert contract_of(state, cause, "committed", at(2)) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -80,4 +86,21 @@ def test_what_went_with_the_disk_of_who_answered_for_it_alone_may_have_been_comm
 ) -> None:
     cause = Cause("storage_loss", lossy=frozenset({1}), isr=isr)
     state = under(min_insync_replicas=2, kafka_version=release)
-    assert contract_of(state, cause, "acknowledged_by_leader", 3) == contract
+    assert contract_of(state, cause, "acknowledged_by_leader", at(3)) == contract
+
+
+@pytest.mark.parametrize(
+    ("mark", "written_in", "contract"),
+    [(3, 1, "not_promised"), (4, 1, "unknown"), (None, 1, "unknown"), (3, None, "unknown")],
+)
+def test_what_no_high_watermark_had_reached_was_promised_by_nobody(
+    mark: int | None, written_in: int | None, contract: str
+) -> None:
+    state = under()
+    state.history.terms = [
+        LeaderTerm(1, 2, start_event_id="1", end_high_watermark=mark),
+        LeaderTerm(2, 3, start_event_id="2"),
+    ]
+    cause = Cause("unknown", term=state.history.terms[1])
+    found = contract_of(state, cause, "acknowledged_by_leader", at(3, written_in))
+    assert found == contract
