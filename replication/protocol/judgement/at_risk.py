@@ -4,14 +4,15 @@ A run of records of the current leader's log is at risk when one failure that is
 evidence gives the partition a leader that is known to lack the run, by the election rules of the
 declared version and the settings in force, or leaves the run on no replica. Possible failures: the
 leader stops for good; the leader comes back from a power failure without what was not flushed.
-Where the partition has no leader, no further failure is needed: whoever is elected lacks what it
-lacks. A setting alone puts nothing at risk: some replica must be
-behind. What is not known to be missing somewhere is not called at risk.
+Where the partition has no leader, or one that was elected and never began, no further failure is
+needed: whoever is elected lacks what it lacks. A setting alone puts nothing at risk: some replica
+must be behind. What is not known to be missing somewhere is not called at risk.
 
-A follower that runs on may have fetched since its log was last read. Outside the ISR it counts as
-lacking what it lacked when that was not before the leader's log was first read to hold it
-(`seen_at`, `sightings`; two machines' clocks): it is as of then. A member of the ISR has to lack
-for half a second what the leader has, while there is a leader.
+A follower that runs on may have fetched since its log was last read; one that is known to have
+crashed has not. Outside the ISR it counts as lacking what it lacked when that was not before the
+leader's log was first read to hold it (`seen_at`, `sightings`; two machines' clocks): it is as of
+then. A member of the ISR has to lack for half a second what the leader has, while there is a
+leader.
 """
 
 from collections.abc import Iterator
@@ -20,9 +21,10 @@ from operator import attrgetter
 
 from replication.protocol.ground.model import Span, same_record, touching, uncovered
 from replication.protocol.ground.risks import Failure
-from replication.protocol.ground.topic_partition import LENGTHENED, Replica, State
+from replication.protocol.ground.topic_partition import LENGTHENED, LeaderTerm, Replica, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.judgement.reference import tail_is_known
+from replication.protocol.judgement.unseen_terms import never_began
 from replication.protocol.rules.election_kraft import election_kraft
 from replication.protocol.rules.election_zookeeper import Election, election_zookeeper
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
@@ -49,7 +51,7 @@ _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 class Danger:
     """Records [first_offset, end_offset) that one failure would lose.
 
-    failure: leader_stops, leader_loses_its_tail, or, where there is no leader and it needs none,
+    failure: leader_stops, leader_loses_its_tail, or, where nobody leads and it needs none,
     unclean_election or clean_election (of one of the ISR). broker: whom it strikes, or who would
     be elected. next_leader: who would lead without the records, None
     where the struck leader itself comes back. cause: the ledger's word for such a loss. holders:
@@ -88,12 +90,10 @@ def data_of(state: State) -> tuple[object, ...]:
     A log grows at its end or is cut, which it counts; of promises only the newest are lengthened.
     """
     history, replicas = state.history, state.replicas.values()
-    leader = state.registration.leader
-    if leader is None and history.terms:
-        leader = history.terms[-1].leader
-    last = state.replicas.get(-1 if leader is None else leader)
+    leaders = state.registration.leader, led_last(state)
+    known = [state.replicas.get(-1 if leader is None else leader) for leader in leaders]
     return (
-        leader, None if last is None else last.high_watermark,
+        leaders, *[None if r is None else r.high_watermark for r in known],
         *map(_LOG, replicas), *[len(r.log.spans) for r in replicas],
         *[p.span for p in history.commitments[-LENGTHENED:]], len(history.commitments),
         *[p.span for p in history.acknowledgements[-LENGTHENED:]], len(history.acknowledgements),
@@ -113,7 +113,7 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
     leader = state.replicas.get(state.registration.leader)
     if leader is None or not state.log_is_known(leader):
         return []
-    found: list[Danger] = []
+    found = _of_elected(state, leader)
     for number, kind in heirs:
         heir = state.replicas.get(number)
         if heir is not None:
@@ -133,10 +133,9 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
     if seen is None:
         return []
     assigned, heirs = seen
-    leader = state.registration.leader
+    leader, last = state.registration.leader, led_last(state)
     if leader is None:
-        trusted, terms = _trusted(state), state.history.terms
-        last = terms[-1].leader if terms else None
+        trusted = _trusted(state)
         found: list[Failure] = []
         for r in assigned:
             if r == last and _leads_again(state, r):
@@ -149,7 +148,23 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
     found = [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
     if _must_return(heirs):
         found.append(("leader_loses_its_tail", leader, None, False))
+    if last not in (None, leader):
+        kind = _kind_of_election(state)
+        found.append((kind, leader, leader, kind == "unclean_election"))
     return found
+
+
+def led_last(state: State) -> int | None:
+    """Who led last: of those that were elected, not one that is known never to have begun."""
+    terms = state.history.terms
+    led = (t for t in reversed(terms) if not never_began(state, t) or _wrote_in(state, t))
+    return next((t.leader for t in led), terms[-1].leader if terms else None)
+
+
+def _wrote_in(state: State, term: LeaderTerm) -> bool:
+    """Whether its leader has an epoch file that names that term, whatever its lines say."""
+    replica = state.replicas.get(term.leader)
+    return replica is not None and replica.filed_epoch == term.leader_epoch
 
 
 def _must_return(heirs: list[tuple[int, str]]) -> bool:
@@ -204,7 +219,7 @@ def _worked_out(state: State, leader: Replica, heir: Replica, kind: str) -> list
     # By then it would be known that the heir has left the ISR and others commit alone.
     late = _held_long(state, leader, heir, TOLD_WITHIN_MS)
     # What was promised to nobody is in flight on every healthy partition.
-    in_flight = trusted and tail_is_known(state, heir)
+    in_flight = trusted and tail_is_known(state, heir) and not _has_crashed(state, heir.replica)
     if not lacking or (in_flight and not _is_promised_from(state, leader, lacking[0][0])):
         return []
     found = []
@@ -316,8 +331,8 @@ def _tail_of_the_last(state: State, assigned: tuple[int, ...], leader: Replica) 
 
 def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
     """What each replica that could be elected lacks of the last leader's log."""
-    terms = state.history.terms
-    last = state.replicas.get(terms[-1].leader) if terms else None
+    led = led_last(state)
+    last = None if led is None else state.replicas.get(led)
     if last is None or not state.log_is_known(last):
         return []
     trusted, found = _trusted(state), list[Danger]()
@@ -328,6 +343,21 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
     if _leads_again(state, last.replica):
         found += _tail_of_the_last(state, assigned, last)
     return sorted(found, key=_place)
+
+
+def _of_elected(state: State, elected: Replica) -> list[Danger]:
+    """What the last leader has and the one elected after it, which has not begun, has not."""
+    led = led_last(state)
+    last = None if led is None or led == elected.replica else state.replicas.get(led)
+    if last is None or not state.log_is_known(last):
+        return []
+    return _of_candidate(state, last, elected, _kind_of_election(state) == "clean_election")
+
+
+def _kind_of_election(state: State) -> str:
+    """The failure's word for how the present leader was elected."""
+    unclean = state.history.terms[-1].election_kind == "unclean"
+    return "unclean_election" if unclean else "clean_election"
 
 
 def _of_candidate(state: State, last: Replica, other: Replica, trusted: bool) -> list[Danger]:
@@ -427,7 +457,7 @@ def _held_until(state: State, holder: Replica, other: Replica) -> int:
 def _held_long(state: State, holder: Replica, other: Replica, milliseconds: int) -> int:
     """Where the holder's log was seen to end so long before the other's was read the last time;
     where it ends, if the other's end is known without that."""
-    if tail_is_known(state, other):
+    if tail_is_known(state, other) or _has_crashed(state, other.replica):
         return holder.log.log_end_offset
     if other.seen_at is None or other.stale or holder.stale:
         return 0

@@ -15,6 +15,7 @@ from replication.protocol.judgement.at_risk import (
     Outlook,
     data_of,
     failures,
+    led_last,
     of_outlook,
     outlook,
 )
@@ -26,7 +27,7 @@ TELLING = frozenset(
 # Of these, what may change who may lead next; and what changes no log and no promise.
 DECIDING = frozenset(
     ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
-     "replica_log_observed")
+     "replica_log_observed", "became_leader")
 )  # fmt: skip
 WORDS = frozenset(("partition_described", "leadership_recorded", "input_ended"))
 # Who may lead next, and by which failures, by all that decides it: whichever partition asks.
@@ -143,9 +144,9 @@ def _ask(state: State) -> bool:
 def _asked(state: State) -> tuple[object, ...]:
     """All that `outlook` and `failures` ask of the state."""
     registration, settings, terms = state.registration, state.settings, state.history.terms
-    last = terms[-1].leader if registration.leader is None and terms else None
     return (
-        last, registration.leader, registration.isr, registration.eligible_leader_replicas,
+        led_last(state), terms[-1].election_kind if terms else None,
+        registration.leader, registration.isr, registration.eligible_leader_replicas,
         settings.assigned_replicas, settings.min_insync_replicas,
         settings.unclean_leader_election, settings.controller, settings.deleted,
         settings.kafka_version, settings.inter_broker_version,

@@ -231,21 +231,54 @@ def live(replica: int, at: int, end: int, leader_epoch: int | None = 0) -> ev.Ev
     return ev.Event(f"{replica}-{at}", "trace", "", "t", "", 0, 0, fact, at, "forensic")
 
 
-def behind(*seen: tuple[int, int, int]) -> list[tuple[int, int]]:
-    """What an unclean election would cost; seen: replica, when, its log end."""
+def of_two(*facts: ev.Event | ev.Fact, unclean: bool = False, isr: tuple[int, ...]) -> State:
+    """A partition of 1 and 2 that 1 leads."""
     state = new_state("", "t", "", 0)
-    facts: list[ev.Fact] = [
+    known: list[ev.Fact] = [
         ev.PartitionDescribed(
-            kafka_version="3.9.1", assigned_replicas=(1, 2), unclean_leader_election=True,
+            kafka_version="3.9.1", assigned_replicas=(1, 2), unclean_leader_election=unclean,
             min_insync_replicas=1, controller="kraft",
         ),
-        ev.LeadershipRecorded(leader=1, leader_epoch=0, isr=(1,), partition_epoch=1),
+        ev.CoverageDeclared("broker_log", 1, True),
+        ev.CoverageDeclared("broker_log", 2, True),
+        ev.LeadershipRecorded(leader=1, leader_epoch=0, isr=isr, partition_epoch=1),
+        ev.BecameLeader(1, 0),
     ]  # fmt: skip
-    events = [ev.Event(str(n), "trace", "", "t", "", 0, n, f, 0, "forensic")
-              for n, f in enumerate(facts)]  # fmt: skip
-    for event in [*events, *[live(*each) for each in sorted(seen, key=lambda s: s[1])]]:
-        apply(state, event)
+    for n, fact in enumerate([*known, *facts]):
+        told = (
+            ev.Event(str(n), "trace", "", "t", "", 0, n, fact, 0, "forensic")
+            if not isinstance(fact, ev.Event)
+            else fact
+        )
+        apply(state, told)
+    return state
+
+
+def behind(*seen: tuple[int, int, int]) -> list[tuple[int, int]]:
+    """What an unclean election would cost; seen: replica, when, its log end."""
+    logs = [live(*each) for each in sorted(seen, key=lambda s: s[1])]
+    state = of_two(*logs, unclean=True, isr=(1,))
     return [(d.first_offset, d.end_offset) for d in dangers(state) if d.next_leader == 2]
+
+
+def test_a_member_that_crashed_fetches_no_more_and_may_be_elected_without_ever_leading() -> None:
+    """Killed at ten records it stays in the ISR until its session ends, and was read no more; the
+    controller may even elect it. What the leader alone was given is lost when it is back."""
+    crashed = [live(1, 1000, 10), live(2, 1100, 10), ev.ReplicaStopped(2, "process_crash")]
+    alone = [*crashed, live(1, 2000, 14)]
+    elected = [*alone, ev.LeadershipRecorded(leader=2, leader_epoch=1, isr=(2,), partition_epoch=2,
+                                             election_kind="clean")]  # fmt: skip
+    nobody = [*elected, ev.LeadershipRecorded(leader=None, leader_epoch=2, isr=(2,),
+                                              partition_epoch=3)]  # fmt: skip
+    for facts, failure in (
+        (crashed, None), (alone, "leader_stops"),
+        (elected, "clean_election"), (nobody, "clean_election"),
+    ):  # fmt: skip
+        found = dangers(of_two(*facts, isr=(1, 2)))
+        told = [(d.failure, d.next_leader, d.first_offset, d.end_offset, d.cause) for d in found]
+        assert told == ([(failure, 2, 10, 14, "acks_one_failover")] if failure else [])
+    led = [*elected, live(2, 3000, 10), ev.BecameLeader(2, 1)]
+    assert "clean_election" not in {d.failure for d in dangers(of_two(*led, isr=(1, 2)))}
 
 
 def test_a_danger_stands_while_the_leader_goes_on_growing() -> None:
