@@ -1,8 +1,8 @@
 """Spark's own small files of a checkpoint location: who writes them, and whether they are whole.
 
 Spark reads them without a word of which one is broken (StreamMetadata, OffsetSeqLog, CommitLog,
-FileStreamSourceLog), so that is asked before a query starts. What it keeps of state is its state
-store's to say.
+FileStreamSourceLog, StateSchemaCompatibilityChecker), so that is asked before a query starts. What
+it keeps of state is its state store's to say.
 """
 
 import json
@@ -44,6 +44,9 @@ def broken(location: Place) -> str | None:
     metadata = location / "metadata"
     if metadata.is_file() and not _is_json(metadata.read_text("utf-8", "replace")):
         return f"{metadata} is cut or empty"
+    for schema in matching(location, "state/*/*/_metadata/schema"):
+        if not _is_state_schema(schema.read_bytes()):
+            return f"{schema} is cut or empty"
     told = {path: _lines_of(path) for path in _read_at_a_start(location)}
     # Of each source a line, in the two newest alike.
     sources = max((len(lines) for path, lines in told.items() if _in(path, "offsets")), default=0)
@@ -55,6 +58,29 @@ def broken(location: Place) -> str | None:
         if not version.startswith("v") or not whole or lacking:
             return f"{path} is cut or empty"
     return None
+
+
+def _is_state_schema(data: bytes) -> bool:
+    """Whether all is there that the second format holds (StateSchemaCompatibilityChecker): its name, then of
+    key and value each how many texts, and these. Of other formats the name has to be enough."""
+
+    def text(at: int) -> tuple[str, int]:
+        end = at + 2 + int.from_bytes(data[at : at + 2], "big")
+        if at + 2 > len(data) or end > len(data):
+            raise EOFError
+        return data[at + 2 : end].decode("utf-8", "replace"), end
+
+    try:
+        version, at = text(0)
+        if version != "v2":
+            return version.startswith("v")
+        for _ in ("key", "value"):
+            count, at = int.from_bytes(data[at : at + 4], "big"), at + 4
+            for _ in range(count):
+                _, at = text(at)
+    except EOFError:
+        return False
+    return at == len(data)
 
 
 def _in(path: Place, folder: str) -> bool:
