@@ -61,8 +61,8 @@ def broken(location: Place) -> str | None:
 
 
 def _is_state_schema(data: bytes) -> bool:
-    """Whether all is there that the second format holds (StateSchemaCompatibilityChecker): its name, then of
-    key and value each how many texts, and these. Of other formats the name has to be enough."""
+    """Whether all is there that the second format holds: its name, then of key and value each how
+    many texts, and these. Of other formats the name has to be enough."""
 
     def text(at: int) -> tuple[str, int]:
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")

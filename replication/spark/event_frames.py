@@ -322,7 +322,7 @@ def counters() -> list[Column]:
     return [
         F.expr("count(1) AS rows_in"),
         F.expr("count_if(NOT fits) AS quarantined"),
-        F.expr("max(event.observed_at) AS newest_event_time"),
+        F.expr("max(IF(fits, event.observed_at, NULL)) AS newest_event_time"),
     ]
 
 

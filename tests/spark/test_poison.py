@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replication.protocol.ground import wire
+from tests.spark.event_rows import made_trace
 from tests.spark.jobs_in_process import answers, rows, run_replay, run_stream
 from tests.spark.poison import cases, delivered, hosts, laptop
 
@@ -43,6 +44,21 @@ def test_what_is_out_of_range_is_refused_and_what_is_not_is_taken() -> None:
     assert taken["end_offset"] >= {str((1 << 63) - 1)}
     assert refused["topic"] >= {repr("\ud800"), repr("a/b"), repr(""), "7"}
     assert refused["cluster_id"] >= {repr("\ud800"), repr("\x00"), "7"}
+
+
+@pytest.mark.spark
+def test_the_moment_of_a_refused_event_is_not_the_newest(spark: SparkSession, folder: Path) -> None:
+    """It may be one that no timestamp holds."""
+    lines = [wire.to_json(event) for event in made_trace(0)]
+    refused = {**json.loads(lines[-1]), "event_id": "far", "observed_at": (1 << 63) - 1}
+    text = "\n".join([*lines, json.dumps(refused)])
+    (folder / "in" / "far.jsonl").write_text(text + "\n")
+    run_replay(spark, folder, keep_events=True)
+    newest = max(json.loads(line)["observed_at"] for line in lines)
+    assert {r["newest_event_time"] for r in rows(spark, folder / "replayed", "_batches")} <= {
+        newest, None,
+    }  # fmt: skip
+    assert len(rows(spark, folder / "replayed", "quarantine")) == 1
 
 
 @pytest.mark.sweep
