@@ -63,7 +63,9 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
         # What lies before the first offset that was seen may have been removed, or not.
         spans.append(Span(replica.log.log_start_offset, start, None, None))
         start = replica.log.log_start_offset
-    if state.is_traced(replica.replica):
+    # A file that is read and cannot be understood is no word for what the trace told of it.
+    traced = fact.copy == "live" and state.is_traced(replica.replica)
+    if traced:
         spans = _as_known(spans, replica.log.spans)
     lost = clipped(_not_held(replica.log.spans, spans), start, ANY_OCCURRENCE << 32)
     set_aside(state, replica, lost)
@@ -74,7 +76,7 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
     replica.captured = True
     replica.stale = False
     replica.partial = is_open
-    told = state.is_traced(replica.replica) and had == fact.log_end_offset
+    told = traced and had == fact.log_end_offset
     replica.tail_known = bool(fact.stopped) or (told and replica.tail_known)
     replica.stopped = fact.stopped
     replica.crashed = False
