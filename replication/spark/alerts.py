@@ -27,7 +27,8 @@ CRITICAL_AFTER_MS = 60_000
 MOST_TOLD = 5
 MEANINGS = {
     "RecordsAtRisk": "One failure would lose these records, or make a replica leader that lacks "
-    "them. Do not restart the brokers that are named before what ends the danger has come.",
+    "them. Do not restart the brokers that are named, nor replace their disks, before what ends "
+    "the danger has come.",
     "RecordsLost": "Records are gone from the leader and from every replica that is known.",
     "RecordsRecoverable": "Records are gone from the leader, and a replica still holds them. Save "
     "that replica's directory before it follows or is restarted.",

@@ -3,7 +3,9 @@
 A run of records of the current leader's log is at risk when one failure that is possible in this
 evidence gives the partition a leader that is known to lack the run, by the election rules of the
 declared version and the settings in force, or leaves the run on no replica. Possible failures: the
-leader stops for good; the leader comes back from a power failure without what was not flushed.
+leader stops for good; the leader comes back from a power failure without what was not flushed;
+where nobody else can be elected, the leader comes back with an emptied directory, and whoever
+follows cuts to that.
 Where the partition has no leader, or one that was elected and never began, no further failure is
 needed: whoever is elected lacks what it lacks. A setting alone puts nothing at risk: some replica
 must be behind. What is not known to be missing somewhere is not called at risk.
@@ -17,6 +19,7 @@ leader.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import attrgetter
 
 from replication.protocol.ground.model import Span, same_record, touching, uncovered
@@ -51,11 +54,11 @@ _COMMITTED = ("acknowledged_by_isr", "committed", "consumed")
 class Danger:
     """Records [first_offset, end_offset) that one failure would lose.
 
-    failure: leader_stops, leader_loses_its_tail, or, where nobody leads and it needs none,
-    unclean_election or clean_election (of one of the ISR). broker: whom it strikes, or who would
-    be elected. next_leader: who would lead without the records, None
-    where the struck leader itself comes back. cause: the ledger's word for such a loss. holders:
-    the other replicas known to hold the records. ends_when: what ends the danger.
+    failure: leader_stops, leader_loses_its_tail, leader_loses_its_log (what is not in the tail),
+    or, where nobody leads and it needs none, unclean_election or clean_election (of one of the
+    ISR). broker: whom it strikes, or who would be elected. next_leader: who would lead without the
+    records, None where the struck leader itself comes back. cause: the ledger's word for such a
+    loss. holders: the other replicas known to hold the records. ends_when: what ends the danger.
     """
 
     first_offset: int
@@ -119,7 +122,10 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
         if heir is not None:
             found += _of_heir(state, known, leader, heir, kind)
     if _must_return(heirs):
-        found += _tail_of_the_last(state, assigned, leader)
+        tail = _tail_of_the_last(state, assigned, leader)
+        found += tail
+        if _leads_on_empty(state, assigned, leader.replica):
+            found += _log_of_the_last(state, assigned, leader, tail)
     return sorted(found, key=_place)
 
 
@@ -140,6 +146,8 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
         for r in assigned:
             if r == last and _leads_again(state, r):
                 found.append(("leader_loses_its_tail", r, None, False))
+                if _leads_on_empty(state, assigned, r):
+                    found.append(("leader_loses_its_log", r, None, False))
             elif r not in trusted:
                 found.append(("unclean_election", r, r, True))
             else:
@@ -148,6 +156,8 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
     found = [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
     if _must_return(heirs):
         found.append(("leader_loses_its_tail", leader, None, False))
+        if _leads_on_empty(state, assigned, leader):
+            found.append(("leader_loses_its_log", leader, None, False))
     if last not in (None, leader):
         kind = _kind_of_election(state)
         found.append((kind, leader, leader, kind == "unclean_election"))
@@ -171,6 +181,20 @@ def _must_return(heirs: list[tuple[int, str]]) -> bool:
     """Whether no member of the ISR can take over: who else is to be elected may be down as well,
     and an eligible one that stopped uncleanly is eligible no more."""
     return not any(kind == "clean" for _, kind in heirs)
+
+
+def _leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:
+    """Whether nobody but that broker, back with an emptied directory, may be elected, while others
+    would cut to what it has.
+
+    An eligible replica that crashed is waited for still: until it is back nobody leads (KIP-966).
+    """
+    registration = state.registration
+    able = {*(registration.isr or ()), *registration.eligible_leader_replicas}
+    behaviour, unclean = state.behaviour(), state.settings.unclean_leader_election
+    if unclean is None:
+        unclean = behaviour is None or behaviour.unclean_leader_election
+    return len(assigned) > 1 and not unclean and able <= {last}
 
 
 def outlook(state: State) -> Outlook | None:
@@ -329,6 +353,57 @@ def _tail_of_the_last(state: State, assigned: tuple[int, ...], leader: Replica) 
     ]  # fmt: skip
 
 
+def _log_of_the_last(
+    state: State, assigned: tuple[int, ...], leader: Replica, tail: list[Danger]
+) -> list[Danger]:
+    """Nobody else can be elected: what was promised of the rest of its log is gone with its
+    directory, though others hold it."""
+    others = [state.replicas.get(r) for r in assigned if r != leader.replica]
+    held = [
+        (r.replica, _shared(state, leader, r))
+        for r in others
+        if r is not None and state.log_is_known(r)
+    ]
+    bounds = sorted({offset for _, ranges in held for each in ranges for offset in each})
+    found: list[tuple[int, int, str, tuple[int, ...]]] = []
+    for span in leader.log.spans:
+        rest = [(span.first_offset, span.end_offset)]
+        for danger in tail:
+            rest = _without(rest, danger.first_offset, danger.end_offset)
+        for first, end, tier in (t for a, b in rest for t in _by_tier(state, leader, a, b)):
+            inside = [] if tier == "undetermined" else [o for o in bounds if first < o < end]
+            for a, b in pairwise([] if tier == "undetermined" else [first, *inside, end]):
+                holders = tuple(
+                    n for n, ranges in held if any(x <= a and b <= y for x, y in ranges)
+                )
+                if found and (found[-1][1], *found[-1][2:]) == (a, tier, holders):
+                    a = found.pop()[0]
+                found.append((a, b, tier, holders))
+    return [
+        Danger(
+            a, b, tier, "leader_loses_its_log", leader.replica, None,
+            _storage_cause(state), holders, "another replica is in the ISR",
+        )
+        for a, b, tier, holders in found
+    ]  # fmt: skip
+
+
+def _shared(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
+    """The offset ranges of one log that the other is known to hold as well."""
+    alike = _begin_alike(state, holder, other)
+    begun = holder.log.spans[:alike]
+    # Where both have a hole nothing is asked.
+    found = [(begun[0].first_offset, begun[-1].end_offset)] if begun else []
+    theirs = other.log.spans[alike:]
+    for span in holder.log.spans[alike:]:
+        for held in touching(theirs, span.first_offset, span.end_offset):
+            first = max(span.first_offset, held.first_offset)
+            end = min(span.end_offset, held.end_offset)
+            if first < end and same_record(span, held) is not False:
+                found.append((first, end))
+    return _joined(found)
+
+
 def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
     """What each replica that could be elected lacks of the last leader's log."""
     led = led_last(state)
@@ -341,7 +416,10 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
         if other is not None and other is not last:
             found += _of_candidate(state, last, other, replica in trusted)
     if _leads_again(state, last.replica):
-        found += _tail_of_the_last(state, assigned, last)
+        tail = _tail_of_the_last(state, assigned, last)
+        found += tail
+        if _leads_on_empty(state, assigned, last.replica):
+            found += _log_of_the_last(state, assigned, last, tail)
     return sorted(found, key=_place)
 
 

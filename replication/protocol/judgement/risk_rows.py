@@ -11,6 +11,7 @@ from replication.protocol.judgement.risk_watch import key_of, run_of, since_when
 _FAILURES = {
     "leader_stops": ("broker {broker} stops",),
     "leader_loses_its_tail": ("broker {broker} loses what it alone holds",),
+    "leader_loses_its_log": ("broker {broker} comes back with an emptied directory",),
     "unclean_election": (),
     "clean_election": (),
 }

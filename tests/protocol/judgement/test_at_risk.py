@@ -5,8 +5,11 @@ failure that one danger could name is made in a copy of the machine. What a fork
 been named before (recall), and what was named must be lost in its fork (precision).
 """
 
+from collections import Counter
+
 from replication.machine.machine_state import Impossible
 from replication.machine.partition_machine import PartitionMachine
+from replication.machine.replica import begin_process
 from replication.machine.scenario import Runner
 from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.folding.fold import Rejected, apply, new_state
@@ -22,10 +25,10 @@ PROMISED = ("consumed", "acknowledged_by_isr", "committed", "acknowledged_by_lea
 Lost = dict[tuple[str, int | None], set[int]]
 
 
-def folded(machine: PartitionMachine) -> State:
-    """What a complete trace of the machine tells."""
+def folded(*machines: PartitionMachine) -> State:
+    """What a complete trace of the machine tells; of a copy's, after that of whom it was copied."""
     state = new_state("", "t", "", 0)
-    facts = [step.fact for step in machine.world.steps]
+    facts = [step.fact for machine in machines for step in machine.world.steps]
     for n, fact in enumerate(facts):
         try:
             apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, None, "traced"))
@@ -55,6 +58,7 @@ def forks(machine: PartitionMachine, at_risk: list[Danger]) -> Lost:
                 back.elect_by_rule()
                 if back.world.controller.leader == number:
                     found["leader_stops", number] = lacking(before, back, number)
+    found["leader_loses_its_log", None] = lost_with_its_directory(machine, leader.replica)
     tail = [d.first_offset for d in at_risk if d.failure == "leader_loses_its_tail"]
     if after is not None and not tail:
         return found
@@ -72,6 +76,79 @@ def forks(machine: PartitionMachine, at_risk: list[Danger]) -> Lost:
     return found
 
 
+def lost_with_its_directory(machine: PartitionMachine, replica: int) -> set[int]:
+    """What is gone of its log when it comes back with an emptied directory; nothing where another
+    leads by then, or nobody: the others hold what they hold."""
+    fork = copied(machine)
+    if not fork.world.brokers[replica].running:
+        # What it comes back with is lost again at once, before the others are heard of.
+        begin_process(fork.world, fork.world.brokers[replica])
+    before = records_of(fork.world.brokers[replica].log.spans)
+    fork.stop(replica, "disk_loss")
+    fork.fence(replica)
+    if fork.world.controller.leader is not None:
+        return set()
+    fork.start(replica)
+    fork.elect_by_rule()
+    return lacking(before, fork, replica) if fork.world.controller.leader == replica else set()
+
+
+def left_alone(machine: PartitionMachine) -> list[tuple[PartitionMachine, State]]:
+    """Its leader as the only member of the ISR: up, killed, and shut down; and what is known."""
+    leader = valid_leader(machine.world)
+    if leader is None or not leader.running or leader.isolated:
+        return []
+    alone = copied(machine)
+    try:
+        alone.propose_isr(leader.isr - {leader.replica})
+        if alone.world.isr_changes_wait:
+            alone.decide_isr()
+    except Impossible:
+        return []
+    found = [(alone, folded(machine, alone))]
+    for reason in ("process_crash", "clean"):
+        down = copied(alone)
+        down.stop(leader.replica, reason)
+        down.fence(leader.replica)
+        found.append((down, folded(machine, alone, down)))
+    return found
+
+
+def test_whoever_must_lead_on_loses_with_its_directory_what_is_named() -> None:
+    """With others who hold the records, whether it leads or is down."""
+    named, all_told = Counter[tuple[bool, bool]](), 0
+    for seed in range(150):
+        for machine, state in left_alone(schedule_machine(seed).story.machine):
+            at_risk = dangers(state)
+            leads = state.registration.leader is not None
+            whole = [d for d in at_risk if d.failure == "leader_loses_its_log"]
+            for danger in whole:
+                lost = lost_with_its_directory(machine, danger.broker)
+                assert offsets_of(danger) <= lost, (seed, danger)
+                assert set(danger.holders) == really_hold(machine, danger), (seed, danger)
+                named[leads, bool(danger.holders)] += 1
+            clean = not machine.world.unclean_leader_election
+            if leads and clean and valid_leader(machine.world) and controller_sees_all(machine):
+                lost = lost_with_its_directory(machine, state.registration.leader or 0)
+                promised = lost & promised_offsets(state, machine)
+                told = {o for d in at_risk if d.next_leader is None for o in offsets_of(d)}
+                assert promised <= told, (seed, promised - told)
+                all_told += len(promised)
+    assert min(named[True, True], named[False, True], all_told) > 20
+    assert named[True, False] + named[False, False] == 0, "what nobody else holds is the tail"
+
+
+def really_hold(machine: PartitionMachine, danger: Danger) -> set[int]:
+    """Who else holds all of it."""
+    logs = logs_of(machine.world)
+    return {
+        r
+        for r in machine.world.assigned_replicas
+        if r != danger.broker
+        and all(logs[r].get(o) == logs[danger.broker][o] for o in offsets_of(danger))
+    }
+
+
 def controller_sees_all(machine: PartitionMachine) -> bool:
     """Whether the controller counts as alive those who are: evidence shows no more than that."""
     world = machine.world
@@ -85,7 +162,8 @@ def lacking(before: dict[int, tuple[int, int]], fork: PartitionMachine, leader: 
 
 
 def test_what_is_named_is_lost_in_its_fork_and_what_a_fork_loses_was_named() -> None:
-    named = forked = 0
+    named = Counter[str]()
+    forked = 0
     for seed in range(400):
         machine = schedule_machine(seed).story.machine
         state = folded(machine)
@@ -94,7 +172,7 @@ def test_what_is_named_is_lost_in_its_fork_and_what_a_fork_loses_was_named() -> 
         for danger in at_risk:
             fork = (danger.failure, danger.next_leader)
             if fork in lost:
-                named += 1
+                named[danger.failure] += 1
                 assert offsets_of(danger) <= lost[fork], (seed, danger)
         for (failure, _), offsets in lost.items():
             if failure == "leader_stops" and controller_sees_all(machine):
@@ -102,7 +180,8 @@ def test_what_is_named_is_lost_in_its_fork_and_what_a_fork_loses_was_named() -> 
                 promised = offsets & promised_offsets(state, machine)
                 forked += len(promised)
                 assert promised <= told, (seed, failure, promised - told)
-    assert named > 20
+    assert sum(named.values()) - named["leader_loses_its_log"] > 20
+    assert named["leader_loses_its_log"] > 10
     assert forked > 20
 
 
@@ -159,10 +238,30 @@ def test_equal_replicas_are_no_danger_whatever_the_settings_permit() -> None:
 
 def test_the_last_in_sync_replica_may_come_back_without_what_it_alone_holds() -> None:
     found = dangers(story(given(isr="A", logs=("0:m*10", "0:m*8", "0:m*7"))))
-    assert [(d.first_offset, d.end_offset) for d in found] == [(8, 10)]
-    assert found[0].failure == "leader_loses_its_tail"
-    assert found[0].cause == "last_replica_standing"
-    assert found[0].next_leader is None
+    told = [(d.first_offset, d.end_offset, d.failure, d.holders) for d in found]
+    assert told == [
+        (0, 7, "leader_loses_its_log", (2, 3)),
+        (7, 8, "leader_loses_its_log", (2,)),
+        (8, 10, "leader_loses_its_tail", ()),
+    ]
+    assert {(d.cause, d.next_leader) for d in found} == {("last_replica_standing", None)}
+
+
+def test_what_everybody_holds_is_lost_with_the_last_members_directory_unless_another_leads() -> (
+    None
+):
+    """Equal logs: the followers cut to the empty one. Another member, an unclean heir or an
+    eligible replica that stopped cleanly would lead instead."""
+    for isr, unclean, named in (
+        ("A", "no", [(0, 10, (2, 3))]), ("A", "yes", []), ("A,B", "no", []),
+    ):  # fmt: skip
+        found = dangers(story(given(isr=isr, unclean=unclean)))
+        assert [(d.first_offset, d.end_offset, d.holders) for d in found] == named
+    assert all(d[0] != "leader_loses_its_log" for d in told_of_eligible("stop B"))
+    unsaid = story(given(isr="A", kafka="0.10.2.2"))
+    assert dangers(unsaid)
+    unsaid.settings.unclean_leader_election = None
+    assert dangers(unsaid) == [], "that release's default lets another lead"
 
 
 def test_an_unclean_election_would_take_the_first_alive_not_the_longest_log() -> None:
@@ -189,7 +288,7 @@ def test_who_stopped_behind_may_be_elected_uncleanly_when_it_is_back_first() -> 
         assert ((7, 10, 3) in heirs) == (stopped == "C B")
     forbidden = given(isr="A", logs=("0:m*10", "0:m*8", "0:m*7"))
     found = dangers(story(f"{forbidden}\nstop B\nfence B\nstop C\nfence C\n----\n"))
-    assert [d.next_leader for d in found] == [None]
+    assert {d.next_leader for d in found} == {None}
 
 
 def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
@@ -199,6 +298,8 @@ def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
         ("unclean_election", 2, 9, 10),
         ("unclean_election", 3, 7, 10),
         ("leader_loses_its_tail", 1, 9, 10),
+        ("leader_loses_its_log", 1, 0, 7),
+        ("leader_loses_its_log", 1, 7, 9),
     }
 
 

@@ -29,6 +29,12 @@ def test_a_danger_says_what_must_fail_and_what_one_more_failure_costs() -> None:
     assert "brokers 2, 3" in str(row(holders=(2, 3))["one_more_failure"])
 
 
+def test_an_emptied_directory_is_said_with_who_still_follows() -> None:
+    found = row(failure="leader_loses_its_log", next_leader=None, cause="storage_loss")
+    assert found["failures"] == ["broker 1 comes back with an emptied directory"]
+    assert found["one_more_failure"] == "broker 3 follows or loses its log: no copy is left"
+
+
 def test_where_the_partition_has_no_leader_nothing_more_must_fail() -> None:
     assert row(failure="unclean_election", broker=2)["failures"] == []
 
