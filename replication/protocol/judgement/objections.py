@@ -62,13 +62,14 @@ def _by_this_zombie(state: State, absence: Absence, led: LeaderTerm) -> Doubt | 
     if after[0].election_kind not in UNSURE_KINDS:
         return None
     successor = after[0]
-    if not _was_alive(state, led, successor.order) or _needed_more(state, promise, successor):
+    lived = _lived_on(state, led, successor.order)
+    if lived is None or _needed_more(state, promise, successor):
         return None
     if _started_anew(state, led, successor):
         return None
     return _doubt(
         absence,
-        f"broker {led.leader} lived on when broker {successor.leader} was elected beside the ISR, "
+        f"broker {led.leader} {lived} when broker {successor.leader} was elected beside the ISR, "
         f"and nothing tells whether it promised this before",
         f"the lines of broker {led.leader} with kafka.cluster.Partition at TRACE",
     )
@@ -78,11 +79,12 @@ def _by_its_unseen_zombie(state: State, absence: Absence, led: LeaderTerm) -> Do
     """The same of a successor of which only logs tell, by its epoch, and no controller."""
     newest = newest_leader_epoch(state)
     told = max(state.history.terms[-1].leader_epoch, state.registration.leader_epoch)
-    if newest <= told or not _was_alive(state, led, (newest, 0)):
+    lived = _lived_on(state, led, (newest, 0)) if newest > told else None
+    if lived is None:
         return None
     return _doubt(
         absence,
-        f"broker {led.leader} lived on, and nothing tells how the leader of epoch {newest} was "
+        f"broker {led.leader} {lived}, and nothing tells how the leader of epoch {newest} was "
         "elected, and whether it promised this before",
         f"the lines of broker {led.leader} with kafka.cluster.Partition at TRACE",
     )
@@ -100,18 +102,25 @@ def _is_traced(state: State, replica: int) -> bool:
     return state.covered("replica_trace", replica)
 
 
-def _was_alive(state: State, led: LeaderTerm, successor: tuple[int, int]) -> bool:
-    """Whether a leader's own lines show that it did not stop before its successor's election, of
-    that order."""
+def _lived_on(state: State, led: LeaderTerm, successor: tuple[int, int]) -> str | None:
+    """How a leader may have led on by its own lines when its successor, of that order, was elected;
+    None where it had stopped.
+
+    KRaft ends a leader's epoch as it asks to stop: until it learns that, it writes on, and alone in
+    the ISR its high watermark rises. ZooKeeper leaves such a leader in its place until it is gone.
+    """
     own = [
         t
         for t in state.history.terms
         if t.leader == led.leader and led.order <= t.order < successor
     ]
     last = own[-1]
-    if last.ended is None:
-        return bool(last.start_event_id) and log_is_covered(state, led.leader)
-    return last.ended != "stopped"
+    if last.ended == "stopped":
+        let_go = state.settings.controller != "zookeeper" and last.end_is_certain
+        return "had asked for its clean stop, and may have led on for a moment," if let_go else None
+    if last.ended is None and not (last.start_event_id and log_is_covered(state, led.leader)):
+        return None
+    return "lived on"
 
 
 def _started_anew(state: State, led: LeaderTerm, successor: LeaderTerm) -> bool:

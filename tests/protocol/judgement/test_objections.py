@@ -58,6 +58,25 @@ def test_a_leader_that_had_stopped_promised_before() -> None:
     assert verdict(stopped) == "VIOLATED"
 
 
+def test_a_kraft_leader_that_stops_cleanly_may_have_promised_after_its_epoch_had_ended() -> None:
+    """The controller takes its leadership as it asks to leave; until it learns that, it writes on.
+    ZooKeeper's leaves a leader that is alone in the ISR in its place until it is gone."""
+
+    def let_go(controller: str, *, clean: bool) -> list[ev.Fact]:
+        return [
+            *beside_the_isr(
+                ev.ReplicaStopped(1, "unknown" if clean else "process_crash"),
+                ev.ReplicaStarted(1, 0, 5, None, clean),
+                ev.CheckpointObserved(1, 5),
+            ),
+            ev.PartitionDescribed(controller=controller),
+        ]
+
+    assert verdict(let_go("kraft", clean=True)) == "UNKNOWN"
+    assert verdict(let_go("kraft", clean=False)) == "VIOLATED"
+    assert verdict(let_go("zookeeper", clean=True)) == "VIOLATED"
+
+
 def test_a_successor_of_which_only_its_log_tells_may_have_been_elected_beside_the_isr() -> None:
     def cut_off(*ending: ev.Fact) -> list[ev.Fact]:
         return [
