@@ -73,6 +73,10 @@ class Partition:
         yield self._row(
             "became_leader", f'"replica":{LEADER},"leader_epoch":0,"log_end_offset":0', "forensic"
         )
+        # Until it is told that they follow, what the leader sees them fetch waits for their word.
+        for replica in FOLLOWERS:
+            fields = f'"replica":{replica},"leader":{LEADER},"leader_epoch":0,"log_end_offset":0'
+            yield self._row("became_follower", fields, "forensic")
 
     def round(self) -> Iterator[str]:
         """One batch from producer to acknowledgement."""
