@@ -166,8 +166,8 @@ def test_no_file_goes_before_its_time_nor_before_the_commit_it_waits_for(
 def test_a_quiet_table_is_read_and_kept_however_old_its_version_is(
     spark: SparkSession, folder: Path
 ) -> None:
-    """Delta refuses versions older than it remembers removed files, but for the newest; and a
-    round of maintenance makes a newer one."""
+    """Delta refuses versions older than it remembers removed files, but for the newest: here a
+    newer one stands that the readers' cut does not name."""
     write_events(folder / "in" / "1.jsonl", made_trace(0))
     run_replay(spark, folder)
     tables, said = folder / "replayed", io.StringIO()
