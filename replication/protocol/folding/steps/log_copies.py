@@ -63,8 +63,10 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
         # What lies before the first offset that was seen may have been removed, or not.
         spans.append(Span(replica.log.log_start_offset, start, None, None))
         start = replica.log.log_start_offset
-    # A file that is read and cannot be understood is no word for what the trace told of it.
-    traced = fact.copy == "live" and state.is_traced(replica.replica)
+    # A digest of a release without leader epochs names no record. A directory that names some, and
+    # others not, is damaged there: the trace is no word for what that file holds.
+    digest = fact.copy == "live" and not any(is_seen(span) for span in spans)
+    traced = digest and state.is_traced(replica.replica)
     if traced:
         spans = _as_known(spans, replica.log.spans)
     lost = clipped(_not_held(replica.log.spans, spans), start, ANY_OCCURRENCE << 32)
