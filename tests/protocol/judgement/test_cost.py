@@ -51,3 +51,19 @@ def test_what_the_fold_passes_over_changes_nothing(grade: str, facts: list[ev.Fa
             state = decode(encode(state))
 
     assert state == told(facts, grade)
+
+
+def test_of_an_isr_that_keeps_changing_only_the_last_place_is_kept() -> None:
+    def registered(*falls: int) -> list[str]:
+        state = new_state("", "t", "", 0)
+        changes = [ev.LeadershipRecorded(1, 5, (1, 2), n) for n in range(1, 60)]
+        fallen = [ev.LeadershipRecorded(1, 4, (1,), n) for n in falls]
+        facts = [ev.LeadershipRecorded(1, 5, (1, 2, 3), 0, "clean"), *changes, *fallen]
+        for n, fact in enumerate(facts):
+            source = ev.Source("state-change.log", n)
+            apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, None, "traced", source))
+        return list(state.sources)
+
+    assert registered() == ["0", "59"]
+    # A refutation names both the step and the one before it.
+    assert registered(60, 61) == ["0", "59", "60", "61"]

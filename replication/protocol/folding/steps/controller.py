@@ -1,5 +1,7 @@
 """What the controller recorded: assignment, settings, leader and ISR."""
 
+from itertools import takewhile
+
 from replication.protocol.folding.steps.terms import term_of
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
@@ -62,6 +64,7 @@ def _refute_earlier_epoch(state: State, event: ev.Event, fact: ev.LeadershipReco
 
 
 def _register(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
+    _replace_source(state, event)
     registration = state.registration
     registration.leader = fact.leader
     registration.leader_epoch = fact.leader_epoch
@@ -75,9 +78,24 @@ def _register(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> Non
     registration.eligible_leader_replicas = fact.eligible_leader_replicas or ()
     registration.last_known_leader_replicas = fact.last_known_leader_replicas or ()
     registration.recovering = bool(fact.recovering)
-    registration.event_id = state.witness(event)
     if fact.assigned_replicas is not None:
         state.settings.assigned_replicas = fact.assigned_replicas
+
+
+def _replace_source(state: State, event: ev.Event) -> None:
+    """Forgets where the registration before this one was read, unless an election or perhaps a
+    refutation rests on it: of a partition whose ISR changes for years only the last is kept."""
+    registration = state.registration
+    elected = (
+        term.event_id
+        for term in takewhile(
+            lambda term: term.leader_epoch >= registration.leader_epoch,
+            reversed(state.history.terms),
+        )
+    )
+    if not state.history.refutations and registration.event_id not in elected:
+        state.sources.pop(registration.event_id, None)
+    registration.event_id = state.witness(event)
 
 
 def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
