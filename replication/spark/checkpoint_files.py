@@ -44,7 +44,7 @@ def broken(location: Place) -> str | None:
     metadata = location / "metadata"
     if metadata.is_file() and not _is_json(metadata.read_text("utf-8", "replace")):
         return f"{metadata} is cut or empty"
-    for schema in matching(location, "state/*/*/_metadata/schema"):
+    for schema in matching(location, "state/*/0/_metadata/schema"):
         if not _is_state_schema(schema.read_bytes()):
             return f"{schema} is cut or empty"
     told = {path: _lines_of(path) for path in _read_at_a_start(location)}
