@@ -336,14 +336,14 @@ class Maintenance:
     def _in_use(self, table: str, version: int | None, now: float) -> float | None:
         """How many hours ago the first file went that a version in use needs, 0 where none did;
         None where none of the table's files may go."""
-        # What a version needs was put aside by a later commit, not before.
-        in_use = [] if version is None else [version + 1]
+        in_use = [] if version is None else [version]
         if table in ("replica_events", "_refolds"):
             read_to = self._folded_to(table)
             if read_to is None:
                 return None
             in_use.append(read_to)
-        written = [self._written(table, each) for each in in_use]
+        # What a version needs was put aside by a later commit, not before.
+        written = [self._written(table, each + 1) for each in in_use]
         return max(((now - when) / HOUR + 0.01 for when in written if when), default=0.0)
 
     def _remembered(self, store: Store, table: str, used: float, keep_hours: float) -> bool:
