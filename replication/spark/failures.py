@@ -27,8 +27,8 @@ OUTSIDE = (
     "Python worker exited unexpectedly", "ExecutorLostFailure",
     # Somebody has added a column: the next start reads the table as it is then.
     "DELTA_SCHEMA_CHANGED",
-    # Another job has committed to the table meanwhile.
-    "DELTA_CONCURRENT",
+    # Another job has committed to the table meanwhile, or altered it, as maintenance does.
+    "DELTA_CONCURRENT", "DELTA_METADATA_CHANGED",
 )  # fmt: skip
 # What Delta raises, which PySpark knows only in part: its conflicts are Java's own exceptions here.
 OF_DELTA = (PySparkException, Py4JJavaError)
@@ -54,7 +54,7 @@ CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.$]*?\w*(?:Error|Exception|Format|S
 
 def is_conflict(error: BaseException) -> bool:
     """Whether a commit was refused because of another that came before it; that may be repeated."""
-    return "DELTA_CONCURRENT" in str(error)
+    return any(word in str(error) for word in ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED"))
 
 
 def exit_status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:

@@ -3,9 +3,11 @@
 import errno
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
@@ -130,6 +132,29 @@ def test_rows_are_appended_once_however_often_it_is_tried(
     written = store.newest(REFOLDS).select("cluster_id", "incident").collect()
     assert [tuple(row) for row in written] == [("c", None)] * 4
     assert DeltaTable(tmp_path / REFOLDS).transaction_version(f"fold/id/{REFOLDS}") == 2
+
+
+@pytest.mark.spark
+def test_a_table_altered_meanwhile_costs_no_micro_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = Store(spark, tmp_path / "tables")
+    store.create()
+    folder, altered = str(tmp_path / "tables" / REFOLDS), tmp_path / "altered"
+
+    def rows(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not altered.exists():
+            altered.touch()
+            told = {"delta.deletedFileRetentionDuration": "interval 400 hours"}
+            DeltaTable(folder).alter.set_table_properties(told)
+        yield from parts
+
+    columns = ", ".join(f"{c.name} {c.type}" for c in contracts.tables()[REFOLDS].told)
+    given = spark.createDataFrame([("c/t/i/0", 3, -1, bytearray(b"x"), "first", 0)], columns)
+    writer = Writer("first", 0, "fold", "token", "fold/id")
+    store.append(REFOLDS, given.mapInArrow(rows, given.schema), writer, 0)
+    assert altered.exists()
+    assert store.newest(REFOLDS).count() == 1
 
 
 def commit(table: Path, number: int, *actions: dict[str, Any]) -> None:
