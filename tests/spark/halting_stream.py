@@ -7,6 +7,7 @@ would come too late. HALT_AFTER names the query and the table, as fold/verdicts.
 import os
 import runpy
 import signal
+import threading
 from typing import Any
 
 from replication.spark.tables import Store, Writer
@@ -24,7 +25,9 @@ def halting() -> None:
         # The row with which a run begins is of no micro-batch.
         begins = getattr(written, "transaction", "some") is None
         if (writer.query, table) == aimed and not begins:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this very thread: another would have to run first to stop the process, and on a
+            # busy machine this one would commit the next table meanwhile.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     Store._save = save  # type: ignore[method-assign]
 
