@@ -117,10 +117,16 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     command.add_argument(
         "--processes",
-        type=int,
+        type=_at_least_one,
         metavar="N",
         help="how many read files at once; by default as many as help, at most 4",
     )
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text[:9]) or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1 on")
+    return int(text)
 
 
 def _milliseconds(text: str) -> int:

@@ -57,6 +57,16 @@ def test_a_topic_that_is_not_there_is_named(
     assert capsys.readouterr().err.count("no topic nope in this evidence") == 2
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "1" * 20])
+def test_a_number_of_processes_that_can_read_nothing_is_refused(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["diagnose", str(LOST), "--processes", number])
+    assert ended.value.code == 2
+    assert "expected a whole number from 1 on" in capsys.readouterr().err
+
+
 def test_a_clock_bound_that_the_evidence_contradicts_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
