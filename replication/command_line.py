@@ -124,7 +124,7 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text[:9]) or len(text) > 9:
+    if not text.isdecimal() or len(text) > 9 or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1 on")
     return int(text)
 
