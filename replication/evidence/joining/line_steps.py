@@ -39,7 +39,8 @@ class _Role:
     what a cut follows that no line explains; reason: (when, why) as the fetcher announced the next
     cut; answer: by which answer of its leader. clean: how the process before ended, by what this
     one found; stopped: by its own last lines. high_watermark, and before: as it leads, the last one
-    that was printed, and the one before that.
+    that was printed, and the one before that. loaded_end: where the log ended as it was loaded, if
+    the broker has neither led nor cut since: before its first cut a follower fetches nothing.
     """
 
     prints_leadership: bool
@@ -54,6 +55,7 @@ class _Role:
     high_watermark: int | None = None
     before: int | None = None
     version: str | None = None
+    loaded_end: int | None = None
 
     def raise_to(self, high_watermark: int) -> None:
         """A line printed how far the high watermark has come."""
@@ -61,7 +63,30 @@ class _Role:
 
 
 def steps_of_lines(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
-    """The replica's steps in the order of its broker's lines."""
+    """The replica's steps in the order of its broker's lines, but a log that is made while its
+    broker takes up its role on a request, since it found none, was there before it had the role."""
+    asked: Step | None = None
+    loaded = False
+    for step in _as_printed(evidence, broker):
+        if step.kind in ("log_loaded", "log_created"):
+            loaded = True
+            if asked is not None:
+                step = step._replace(at=asked.at)
+            yield step
+            continue
+        if asked is not None:
+            yield asked
+            asked = None
+        loaded = loaded and step.kind != "life"
+        if step.kind == "leader_and_isr_received" and not loaded:
+            asked = step
+        else:
+            yield step
+    if asked is not None:
+        yield asked
+
+
+def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
     lines = in_order(evidence.lines.get(broker, []), broker)
     role = _Role(
         any(f.kind == "became_leader" for f in lines),
@@ -76,7 +101,7 @@ def steps_of_lines(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             if role.leader_epoch is not None or role.stopped:
                 ended = ev.ReplicaStopped(broker, role.stopped or "process_crash")
                 yield Step("stop", ended, line.at, source)
-            role.leads, role.clean, role.stopped = False, None, None
+            role.leads, role.clean, role.stopped, role.loaded_end = False, None, None, None
             role.version = next(versions)
             yield Step("life", None, line.at, source)
             continue
@@ -118,6 +143,8 @@ def _by_request(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
     if role.prints_leadership if leads else role.prints_following:
         return None
     role.leads, role.leader_epoch = leads, f["leader_epoch"]
+    if leads:
+        role.loaded_end = None
     partition_epoch = f.get("partition_epoch")
     if leads:
         return ev.BecameLeader(broker, f["leader_epoch"], partition_epoch=partition_epoch)
@@ -129,6 +156,7 @@ def _by_request(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
 def _log_loaded(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     f = line.fields
     start, end = f.get("log_start_offset"), f.get("log_end_offset")
+    role.loaded_end = end
     return ev.ReplicaStarted(broker, start, end, None, role.clean, role.version)
 
 
@@ -148,7 +176,7 @@ def _became_leader(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     led = role.leads and role.leader_epoch == before
     if f.get("previous_leader", broker if led else None) != broker:
         before = None
-    role.leads, role.leader_epoch = True, f["leader_epoch"]
+    role.leads, role.leader_epoch, role.loaded_end = True, f["leader_epoch"], None
     role.high_watermark, role.before = f.get("high_watermark"), None
     return ev.BecameLeader(broker, f["leader_epoch"], *_at_the_change(f), before)
 
@@ -199,7 +227,8 @@ def _truncated(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
     told, role.answer = role.answer, None
     by_answer = told is not None and reason == "leader_epoch" and told[2] == f["to_offset"]
     epoch_end = told[:2] if told is not None and by_answer and _is_defined(told) else (None, None)
-    return ev.Truncated(broker, f["to_offset"], f.get("log_end_offset"), reason, *epoch_end)
+    end, role.loaded_end = f.get("log_end_offset", role.loaded_end), None
+    return ev.Truncated(broker, f["to_offset"], end, reason, *epoch_end)
 
 
 def _is_defined(answer: _Answer) -> bool:

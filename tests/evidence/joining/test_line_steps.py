@@ -98,3 +98,34 @@ def test_a_leader_that_set_two_high_watermarks_prints_them_in_any_order() -> Non
     assert facts(begins, *printed(27, 29, 28, 30))[1:] == moved(27, 29, 30)
     assert facts(begins, *printed(27, 29, 26))[1:] == moved(27, 29, 26)
     assert facts(follows(4, 0), *printed(27, 29, 28))[1:] == moved(27, 29, 28)
+
+
+def test_a_log_that_is_made_as_its_broker_takes_up_its_role_was_there_before() -> None:
+    """A disk that was emptied is found out only then: "handling LeaderAndIsr request" comes before
+    "Completed load of log t-0 with 1 log segments and log end offset 0" (0.10.2.2)."""
+    made = line("log_loaded", number=3, at=5, log_end_offset=0)
+    again = line("log_created", number=4, at=5)
+    lead, load = ev.BecameLeader(1, 3), ev.ReplicaStarted(1, None, 0)
+
+    assert facts(started(1), asked(1, 2), made) == [None, load, lead]
+    assert facts(started(1), asked(1, 2), made, again) == [
+        None, load, ev.ReplicaStarted(1, 0, 0), lead,
+    ]  # fmt: skip
+    assert facts(started(1), made, asked(1, 4)) == [None, load, lead]
+    assert facts(started(1), asked(1, 2), asked(1, 4), made) == [None, lead, load, lead]
+    steps = list(steps_of_lines(evidence(started(1), asked(1, 2), made), 1))
+    assert [step.at for step in steps] == [0, 2, 2]
+
+
+def test_the_first_cut_after_a_load_is_from_where_the_log_ended_then() -> None:
+    loaded = line("log_loaded", number=1, log_end_offset=9)
+    cut = line("truncated", number=9, to_offset=5)
+    lower = line("truncated", number=10, to_offset=4)
+
+    def ends(*lines: LogLineFact) -> list[int | None]:
+        found = facts(*lines, truncates_by="high_watermark")
+        return [f.from_offset for f in found if isinstance(f, ev.Truncated)]
+
+    assert ends(loaded, asked(2, 2), cut, lower) == [9, None]
+    assert ends(loaded, asked(1, 2), asked(2, 3), cut) == [None]
+    assert ends(loaded, started(2), cut) == [None]
