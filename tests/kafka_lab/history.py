@@ -85,8 +85,11 @@ class LeaderTerm:
 
     @property
     def unclean(self) -> bool:
-        """Whether the leader was neither in the ISR that it followed nor eligible beside it."""
-        return self.before is not None and self.leader not in self.before.isr + self.before.elr
+        """Whether the leader was neither in the ISR that it followed nor eligible beside it; nor
+        taken into it with others, by the record that ended a reassignment."""
+        if self.before is None or len(self.changes[0].isr) > 1:
+            return False
+        return self.leader not in self.before.isr + self.before.elr
 
     def isr_at(self, at: float) -> tuple[int, ...]:
         told = [change.isr for change in self.changes if change.at <= at]

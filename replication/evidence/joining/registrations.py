@@ -160,6 +160,7 @@ def _kind(now: Registration, before: Registration | None, replicas: tuple[int, .
     return election_kind(
         now.leader,
         Before(before.leader, before.isr, before.elr or (), before.last_known_elr or ()),
+        isr=now.isr or (),
         is_preferred=preferred and unchanged and before.leader in before.isr,
     )
 

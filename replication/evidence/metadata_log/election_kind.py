@@ -18,15 +18,16 @@ def election_kind(
     leader: int,
     before: Before,
     *,
+    isr: Sequence[int] = (),
     marked_unclean: bool = False,
     is_preferred: bool = False,
     unclean_allowed: bool = False,
 ) -> str:
     """clean, preferred, unclean, eligible_leader_replica, last_known_leader or same_leader.
 
-    marked_unclean: the election's own record or line says so. is_preferred: the head of the
-    assignment took over from a leader that could have gone on leading. unclean_allowed: by
-    settings that are known.
+    isr: as the election's own record makes it. marked_unclean: that record or line says so.
+    is_preferred: the head of the assignment took over from a leader that could have gone on
+    leading. unclean_allowed: by settings that are known.
 
     A record says it only in part: RECOVERING is written when it changes, so a second unclean
     election in a row carries no mark. What decides is where the leader came from. A member of the
@@ -35,7 +36,10 @@ def election_kind(
     (PartitionChangeBuilder.isValidNewLeader asks the ISR as it will be, and its ELR members come
     before any unclean choice). The controller then tries the last known leader, without asking
     whether unclean elections are allowed (PartitionChangeBuilder.electAnyLeader; only with ELR on,
-    ISR and ELR empty and one member in lastKnownElr). The rest is unclean.
+    ISR and ELR empty and one member in lastKnownElr). The rest is unclean, but where the ISR has
+    others beside the leader: then the old leader's word took it in, and the same record ended a
+    reassignment (PartitionReassignmentReplicas.maybeCompleteReassignment). Who is elected beside
+    the ISR is alone in it.
     """
     if leader == before.leader:
         return "same_leader"
@@ -43,6 +47,8 @@ def election_kind(
         return "preferred" if is_preferred else "clean"
     if leader in before.elr and not marked_unclean:
         return "eligible_leader_replica"
+    if len(isr) > 1 and leader in isr and not marked_unclean:
+        return "preferred" if is_preferred else "clean"
     # An ELR that still had members lost them in this very record.
     elr_is_empty = not before.elr or not unclean_allowed
     if tuple(before.last_known_elr) == (leader,) and not before.isr and elr_is_empty:

@@ -76,6 +76,7 @@ def how_elected(
     return election_kind(
         after.leader,
         Before(before.leader, before.isr, before.elr, before.last_known_elr),
+        isr=after.isr,
         marked_unclean=after.recovering and not before.recovering,
         is_preferred=_is_preferred(before, after, old_leader),
         unclean_allowed=unclean_allowed,
