@@ -28,9 +28,10 @@ from replication.protocol.judgement.lost_record import (
     written_at,
 )
 from replication.protocol.judgement.reference import log_is_covered
-from replication.protocol.judgement.same_record import may_have_written
+from replication.protocol.judgement.same_record import keeps_committed, may_have_written
 from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
+    may_have_lost_storage_in_isr,
     never_began,
     truncates_to_high_watermark,
     unnamed_leader_epoch,
@@ -144,6 +145,8 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     if lost.tier == "acknowledged_by_leader":
         name = "unknown" if _may_have_lost(state, lost, leader, term) else "acks_one_failover"
         return Cause(name, (), None, lossy)
+    if term is not None and _came_back_without(state, lost, term):
+        return _by_storage(state, term, None, (), None, lossy | {leader})
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
 
 
@@ -362,6 +365,25 @@ def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | Non
     )
 
 
+def _came_back_without(state: State, lost: Lost, term: LeaderTerm) -> bool:
+    """Whether a leader from the ISR must have had what was committed, by the release's rules, and
+    began without it, back from a stop that was not clean: only its disk can have lost it."""
+    by_then = lost.not_after is not None and lost.not_after < term.order
+    if not by_then or not keeps_committed(state) or not _is_back_short(state, lost, term):
+        return False
+    led = [t for t in state.history.terms if t.order <= term.order]
+    missed_epoch = any(t.leads_on and t.leader != before.leader for before, t in pairwise(led))
+    since = [t for t in led if lost.written_in is None or t.leader_epoch > lost.written_in]
+    return not missed_epoch and all(t.election_kind not in UNSURE_KINDS for t in since)
+
+
+def _is_back_short(state: State, lost: Lost, term: LeaderTerm) -> bool:
+    """Whether a leader began without the record, back with so little from a stop that was not
+    clean."""
+    short = may_have_lost_storage_in_isr(state, term, lost.offset + 1)
+    return short and lacks(state, term, lost) is True
+
+
 def _restarted_short(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
     """Whether the record was written by the leader itself, which leads again without it and had
     nobody to follow in between."""
@@ -499,7 +521,7 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     if start is not None and start > offset:
         return "divergence_overwrite" if lacks(state, term, lost) else "unknown"
     flags = state.behaviour()
-    if flags is None:
+    if flags is None or _is_back_short(state, lost, term):
         return "unknown"
     if flags.has("leader_answers_diverging_epoch") and not flags.has(
         "diverging_fetch_is_no_progress"

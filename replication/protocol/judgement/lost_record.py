@@ -8,7 +8,11 @@ from replication.protocol.ground.topic_partition import LeaderTerm, State, Stora
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import keeps_committed
 from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start
-from replication.protocol.judgement.unseen_terms import may_have_lost_storage_in_isr
+from replication.protocol.judgement.unseen_terms import (
+    kept_since_in_sync,
+    may_have_lost_storage_in_isr,
+    truncates_to_high_watermark,
+)
 
 # Clocks of a producer and a broker that differ by more than this say nothing of who was first, ms.
 SLACK = 1_000
@@ -176,13 +180,17 @@ def has_since(state: State, term: LeaderTerm, lost: Lost) -> bool:
 
 
 def has_by_rule(state: State, term: LeaderTerm, lost: Lost) -> bool:
-    """Whether the leader of a longer log began with the record, which had been committed: it came
-    from the ISR of a release in which that has it. No log has to show it."""
+    """Whether a leader began with the record, which had been committed: it came from the ISR, which
+    has it by the release's rules or by the leader's own lines. No log has to show it."""
     by_then = lost.not_after is not None and lost.not_after < term.order
-    if lost.tier == "acknowledged_by_leader" or not by_then or not keeps_committed(state):
+    if lost.tier == "acknowledged_by_leader" or not by_then:
+        return False
+    by_lines = truncates_to_high_watermark(state) and kept_since_in_sync(state, term)
+    if not keeps_committed(state) and not by_lines:
         return False
     start = term_start(state, term)
-    if start is None or start <= lost.offset or term.election_kind in UNSURE_KINDS:
+    short = start is not None and start <= lost.offset
+    if short or term.election_kind in UNSURE_KINDS:
         return False
     led = [t for t in state.history.terms if t.order < term.order]
     missed_epoch = any(t.leads_on and t.leader != before.leader for before, t in pairwise(led))

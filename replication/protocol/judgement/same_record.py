@@ -331,6 +331,7 @@ def may_have_written(
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
             or (promise is not None and _was_cut_before(state, promise, term, offset))
+            or (promise is not None and _was_not_reached(state, starts, promise, place, offset))
         ):
             found.append(term.leader_epoch)
     return sorted(found)
@@ -386,6 +387,26 @@ def _was_cut_before(state: State, promise: Promise, term: LeaderTerm, offset: in
         and any(s[2:] == (None, content) for s in clipped(dropped, offset, offset + 1))
         for at, dropped in cuts
     )
+
+
+def _was_not_reached(
+    state: State, starts: TermStarts, promise: Promise, place: int, offset: int
+) -> bool:
+    """Whether that term's leader followed before its high watermark had come to the offset: who
+    waits for acks=all then is refused. To an attempt made anew (KIP-98) it may answer later."""
+    if promise.how != "acks_all":
+        return False
+    led, flags = starts.terms[place], state.behaviour()
+    later = [t for t in starts.terms[place + 1 :] if t.leader == led.leader]
+    for term in later:
+        if led.ended != "led_on" or not term.leads_on:
+            break
+        led = term
+    anew = flags is None or flags.has("leader_epoch_in_record_batches")
+    if anew and (promise.replica != led.leader or any(t.order > led.order for t in later)):
+        return False
+    reached = led.end_high_watermark
+    return led.ended == "followed" and reached is not None and reached <= offset
 
 
 def _missed_one_before(state: State, starts: TermStarts, place: int) -> bool:

@@ -19,6 +19,12 @@ def term_start(state: State, term: LeaderTerm) -> int | None:
     """
     if term.start_offset is not None or term.occurrence:
         return term.start_offset
+    # What its leader wrote once it led again in this epoch (ZooKeeper) tells nothing of its start.
+    again = [
+        -math.inf if t.start_offset is None else t.start_offset
+        for t in state.history.terms
+        if t.occurrence and t.leader_epoch == term.leader_epoch
+    ]
     starts = [
         entry.start_offset
         for replica in state.replicas.values()
@@ -38,7 +44,7 @@ def term_start(state: State, term: LeaderTerm) -> int | None:
         for promise in state.history.commitments
         if promise.span.leader_epoch == term.leader_epoch
     ]
-    return min(starts, default=None)
+    return min((start for start in starts if start < min(again, default=math.inf)), default=None)
 
 
 @dataclass(slots=True)

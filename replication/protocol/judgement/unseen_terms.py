@@ -174,9 +174,8 @@ def lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
 
 
 def lost_after_it_began(loss: StorageLoss, term: LeaderTerm) -> bool:
-    """Whether a term's leader lost storage only later: the line of its start tells its log end."""
-    told = bool(term.start_event_id) and term.start_offset is not None
-    return told and loss.at > term.started_at
+    """Whether a term's leader lost storage only later, by the order of its own lines."""
+    return bool(term.start_event_id) and loss.at > term.started_at
 
 
 def may_have_lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
@@ -219,17 +218,27 @@ def kept_since_in_sync(state: State, term: LeaderTerm, made_in: int = -1) -> boo
     if not term.start_event_id or not log_is_covered(state, term.leader):
         return False
     led = [
-        t.started_at
+        t
         for t in state.history.terms
         if t.leader == term.leader and t.start_event_id and t.order < term.order
     ]
-    return not any(
-        cut.replica == term.leader
-        and max(led, default=-1) < cut.at < term.started_at
-        and not _fetched_again(cut, term)
-        and not _is_before(state, cut, made_in)
+    last = max(led, key=lambda t: t.started_at, default=None)
+    since = [
+        cut
         for cut in state.history.truncations
-    )
+        if cut.replica == term.leader
+        and (-1 if last is None else last.started_at) < cut.at < term.started_at
+    ]
+    if last is not None and since and _cut_as_it_stepped_down(since[0], last):
+        since = since[1:]
+    return all(_fetched_again(cut, term) or _is_before(state, cut, made_in) for cut in since)
+
+
+def _cut_as_it_stepped_down(cut: Truncation, led: LeaderTerm) -> bool:
+    """Whether a leader that followed cut no lower than it had committed: nothing above had been,
+    and what was since, no member of the ISR was without."""
+    committed = led.end_high_watermark
+    return led.ended == "followed" and committed is not None and committed <= cut.to_offset
 
 
 def _is_before(state: State, cut: Truncation, made_in: int) -> bool:

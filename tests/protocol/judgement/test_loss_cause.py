@@ -419,3 +419,33 @@ def test_a_leader_from_the_isr_with_a_longer_log_is_not_who_lost_it() -> None:
     """Which epoch wrote the record is not known: by time alone the first change would be it."""
     (loss,) = answer(lost_from_its_disk_alone()).losses
     assert (loss["cause"], loss["leader_epoch"]) == ("storage_loss", None)
+
+
+@pytest.mark.parametrize(
+    ("version", "clean", "cause"),
+    [
+        ("3.9.1", False, "storage_loss"),
+        ("3.9.1", True, "unknown"),
+        ("2.8.0", False, "unknown"),
+    ],
+)
+def test_what_a_member_of_the_isr_had_to_have_and_came_back_without_its_disk_lost(
+    version: str, clean: bool, cause: str
+) -> None:
+    """Nobody saw how much broker 2 had: by the release's rules, all that was acknowledged."""
+    facts = [
+        *given(1, 2, 3, version=version),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "all", 0, 0, leader=1),
+        ev.BecameFollower(2, 0, 1),
+        ev.ReplicaStopped(2, "clean" if clean else "process_crash"),
+        ev.ReplicaStarted(2, 0, 3, None, clean),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 3, 3),
+        copy(2, (0, 3, 0, 0), (3, 9, 1, 0), mark=9),
+    ]
+    promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+
+    assert cause_of(told(facts), RECORD, "acknowledged_by_isr", gone).name == cause

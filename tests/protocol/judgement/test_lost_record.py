@@ -1,10 +1,15 @@
 """Which leaders lacked one record, and by which steps it left a log."""
 
+from dataclasses import replace
+
+import pytest
+
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.lost_record import (
     Lost,
     cuts,
+    has_by_rule,
     has_since,
     is_after,
     lacks,
@@ -71,3 +76,25 @@ def test_a_follower_cuts_nothing_of_the_epoch_that_it_follows() -> None:
     ]
     again = told([*facts[:8], *came_back, *facts[8:]])
     assert taken_from(again, own, 2, again.history.terms[-1]) is not None
+
+
+@pytest.mark.parametrize(
+    ("version", "cut", "kept"),
+    [("0.10.2.2", False, True), ("0.10.2.2", True, False), ("2.8.0", False, False)],
+)
+def test_before_kip_101_a_leader_from_the_isr_has_what_it_was_promised_unless_it_cut(
+    version: str, cut: bool, kept: bool
+) -> None:
+    """Broker 2 led epoch 1 from an end that nothing tells, as is usual then."""
+    facts = [
+        *given(1, 2, 3, version=version),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1),
+        *([ev.Truncated(2, 4, 8, "high_watermark")] if cut else []),
+        elected(2, 1),
+        ev.BecameLeader(2, 1),
+    ]
+    state = told(facts)
+
+    assert has_by_rule(state, state.history.terms[-1], replace(LOST, not_after=(0, 0))) is kept

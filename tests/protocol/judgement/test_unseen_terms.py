@@ -4,7 +4,13 @@ import pytest
 
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.reference import reference
-from replication.protocol.judgement.unseen_terms import never_began, unnamed_leader_epoch
+from replication.protocol.judgement.unseen_terms import (
+    kept_since_in_sync,
+    lost_after_it_began,
+    lost_storage_in_isr,
+    never_began,
+    unnamed_leader_epoch,
+)
 from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 
@@ -60,3 +66,46 @@ def test_an_epoch_that_nothing_names_may_have_had_a_leader() -> None:
 
     assert unnamed_leader_epoch(state, reference(state).starts, 0) == 1
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("committed", "kept"), [(4, True), (5, False), (None, False)])
+def test_what_a_leader_cut_as_it_stepped_down_had_not_been_committed(
+    committed: int | None, kept: bool
+) -> None:
+    """Broker 1 cuts to 4 as it follows in epoch 1, and is elected from the ISR again."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1),
+        ev.BecameFollower(1, 1, 2),
+        ev.Truncated(1, 4, 6, "high_watermark"),
+        elected(1, 2),
+        ev.BecameLeader(1, 2),
+    ]
+    state = told(facts)
+    assert state.history.terms[0].end_high_watermark == 4
+    state.history.terms[0].end_high_watermark = committed
+
+    assert kept_since_in_sync(state, state.history.terms[-1]) is kept
+
+
+def test_a_leader_that_lost_its_disk_after_it_began_had_all_until_then() -> None:
+    """Its own lines tell which came first, also where none tells its log end."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.ReplicaStarted(1, 0, 9, None, True),
+        ev.BecameFollower(1, 0, 2),
+        ev.BecameLeader(1, 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        ev.BecameLeader(1, 2, 0),
+    ]
+    state = told(facts)
+    (loss,) = state.history.storage_losses
+    before, after = state.history.terms[-2:]
+
+    assert (lost_after_it_began(loss, before), lost_after_it_began(loss, after)) == (True, False)
+    assert not lost_storage_in_isr(state, before, 9)
+    assert lost_storage_in_isr(state, after, 9)

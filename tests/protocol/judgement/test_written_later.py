@@ -1,5 +1,7 @@
 """Of two records that were acknowledged at one offset, the later one stands."""
 
+import pytest
+
 from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
@@ -119,3 +121,28 @@ def test_what_a_deposed_leader_answered_for_and_another_record_replaced_is_no_co
     ]
     assert verdict(answered_by_a_zombie(), ACKNOWLEDGED) == "VIOLATED"
     assert verdict(answered_by_a_zombie()) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    ("how", "version", "writers"),
+    [("all", "0.10.2.2", [2]), ("1", "0.10.2.2", [0, 2]), ("all", "2.8.1", [0, 2])],
+)
+def test_what_was_promised_above_a_leaders_last_high_watermark_it_wrote_later(
+    how: str, version: str, writers: list[int]
+) -> None:
+    """Broker 1 followed at 4 and leads again; from KIP-98 on it may answer anew for what it wrote
+    before."""
+    facts = [
+        *given(1, 2, 3, version=version),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0),
+        elected(2, 1),
+        ev.BecameFollower(1, 1, 2, None, 4),
+        elected(1, 2),
+        ev.BecameLeader(1, 2),
+        ev.RecordsAcknowledged(5, 6, how, None, 7, leader=1),
+    ]
+    state = told(facts)
+    (promise,) = state.history.acknowledgements
+
+    assert may_have_written(state, reference(state).starts, 5, promise) == writers
