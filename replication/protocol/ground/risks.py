@@ -54,7 +54,7 @@ class RiskNotes:
     seen: Any = None
     possible: list[Key] = field(default_factory=list)
     data: tuple[object, ...] | None = None
-    dangers: dict[tuple[int, int, str, bool], Any] = field(default_factory=dict)
+    dangers: dict[tuple[int, int, str, bool, str], Any] = field(default_factory=dict)
     live: list[Risk] | None = None
     taken_over: list[Key] | None = None
     alike: dict[tuple[int, int], tuple[ReplicaLog, int, ReplicaLog, int, int]] = field(

@@ -74,8 +74,9 @@ class Danger:
 
 Outlook = tuple[tuple[int, ...], list[tuple[int, str]]]
 """The assignment, and who may lead once the leader is gone with the kind of election."""
-Known = dict[tuple[int, int, str, bool], list[Danger]]
-"""By leader, heir, kind of election and whether the heir is trusted."""
+Known = dict[tuple[int, int, str, bool, str], list[Danger]]
+"""By leader, heir, kind of election, whether the heir is trusted, and what losing a log is called
+while the ISR is as it is."""
 
 
 def dangers(state: State) -> list[Danger]:
@@ -231,7 +232,7 @@ def _of_heir(state: State, known: Known, leader: Replica, heir: Replica, kind: s
     """What the leader has and who would be elected after it has not; once for the same logs."""
     number = heir.replica
     trusted = number in _trusted(state)
-    asked = (leader.replica, number, kind, trusted)
+    asked = (leader.replica, number, kind, trusted, _storage_cause(state))
     if asked not in known:
         known[asked] = _worked_out(state, leader, heir, kind)
     return known[asked]
@@ -475,7 +476,7 @@ def _storage_cause(state: State) -> str:
     minimum = min(
         state.settings.min_insync_replicas or 1, len(state.settings.assigned_replicas or ())
     )
-    few = len(state.registration.isr or ()) < minimum
+    few = 0 < len(state.registration.last_members or ()) < minimum
     return "last_replica_standing" if few else "storage_loss"
 
 

@@ -144,6 +144,26 @@ def test_a_member_of_the_isr_may_have_fetched_within_half_a_second() -> None:
     assert found(60.4, gone) == [(7, 10, "clean_election", "acks_one_failover")]
 
 
+def test_the_cause_follows_the_isr_though_no_log_has_changed() -> None:
+    """KIP-966's last replica standing: a member of an ISR below min.insync.replicas."""
+    logs = seen(1, 10, 60, high_watermark=9), seen(2, 7, 62, high_watermark=9)
+    three = ev.PartitionDescribed((1, 2, 3), 3, False, "delete", "3.9.1", None, "kraft"), 3
+    joined = ev.LeadershipRecorded(1, 0, (1, 2, 3), 2), 4
+    shrunk = ev.LeadershipRecorded(1, 0, (1, 2), 3), 62
+    for more, cause in (((), "storage_loss"), ((shrunk,), "last_replica_standing")):
+        state = running((ev.BecameLeader(1, 0), 2), three, joined, *logs, *more, assigned=(1, 2, 3))
+        told = [(first, end, why) for r in state.risks.known for first, end, _, why, *_ in r.runs]
+        assert (7, 9, cause) in told
+
+
+def test_an_empty_isr_is_one_that_its_last_members_have_left() -> None:
+    """With one needed, the last of them stood no more alone than it may."""
+    gone = ev.LeadershipRecorded(None, 1, (), 3, eligible_leader_replicas=(1,)), 62
+    led = ev.BecameLeader(1, 0), 2
+    told = dangers(running(led, seen(1, 10, 60), seen(2, 7, 61), gone))
+    assert {d.cause for d in told if d.failure == "leader_loses_its_tail"} == {"storage_loss"}
+
+
 def test_the_last_one_may_lose_its_tail_whatever_a_third_holds_of_whom_nothing_is_known() -> None:
     logs = seen(1, 10, 60), seen(2, 7, 61)
     found = [
