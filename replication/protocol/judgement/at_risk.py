@@ -87,14 +87,14 @@ def dangers(state: State) -> list[Danger]:
     return of_outlook(state, outlook(state), {})
 
 
-def data_of(state: State) -> tuple[object, ...]:
+def data_of(state: State, last: int | None) -> tuple[object, ...]:
     """What tells whether any log or promise has changed, or which log counts: equal only where
-    none has.
+    none has. last: who led last.
 
     A log grows at its end or is cut, which it counts; of promises only the newest are lengthened.
     """
     history, replicas = state.history, state.replicas.values()
-    leaders = state.registration.leader, led_last(state)
+    leaders = state.registration.leader, last
     known = [state.replicas.get(-1 if leader is None else leader) for leader in leaders]
     return (
         leaders, *[None if r is None else r.high_watermark for r in known],

@@ -24,11 +24,7 @@ TELLING = frozenset(
     ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
      "became_leader", "became_follower", "truncated", "replica_log_observed", "input_ended")
 )  # fmt: skip
-# Of these, what may change who may lead next; and what changes no log and no promise.
-DECIDING = frozenset(
-    ("partition_described", "leadership_recorded", "replica_started", "replica_stopped",
-     "replica_log_observed", "became_leader")
-)  # fmt: skip
+# Of these, what changes no log and no promise.
 WORDS = frozenset(("partition_described", "leadership_recorded", "input_ended"))
 # Who may lead next, and by which failures, by all that decides it: whichever partition asks.
 ANSWERS = 4_096
@@ -43,14 +39,14 @@ def before(state: State, event: Event) -> None:
             # Of other copies it is the newest record's time, which producers choose.
             risks.clock = max(event.observed_at, risks.clock or 0)
         if state.applied != risks.looked:
-            _look(state, decided=True, same_data=False)
+            _look(state, same_data=False)
 
 
 def after(state: State, event: Event) -> None:
     """Looks at what stands from now on."""
     kind = event.fact.kind
     if kind in TELLING:
-        _look(state, decided=kind not in DECIDING, same_data=kind in WORDS)
+        _look(state, same_data=kind in WORDS)
         state.risks.looked = state.applied
 
 
@@ -67,13 +63,13 @@ def since_when(state: State, danger: Danger) -> int | None:
     return next((r.since for r in state.risks.known if not r.over and r.key == key), None)
 
 
-def _look(state: State, *, decided: bool, same_data: bool) -> None:
+def _look(state: State, *, same_data: bool) -> None:
     """Which failures are possible, and what each would cost, unless all of it is as it was at the
-    last look. decided, same_data: it is known that who may lead next, or logs and promises, are."""
-    notes = state.risks.notes
-    changed = _ask(state) if not decided or notes.asked is None else False
+    last look. same_data: it is known that logs and promises are."""
+    notes, last = state.risks.notes, led_last(state)
+    changed = _ask(state, last)
     if changed or not same_data or notes.data is None:
-        changed |= _note_data(state)
+        changed |= _note_data(state, last)
     if not changed:
         return
     runs: dict[Key, list[Run]] = {}
@@ -114,20 +110,23 @@ def _forget(known: list[Risk], risk: Risk) -> None:
             return
 
 
-def _note_data(state: State) -> bool:
+def _note_data(state: State, last: int | None) -> bool:
     """Whether any log or promise has changed since this was asked last, or which log counts."""
-    notes, data = state.risks.notes, data_of(state)
+    notes, data = state.risks.notes, data_of(state, last)
     if data == notes.data:
         return False
     notes.data, notes.dangers = data, {}
     return True
 
 
-def _ask(state: State) -> bool:
+def _ask(state: State, last: int | None) -> bool:
     """Who may lead next, and by which failures; worked out once for the same leader, ISR, ..;
-    whether any of it has changed."""
+    whether any of it has changed.
+
+    Of any step: a follower's line may be the first word of a leader, an append that it began.
+    """
     notes, leader_epoch = state.risks.notes, state.registration.leader_epoch
-    asked = _asked(state)
+    asked = _asked(state, last)
     if (leader_epoch, asked) == notes.asked:
         return False
     if asked not in _ANSWERS:
@@ -141,11 +140,11 @@ def _ask(state: State) -> bool:
     return True
 
 
-def _asked(state: State) -> tuple[object, ...]:
+def _asked(state: State, last: int | None) -> tuple[object, ...]:
     """All that `outlook` and `failures` ask of the state."""
     registration, settings, terms = state.registration, state.settings, state.history.terms
     return (
-        led_last(state), terms[-1].election_kind if terms else None,
+        last, terms[-1].election_kind if terms else None,
         registration.leader, registration.isr, registration.eligible_leader_replicas,
         settings.assigned_replicas, settings.min_insync_replicas,
         settings.unclean_leader_election, settings.controller, settings.deleted,

@@ -1,7 +1,7 @@
 """Since when and until when a failure could cost records, along the traces of stories."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -188,11 +188,41 @@ def test_an_eligible_replica_that_may_be_down_saves_nobody_from_losing_the_tail(
     assert found == {("leader_stops", 2, 7), ("leader_loses_its_tail", None, 7)}
 
 
-def risks_of(facts: Sequence[ev.Fact], *, forgetful: bool) -> list[list[Risk]]:
+Timed = list[tuple[ev.Fact, int]]
+TOLD_OF = (
+    ev.PartitionDescribed, ev.LeadershipRecorded, ev.ReplicaStarted, ev.ReplicaStopped,
+    ev.BecameLeader, ev.BecameFollower, ev.Truncated,
+)  # fmt: skip
+
+
+def told_by_digests(seed: int) -> Timed:
+    """What a running fleet ships of a random schedule: telling lines, one in twenty missing, and
+    now and then what a broker's log looks like."""
+    chance, shadow, facts = Random(seed), new_state("", "t", "", 0), Timed()
+    for n, fact in enumerate(trace(*schedule(seed, length=60))):
+        try:
+            apply(shadow, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, n, "traced"))
+        except Rejected:
+            continue
+        if isinstance(fact, ev.PartitionDescribed):
+            fact = replace(fact, min_insync_replicas=chance.choice((1, 2, 3)))
+        if isinstance(fact, TOLD_OF) and chance.random() < 0.95:
+            facts.append((fact, n * SECOND))
+        for number, held in shadow.replicas.items():
+            if chance.random() < 0.15:
+                log, at = held.log, n * SECOND + chance.randrange(900)
+                ends = log.log_start_offset, log.log_end_offset, tuple(log.spans)
+                digest = ev.ReplicaLogObserved(number, *ends, held.high_watermark, stopped=False,
+                                               copy="live")  # fmt: skip
+                facts.append((digest, at))
+    return facts
+
+
+def risks_of(facts: Timed, grade: str, *, forgetful: bool) -> list[list[Risk]]:
     """What is known of dangers after each step. forgetful: each look starts without notes."""
     state, known = new_state("", "t", "", 0), []
-    for n, fact in enumerate(facts):
-        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, n * SECOND, "traced")
+    for n, (fact, at) in enumerate(facts):
+        event = ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, grade)
         if forgetful:
             state.risks.notes = RiskNotes()
         risk_watch.before(state, event)
@@ -209,7 +239,16 @@ def risks_of(facts: Sequence[ev.Fact], *, forgetful: bool) -> list[list[Risk]]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_notes_spare_work_and_change_nothing(seed: int) -> None:
-    facts = trace(*schedule(seed, length=40))
-    with_notes = risks_of(facts, forgetful=False)
-    assert with_notes == risks_of(facts, forgetful=True)
+    facts = [(f, n * SECOND) for n, f in enumerate(trace(*schedule(seed, length=40)))]
+    with_notes = risks_of(facts, "traced", forgetful=False)
+    assert with_notes == risks_of(facts, "traced", forgetful=True)
+    assert any(with_notes)
+
+
+@pytest.mark.parametrize("seed", [15, 35, 79, 124, *range(4)])
+def test_nor_do_they_where_digests_tell_of_running_brokers(seed: int) -> None:
+    """A follower's line may be the first word of a leader: what could fail is another then."""
+    facts = told_by_digests(seed)
+    with_notes = risks_of(facts, "forensic", forgetful=False)
+    assert with_notes == risks_of(facts, "forensic", forgetful=True)
     assert any(with_notes)
