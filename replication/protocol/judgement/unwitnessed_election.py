@@ -1,6 +1,7 @@
 """Whether committed records may be lost of which nothing tells that they were committed."""
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, StorageLoss
@@ -116,13 +117,13 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     A leader from the ISR that reached its own start has committed all that those before it had.
     """
     known: list[bool] = []
+    next_begun = _next_begun(state, starts.terms)
     lossy = {s.replica for s in state.history.storage_losses}
     before = True
     last: LeaderTerm | None = None
-    for place, (term, start) in enumerate(zip(starts.terms, starts.starts, strict=True)):
+    for term, start, later in zip(starts.terms, starts.starts, next_begun, strict=True):
         mark = term.end_high_watermark
-        later = (t for t in starts.terms[place + 1 :] if not never_began(state, t))
-        if mark is None and term.ended == "led_on" and _leads(next(later, None), term.leader):
+        if mark is None and term.ended == "led_on" and _leads(later, term.leader):
             known.append(before)  # It goes on in its next term.
             continue
         traced = state.covered("replica_trace", term.leader)
@@ -134,6 +135,16 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
         known.append(before)
         last = term
     return known
+
+
+def _next_begun(state: State, terms: Sequence[LeaderTerm]) -> list[LeaderTerm | None]:
+    """For each term the next one that may have begun."""
+    found: list[LeaderTerm | None] = []
+    later: LeaderTerm | None = None
+    for term in reversed(terms):
+        found.append(later)
+        later = later if never_began(state, term) else term
+    return found[::-1]
 
 
 def _leads(term: LeaderTerm | None, leader: int) -> bool:
