@@ -16,6 +16,8 @@ ACKS_ONE, TRUNCATION = "acks_one_failover", "truncate_to_high_watermark"
 PREMATURE, EARLY_JOIN = "premature_high_watermark", "early_isr_join"
 # A disk is empty a moment before that is noted; its broker is down since longer.
 EMPTYING = 0.5
+# By which a broker goes down; one that ends by itself may have been down for longer.
+ENDS = ("kill9", "exited", "ended_by_itself")
 BROKEN, NOT_PROMISED = "broken", "not_promised"
 
 
@@ -30,12 +32,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class StorageLoss:
-    """A disk that was cut or emptied while its broker was down."""
+    """A disk that was cut or emptied while its broker was down: at some time of it, as an operator
+    sees it, who is not told when."""
 
     at: float
     broker: int
     # None: everything that it held.
     removed: frozenset[str] | None
+    down_since: float | None = None
 
 
 @dataclass
@@ -48,12 +52,16 @@ class Why:
 
 def storage_losses(actions: list[dict[str, Any]], partition: int) -> list[StorageLoss]:
     found = []
+    stopped: dict[int, float] = {}
     for action in actions:
-        if action["action"] == "cut_suffix" and action.get("partition", partition) == partition:
+        at, broker = seconds_of(action["ts"]), action.get("broker")
+        if action["action"] in ENDS:
+            stopped[broker] = at
+        elif action["action"] == "cut_suffix" and action.get("partition", partition) == partition:
             removed = frozenset(action["removed"])
-            found.append(StorageLoss(seconds_of(action["ts"]), action["broker"], removed))
+            found.append(StorageLoss(at, broker, removed, stopped.get(broker)))
         elif action["action"] == "empty_disk" and _emptied(action, partition):
-            found.append(StorageLoss(seconds_of(action["ts"]), action["broker"], None))
+            found.append(StorageLoss(at, broker, None, stopped.get(broker)))
     return found
 
 
@@ -82,6 +90,8 @@ class Loss:
 def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Settings) -> Why:
     found = Why()
     lossy = _lossy(loss, replicas, storage)
+    # Of who was down at the election nobody can tell whether its disk was lost by then.
+    perhaps = lossy | _lossy_while_down(loss, replicas, storage)
     leader, term = loss.term.leader, loss.term
     again = loss.again
     before = term.isr_at(loss.at) if again or term.before is None else _waited_for(term.before)
@@ -91,7 +101,7 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
         found.causes.add(of_storage)
     if unclean:
         found.causes.add(UNCLEAN)
-        if lossy & set(before):
+        if perhaps & set(before):
             found.causes.add(of_storage)
         only_there = set(before) <= lossy and leader not in lossy
         if only_there and _cuts_to_high_watermark(settings) and _held_before(loss, replicas):
@@ -106,7 +116,8 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
     if not found.causes:
         found.causes |= {PREMATURE, EARLY_JOIN}
     for cause in found.causes:
-        found.contracts.add(_contract(cause, loss.promised, len(lossy), settings))
+        for many in (lossy, perhaps):
+            found.contracts.add(_contract(cause, loss.promised, len(many), settings))
     return found
 
 
@@ -127,6 +138,18 @@ def _lossy(loss: Loss, replicas: Replicas, storage: list[StorageLoss]) -> set[in
             else _had(replicas, one, loss.held)
         )
         and loss.held not in replicas.at(one.broker, loss.at)
+    }
+
+
+def _lossy_while_down(loss: Loss, replicas: Replicas, storage: list[StorageLoss]) -> set[int]:
+    """Brokers that held the record when it was missed, and were down, and came back without."""
+    return {
+        one.broker
+        for one in storage
+        if one.down_since is not None
+        and one.down_since < loss.at <= one.at
+        and (one.removed is None or loss.held.payload_id in one.removed)
+        and loss.held in replicas.at(one.broker, loss.at)
     }
 
 

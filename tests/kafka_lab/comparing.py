@@ -10,7 +10,7 @@ from typing import Any
 
 from replication.paths import project_root
 from tests.kafka_lab.history import TopicPartition
-from tests.kafka_lab.truth import HOLDS, VIOLATED, PartitionTruth
+from tests.kafka_lab.truth import HOLDS, VIOLATED, LostRecord, PartitionTruth
 
 JUDGED = ("committed_records_survive", "acknowledged_records_survive", "log_matching")
 UNKNOWN = "UNKNOWN"
@@ -188,7 +188,7 @@ def _compare_causes(
         if (told["topic"], told["partition"]) != partition or told["status"] == "at_risk":
             continue
         for offset in range(told["first_offset"], told["end_offset"]):
-            known = [one for one in truth.losses if one.offset == offset]
+            known = of_its_lineage([one for one in truth.losses if one.offset == offset], told)
             if not known:
                 continue
             for word, right in (
@@ -204,6 +204,14 @@ def _compare_causes(
         told_at = f"{partition[0]}-{partition[1]} {sorted(offsets)}: {line}"
         undecided = line.split()[1].rstrip(",") in ("unknown", "undetermined")
         (found.unknown_details if undecided else found.wrong_causes).append(told_at)
+
+
+def of_its_lineage(known: list[LostRecord], told: dict[str, Any]) -> list[LostRecord]:
+    """Of the records that were lost at one offset those that a row can mean: several leaders may
+    have written there. Where its leader epoch is of none of them, all."""
+    named = told["leader_epoch"]
+    same = [one for one in known if None in (named, one.leader_epoch) or one.leader_epoch == named]
+    return same or known
 
 
 def _offsets(spans: Iterable[dict[str, Any]]) -> set[int]:

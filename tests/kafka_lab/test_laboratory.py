@@ -8,6 +8,7 @@ import pytest
 from kafka.record import MemoryRecordsBuilder
 
 from tests.kafka_lab import causes, dump_tool, truth
+from tests.kafka_lab.comparing import of_its_lineage
 from tests.kafka_lab.history import (
     Election,
     LeaderStart,
@@ -340,6 +341,42 @@ def test_a_disk_that_was_cut_is_the_cause() -> None:
     demanding = causes.Settings(Version("4.3.0"), min_insync_replicas=2)
     (loss,) = truth.judge(replace(one, settings=demanding)).losses
     assert (loss.causes, loss.contracts) == (["last_replica_standing"], ["broken"])
+
+
+def test_a_disk_that_is_lost_while_its_broker_is_down_was_lost_at_some_time_of_it() -> None:
+    """Broker 1 is down at the unclean election; its disk is emptied after that."""
+    actions = [
+        {"ts": "1970-01-01T00:00:09.000Z", "action": "kill9", "broker": 1},
+        {"ts": "1970-01-01T00:00:12.000Z", "action": "empty_disk", "broker": 1},
+    ]
+    (storage,) = causes.storage_losses(actions, 0)
+    assert (storage.at, storage.down_since) == (12, 9)
+    one = view(
+        samples=[*LONGER, log_sample(12.1, 1)],
+        elections=SHRUNK,
+        acks=[acked("c", 2, "05.000", "all", 1)],
+        storage=[storage],
+    )
+    (loss,) = truth.judge(one).losses
+    assert (loss.causes, loss.contracts) == (
+        ["storage_loss", "unclean_election"],
+        ["broken", "not_promised"],
+    )
+    early = replace(storage, down_since=11.0)
+    (loss,) = truth.judge(replace(one, storage=[early])).losses
+    assert loss.causes == ["unclean_election"]
+
+
+def test_a_row_is_held_against_the_recordsof_its_lineage() -> None:
+    found = truth.judge(view(samples=LONGER, acks=[acked("c", 2, "05.000", "all", 1)])).losses
+    known = [*found, replace(found[0], payload_id="z", leader_epoch=4)]
+
+    def meant(leader_epoch: int | None) -> list[str]:
+        return [one.payload_id for one in of_its_lineage(known, {"leader_epoch": leader_epoch})]
+
+    assert meant(0) == ["c"]
+    assert meant(4) == ["z"]
+    assert meant(None) == meant(7) == ["c", "z"]
 
 
 def test_a_leader_without_epochs_may_have_cut_what_it_had_answered_for_at_acks_one() -> None:

@@ -70,6 +70,7 @@ class LostRecord:
     contracts: list[str]
     statuses: list[str]
     missing_from: str
+    leader_epoch: int | None = None
 
 
 @dataclass
@@ -527,6 +528,7 @@ def _lost(
         contracts=sorted(set().union(*(why.contracts for why in whys))),
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
+        leader_epoch=held.leader_epoch,
     )
 
 
