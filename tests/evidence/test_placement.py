@@ -1,5 +1,6 @@
 """Where a copy of a log directory belongs among the lives of its broker, in the smallest forms."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,49 @@ def test_the_high_watermark_that_a_replica_object_is_loaded_with_counts() -> Non
     found = [e.fact for e in events_of(evidence, "trace", 0)]
     seen = [f for f in found if isinstance(f, ev.CheckpointObserved)]
     assert seen == [ev.CheckpointObserved(1, 8)]
+
+
+def test_a_deleted_topics_log_beside_this_one_tells_nothing_of_when_both_were_copied() -> None:
+    """Start 1 loads both under one name; only this one's end is what lines are held against."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "log_loaded", log_end_offset=26),
+        line(3, "stopped_cleanly"),
+        line(4, "process_started"),
+        line(5, "log_loaded", log_end_offset=28),
+        line(6, "log_loaded", log_end_offset=0),
+        line(7, "became_leader", log_end_offset=30),
+        line(8, "stopped_cleanly"),
+    ]
+    here = copy_of("b1", 28, clean=True)
+    aside = copy_of("b1", 112, clean=True)
+    aside.directory = replace(aside.directory, kind="deleted")
+
+    assert [copy.slot for copy in placed([here, aside], lines)] == [1.0, 1.0]
+    assert [copy.slot for copy in placed([copy_of("b1", 30, clean=True)], lines)] == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "end", "clean", "place_of_copy"),
+    [(3, 6, False, 1), (0, 6, False, 3), (3, 5, False, 3), (3, 6, True, 3)],
+)
+def test_a_copy_of_a_running_broker_with_what_was_cut_later_is_from_before(
+    leader_epoch: int, end: int, clean: bool, place_of_copy: int
+) -> None:
+    """Broker 1 follows, and cuts to 5; the copy's records are of epoch 0, and one stands at 5."""
+    evidence = PartitionEvidence("", "t", "", 0)
+    evidence.lines[1] = [
+        line(1, "process_started"),
+        line(2, "became_leader", leader_epoch=0, log_end_offset=2),
+        line(3, "became_follower", leader_epoch=leader_epoch, log_end_offset=8),
+        line(4, "truncated", to_offset=5),
+    ]
+    copy = copy_of("b1", end, clean=clean)
+    copy.slot = 0.5
+    evidence.copies = [copy]
+    found = [e.fact for e in events_of(evidence, "trace", 0)]
+    found = [f for f in found if not isinstance(f, ev.CoverageDeclared)][1:]
+    # Without segments it only shows that its broker lived on.
+    (number,) = [n for n, f in enumerate(found) if isinstance(f, ev.ReplicaStarted)]
+
+    assert number == place_of_copy

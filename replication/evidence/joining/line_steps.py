@@ -12,6 +12,10 @@ from replication.protocol.ground import events as ev
 # A fetcher announces a cut and makes it at once, ms.
 _AT_ONCE = 1_000
 _REASONS = ("high_watermark", "leader_epoch", "diverging_epoch", "out_of_range")
+_BY_THEN_LOADED = frozenset(
+    ("process_started", "leader_and_isr_received", "became_leader", "became_follower",
+     "log_created")
+)  # fmt: skip
 TRACE_KINDS = frozenset(
     ("log_appended", "leader_high_watermark_updated", "high_watermark_set",
      "fetch_response_received", "follower_log_end_recorded")
@@ -95,6 +99,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
     )
     versions = _versions(lines)
     role.version = next(versions)
+    unsure = _loaded_under_one_name(lines)
     for line in lines:
         source = ev.Source(line.path, line.line)
         if line.kind == "process_started":
@@ -106,8 +111,27 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             yield Step("life", None, line.at, source)
             continue
         fact = _READERS[line.kind](broker, line, role) if line.kind in _READERS else None
+        if (line.path, line.line) in unsure:
+            role.loaded_end = None
+            fact = ev.ReplicaStarted(broker, None, None, None, role.clean, role.version)
         if fact is not None:
             yield Step(line.kind, fact, line.at, source)
+
+
+def _loaded_under_one_name(lines: list[LogLineFact]) -> set[tuple[str, int | None]]:
+    """Where the lines stand of a start that loads several logs of the name, with other ends: one of
+    a deleted topic, or on its way to another directory, lies beside it, and the line names only the
+    directory above (seen in 1.1.1). Which is which nothing tells."""
+    found: set[tuple[str, int | None]] = set()
+    loads: list[LogLineFact] = []
+    for line in lines:
+        if line.kind == "log_loaded":
+            loads.append(line)
+            if len({one.fields.get("log_end_offset") for one in loads}) > 1:
+                found.update((one.path, one.line) for one in loads)
+        elif line.kind in _BY_THEN_LOADED:
+            loads = []
+    return found
 
 
 def _versions(lines: list[LogLineFact]) -> Iterator[str | None]:
@@ -156,7 +180,7 @@ def _by_request(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
 def _log_loaded(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     f = line.fields
     start, end = f.get("log_start_offset"), f.get("log_end_offset")
-    role.loaded_end = end
+    role.loaded_end = None if role.leads else end
     return ev.ReplicaStarted(broker, start, end, None, role.clean, role.version)
 
 

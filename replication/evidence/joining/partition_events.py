@@ -70,10 +70,11 @@ def _silent(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclared]:
 
 
 def _held_unassigned(evidence: PartitionEvidence) -> Iterator[ev.PartitionDescribed]:
-    """Who ever held a replica, where no assignment that is told names them all: the partition was
-    reassigned in between."""
+    """Who ever held a replica, where the assignment that is told first does not name them all: the
+    partition was reassigned in between."""
     hosts, assigned = _hosts(evidence), _assigned(evidence)
-    if assigned and hosts - assigned:
+    first = set(evidence.described.assigned_replicas or ())
+    if (first or assigned) and hosts - (first or assigned):
         yield ev.PartitionDescribed(tuple(sorted(hosts | assigned)))
 
 
@@ -156,8 +157,32 @@ def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
             life = int(copy.slot)
             before = life if copy.slot - life < _EARLY_IN_A_LIFE else life + 1
             position = starts[before] if before < len(starts) else len(steps)
+            if not copy.clean:
+                position = _before_its_cut(copy, steps, position, in_life=before > life)
         placed.setdefault(position, []).append(copy)
     return placed
+
+
+def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -> int:
+    """Where a copy of a running broker stands in the life that ends there: before its broker
+    followed in an epoch of which the copy has nothing yet, and cut its log below what that shows.
+
+    in_life: it may be of any moment of that life, which counts where no epochs tell.
+    """
+    shown = max((e for e, *_ in copy.directory.spans if e is not None), default=None)
+    log_end = copy.directory.log_end_offset or 0
+    begin = max((n for n in range(end) if steps[n].kind == "life"), default=0)
+    follows: int | None = None
+    since: int | None = None
+    for number in range(begin, end):
+        fact = steps[number].fact
+        if isinstance(fact, ev.BecameFollower | ev.BecameLeader):
+            follows, since = fact.leader_epoch, number
+        elif isinstance(fact, ev.Truncated) and (fact.to_offset or 0) < log_end:
+            older = in_life if shown is None else follows is not None and follows > shown
+            if older and (fact.from_offset is None or fact.from_offset >= log_end):
+                return number if since is None else since
+    return end
 
 
 def _shown(evidence: PartitionEvidence, copy: Copy) -> ev.Fact:

@@ -25,14 +25,15 @@ class Life:
     """One life of a broker process by its log: log ends seen, and how it began and ended.
 
     ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do. ends: per
-    partition the lowest, the highest and the last log end. recovered: its start looked through
+    partition the lowest, the highest and the last log end. loaded: what its start loaded, of each
+    name: several, where one of a deleted topic lay beside it. recovered: its start looked through
     segments that no clean stop had vouched for.
     """
 
     began_clean: bool | None = None
     ended_clean: bool | None = False
     started_at: int | None = None
-    loaded: dict[tuple[str, int], int] = field(default_factory=dict)
+    loaded: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     ends: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
     registered: bool = False
     recovered: bool = False
@@ -117,8 +118,9 @@ def _take_log_end(life: Life, fact: LogLineFact) -> None:
     end = fact.fields.get(name)
     if end is None:
         return
-    if fact.kind == "log_loaded":
-        life.loaded.setdefault(key, end)
+    loaded = life.loaded.get(key, set())
+    if fact.kind == "log_loaded" and loaded >= set(life.ends.get(key, ())):
+        life.loaded[key] = {*loaded, end}
     lowest, highest, _ = life.ends.get(key, (end, end, end))
     life.ends[key] = (min(lowest, end), max(highest, end), end)
 
@@ -135,15 +137,17 @@ def place(copies: list[Copy], lives: list[Life], registrations: int | None = Non
     for copy in copies:
         by_parent.setdefault(str(copy.parent.path), []).append(copy)
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
+    # What lies set aside beside a partition is another log under its name: lines tell of this one.
+    present = [[c for c in g if c.directory.kind == "replica"] or g for g in groups]
     if not lives and not _is_ordered(groups):
         # The shortest counts as the last: it claims least, and the broker lived on after it.
         groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
         for copy in copies:
             copy.order_known = False
-    for position, group in enumerate(groups):
+    for position, (group, told) in enumerate(zip(groups, present, strict=True)):
         newest = position == len(groups) - 1
         possible = _lives_by_registration(group, lives, registrations)
-        slot = _slot(group, lives, possible, newest)
+        slot = _slot(told, lives, possible, newest)
         for copy in group:
             # A marker that no stop left: it is of a life whose lines are not here.
             if slot is None:
@@ -270,7 +274,7 @@ def _fits_start(group: list[Copy], lives: list[Life], k: int, clean: bool) -> bo
         loaded = life.loaded.get((copy.directory.topic, copy.directory.partition))
         if loaded is None:
             continue
-        if loaded != copy.directory.log_end_offset:
+        if copy.directory.log_end_offset not in loaded:
             return False
         fits = True
     return fits

@@ -129,3 +129,20 @@ def test_the_first_cut_after_a_load_is_from_where_the_log_ended_then() -> None:
     assert ends(loaded, asked(2, 2), cut, lower) == [9, None]
     assert ends(loaded, asked(1, 2), asked(2, 3), cut) == [None]
     assert ends(loaded, started(2), cut) == [None]
+    made = line("log_loaded", number=3, log_end_offset=0)
+    assert ends(started(1), asked(1, 2), made, asked(2, 4), cut) == [None]
+
+
+def test_of_two_logs_that_a_start_loads_under_one_name_none_tells_where_it_ended() -> None:
+    """A deleted topic's lies beside the new one's, and 1.1 prints the directory above alone."""
+    here = line("log_loaded", number=1, log_end_offset=28)
+    aside = line("log_loaded", number=2, log_end_offset=0)
+    later = line("log_loaded", number=9, log_end_offset=0)
+
+    def ends(*lines: LogLineFact) -> list[int | None]:
+        return [f.log_end_offset for f in facts(*lines) if isinstance(f, ev.ReplicaStarted)]
+
+    assert ends(started(0), here, aside) == [None, None]
+    assert ends(started(0), here, here) == [28, 28]
+    assert ends(started(0), here, leads(1, 3), later) == [28, 0]
+    assert ends(started(0), here, started(2), aside) == [28, 0]

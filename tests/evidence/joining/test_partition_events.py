@@ -57,3 +57,16 @@ def test_events_are_numbered_without_a_gap_and_hold_no_date_that_is_none() -> No
     assert [event.sequence for event in found] == list(range(len(found)))
     assert {event.trace_generation for event in found} == {3}
     assert all(event.observed_at is None for event in found)
+
+
+def test_who_gave_its_replica_away_is_no_stranger_before_the_controller_has_spoken() -> None:
+    """The newest description names brokers 2 and 3; the controller's first record, broker 1."""
+    recorded = Recorded(ev.LeadershipRecorded(1, 0, assigned_replicas=(1, 3)), 5, ev.Source("x"))
+    loaded = line("log_loaded", at=4, number=1, log_end_offset=0)
+    told = ev.PartitionDescribed(assigned_replicas=(2, 3))
+    found = evidence(started(), loaded, leads(0, 6), recorded=[recorded], described=told)
+    state = new_state("c", "t", "", 0)
+    for event in events_of(found, "trace", 0):
+        apply(state, event)
+
+    assert state.replicas[1].role == "leader"
