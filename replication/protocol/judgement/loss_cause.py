@@ -143,8 +143,9 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     if unclean:
         return Cause("unclean_election", (), election, lossy)
     if lost.tier == "acknowledged_by_leader":
-        name = "unknown" if _may_have_lost(state, lost, leader, term) else "acks_one_failover"
-        return Cause(name, (), None, lossy)
+        failed_over = _another_led(state, leader, term)
+        unsure = not failed_over or _may_have_lost(state, lost, leader, term)
+        return Cause("unknown" if unsure else "acks_one_failover", (), None, lossy)
     if term is not None and _came_back_without(state, lost, term):
         return _by_storage(state, term, None, (), None, lossy | {leader})
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
@@ -345,6 +346,15 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
                 continue
         found.add(loss.replica)
     return frozenset(found)
+
+
+def _another_led(state: State, leader: int, term: LeaderTerm | None) -> bool:
+    """Whether somebody else is known to have led before, who can have answered for the record."""
+    return any(
+        t.leader != leader and not never_began(state, t)
+        for t in state.history.terms
+        if term is None or t.order < term.order
+    )
 
 
 def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | None) -> bool:

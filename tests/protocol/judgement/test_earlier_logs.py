@@ -163,3 +163,43 @@ def test_a_copy_of_a_leader_that_goes_on_is_not_the_end_of_its_term() -> None:
 
     assert told([*given(1), *led]).history.terms[0].end_log_end_offset == 3
     assert told([*given(1), *led, *back]).history.terms[0].end_log_end_offset == 5
+
+
+def test_how_far_a_leader_had_committed_a_copy_of_a_later_life_does_not_tell() -> None:
+    """Broker 1 led, crashed, and may have followed since: the lines that would tell are missing."""
+
+    def committed(*between: ev.Fact) -> tuple[int | None, list[object]]:
+        facts = [
+            *given(1),
+            ev.BecameLeader(1, 0, 0, 0),
+            *between,
+            ev.ReplicaStopped(1, "clean"),
+            copy(1, (0, 5, 0, 0), (5, 9, 1, 0), mark=9),
+        ]
+        state = told(facts)
+        return state.history.terms[0].end_high_watermark, [
+            p.latest_term for p in state.history.commitments if p.span.leader_epoch == 1
+        ]
+
+    crash = [ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 5, None, False)]
+    assert committed()[0] == 9
+    assert committed(*crash)[0] is None
+    assert committed(crash[0], ev.ReplicaStarted(1, 0, 5, None, True))[0] is None
+    assert committed(*crash, ev.BecameLeader(1, 0, 5))[0] is None
+
+
+def test_a_leader_named_for_an_epoch_in_between_may_have_written_before_its_line() -> None:
+    """Of 0.10's files one may reach back to the start, and another not: no line tells an end."""
+
+    def began(*named: ev.Fact) -> int | None:
+        facts = [
+            *given(1, version="0.10.2.2"),
+            *named,
+            ev.ReplicaStarted(1, 0, 44, None, False),
+            ev.BecameLeader(1, 5),
+        ]
+        return told(facts).history.terms[-1].start_offset
+
+    assert began() == 44
+    assert began(elected(1, 4, "clean", (1,))) is None
+    assert began(elected(2, 4, "clean", (2,))) == 44

@@ -449,3 +449,22 @@ def test_what_a_member_of_the_isr_had_to_have_and_came_back_without_its_disk_los
     gone = [Absence(3, 4, promise, None, back=False, final=True)]
 
     assert cause_of(told(facts), RECORD, "acknowledged_by_isr", gone).name == cause
+
+
+def test_where_nobody_else_is_known_to_have_led_no_failover_lost_a_record_of_acks_1() -> None:
+    """The older lines are gone: broker 2 may have answered itself, and lost its disk since."""
+
+    def cause(*before: ev.Fact) -> str:
+        facts = [
+            *given(1, 2),
+            *before,
+            elected(2, 3, "clean", (2,)),
+            ev.BecameLeader(2, 3, 0, 0),
+            copy(2, (0, 9, 3, 0), mark=9),
+        ]
+        promise = Promise(RECORD, None, "acks_1", "a", None)
+        gone = [Absence(3, 4, promise, None, back=False, final=True)]
+        return cause_of(told(facts), RECORD, "acknowledged_by_leader", gone).name
+
+    assert cause() == "unknown"
+    assert cause(elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)) == "acks_one_failover"

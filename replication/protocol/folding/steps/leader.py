@@ -31,6 +31,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     promise_by_line(state, replica, event, fact)
     # It leads on from what it loaded, with nothing fetched in between.
     untouched = replica.role is None and replica.just_started and replica.tail_known
+    untouched = untouched and not _was_named_since(state, replica, fact.leader_epoch)
     loaded = replica.log.log_end_offset if untouched else None
     lives_on(state, replica)
     replica.role, replica.clean_start = "leader", None
@@ -42,6 +43,16 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     if not again:
         known = fact.log_end_offset if fact.log_end_offset is not None else loaded
         _begin_term(state, event, fact, replica, known, leads)
+
+
+def _was_named_since(state: State, replica: Replica, leader_epoch: int) -> bool:
+    """Whether it was named for an epoch in between, and may have led in it: of the files of its
+    lines one may reach back to its start, and another not."""
+    since = -1 if replica.leader_epoch is None else replica.leader_epoch
+    return any(
+        term.leader == replica.replica and since < term.leader_epoch < leader_epoch
+        for term in state.history.terms
+    )
 
 
 def _occurrence(replica: Replica, fact: ev.BecameLeader, again: bool) -> int:

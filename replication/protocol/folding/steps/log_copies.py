@@ -6,7 +6,7 @@ from replication.protocol.folding.steps.promises import (
     promise_committed,
 )
 from replication.protocol.folding.steps.replica import replica_of, set_aside
-from replication.protocol.folding.steps.terms import last_led, note_log_end
+from replication.protocol.folding.steps.terms import last_led, lived_since_it_led, note_log_end
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import latest_epoch
 from replication.protocol.ground.model import (
@@ -96,6 +96,7 @@ def _take_high_watermark(
 ) -> None:
     """The checkpointed high watermark: what lies below it was committed, seen or not."""
     led_until_then = fact.stopped and replica.led_in_epoch and not replica.just_started
+    led_until_then = led_until_then and not lived_since_it_led(state, replica)
     led = last_led(state, replica) if led_until_then else None
     if led is not None and led.end_high_watermark is None and led.ended != "followed":
         led.end_high_watermark = high_watermark

@@ -1,6 +1,6 @@
 """What was committed, by which term at the latest: what every high watermark says of records."""
 
-from replication.protocol.folding.steps.terms import is_succeeded
+from replication.protocol.folding.steps.terms import is_succeeded, lived_since_it_led
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped, is_seen, touching
 from replication.protocol.ground.replica_log import ReplicaLog
@@ -97,7 +97,8 @@ def _is_bounded(state: State, replica: Replica, latest_term: tuple[int, int] | N
     """
     if latest_term is None:
         return False
-    led = replica.role == "leader" or (replica.role is None and replica.led_in_epoch)
+    led = replica.role is None and replica.led_in_epoch and not lived_since_it_led(state, replica)
+    led = led or replica.role == "leader"
     return led or latest_term[1] < ANY_OCCURRENCE or _fences(state, replica)
 
 

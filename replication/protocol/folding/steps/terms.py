@@ -67,6 +67,18 @@ def last_led(state: State, replica: Replica) -> LeaderTerm | None:
     return None
 
 
+def lived_since_it_led(state: State, replica: Replica) -> bool:
+    """Whether a broker was seen to start since it led last, and did more since than load its log:
+    it may have followed, where the lines that would tell are missing."""
+    led = last_led(state, replica)
+    began = -1 if led is None else led.started_at
+    starts = [
+        s for s in state.history.unclean_starts if s.replica == replica.replica and s.at > began
+    ]
+    count = len(starts) + (replica.clean_start is True)
+    return count > (1 if replica.just_started else 0)
+
+
 def order_of(term: LeaderTerm) -> tuple[int, int, int]:
     """The order in which the history keeps its terms."""
     return (term.leader_epoch, term.occurrence, term.leader)
