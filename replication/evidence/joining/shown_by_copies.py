@@ -34,6 +34,9 @@ def _of_dump(
     )
 
 
+COMPACT_ALONE = ("compact", "[compact]")
+
+
 def shown_by(
     copy: Copy, keeps_every_offset: bool, described: ev.PartitionDescribed
 ) -> ev.ReplicaLogObserved | ev.ReplicaStarted:
@@ -43,7 +46,8 @@ def shown_by(
     what could not be read, for an offset between two segments and for those below the first one
     that the epoch file still names: such records may be held but were not handed over, and stand
     as a span without epoch and content. Where the log's last segments are among them, only a part
-    of it was seen. keeps_every_offset: the topic is not compacted, so that a gap is no lawful one.
+    of it was seen. keeps_every_offset: the topic is not compacted, so that a gap is no lawful one;
+    of one that is compacted and nothing else, no segment before the first one was removed lawfully.
     """
     directory = copy.directory
     if isinstance(directory, DumpedDirectory):
@@ -64,6 +68,10 @@ def shown_by(
         if entries and entries[0][1] < directory.segments[0].base_offset == start:
             start = entries[0][1]
         unseen += uncovered(start, directory.segments[-1].base_offset, copy.spans)
+    base = directory.segments[0].base_offset
+    if described.cleanup_policy in COMPACT_ALONE and base == start:
+        unseen += [(0, start)] if start else []
+        start = 0
     for a, b in unseen:
         spans += [Span(x, y, None, None) for x, y in uncovered(a, b, spans)]
     whole = directory.end_is_certain and (directory.last_snapshot_offset or 0) <= end

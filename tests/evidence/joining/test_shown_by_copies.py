@@ -87,3 +87,19 @@ def test_from_where_its_files_contradict_each_other_a_copy_counts_as_unread() ->
     assert (found.copy, found.stopped, found.high_watermark) == ("part", None, None)
     assert found.spans == (Span(0, 20, 0, 0), Span(20, 25, None, None))
     assert found.epoch_entries == (EpochEntry(0, 0),)
+
+
+def test_a_topic_that_is_compacted_and_nothing_else_began_at_0() -> None:
+    """No retention takes its segments: of one that is not there, nobody knows what it holds."""
+
+    def found(policy: str, segments: tuple[int, ...], **more: Any) -> tuple[int, Span]:
+        each = copy([Span(1846, 1888, 2, 0)], segments=segments, **more)
+        shown = shown_by(each, False, ev.PartitionDescribed(cleanup_policy=policy))
+        assert isinstance(shown, ev.ReplicaLogObserved)
+        return shown.log_start_offset, shown.spans[0]
+
+    held = Span(1846, 1888, 2, 0)
+    assert found("compact", (1824,)) == (0, Span(0, 1824, None, None))
+    assert found("compact", (0, 1824)) == (0, held)
+    assert found("compact,delete", (1824,)) == (1824, held)
+    assert found("compact", (1824,), log_start_offset=1840) == (1840, held)
