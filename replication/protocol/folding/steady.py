@@ -289,9 +289,15 @@ def high_watermark_advanced(
     state: State, replica: int, high_watermark: int, a2: int, a3: int, a4: int, a5: int,
     word: str | None, traced: bool,
 ) -> bool:  # fmt: skip
-    """high_watermark_advanced by a leader in whose term something was committed before."""
+    """high_watermark_advanced by a leader in whose term something was committed before, or by its
+    follower."""
     calm = state.calm or _calm(state)
-    found = calm.advancing.get(replica) or _advancing(state, calm, replica)
+    found = calm.advancing.get(replica)
+    if found is None:
+        taken = calm.taking_over.get(replica) or _taking_over(state, calm, replica)
+        if taken is not None:
+            return traced and calm.traced and _taken_over(state, high_watermark, *taken)
+        found = _advancing(state, calm, replica)
     if found is None or (traced and not calm.traced):
         return False
     known, log, latest_term, ends, marks, same, own = found
@@ -319,6 +325,42 @@ def high_watermark_advanced(
         if len(marks) > KEPT:
             forget_old(marks)
     known.high_watermark = high_watermark
+    state.applied += 1
+    return True
+
+
+def _taking_over(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None:
+    """What a follower's next high watermark rests on: those that its leader was seen at. Nothing is
+    promised by it where every leader's own steps are here."""
+    known = _known(state, replica)
+    if known is None or known.role != "follower" or known.leader_epoch is None:
+        return None
+    if known.known_log_end_offset is None or not state.is_wholly_traced():
+        return None
+    held, flags = state.conformance, state.behaviour(replica)
+    reign = held.reigns.get(known.leader_epoch)
+    if flags is None or replica not in held.traced or reign is None:
+        return None
+    if reign.leader is not None and reign.leader not in held.traced:
+        return None
+    found = calm.taking_over[replica] = (known, known.log, reign.high_watermarks)
+    return found
+
+
+def _taken_over(
+    state: State, high_watermark: int, known: Replica, log: ReplicaLog, marks: list[int]
+) -> bool:
+    """high_watermark_advanced by a follower, to one that its leader had."""
+    before, end = known.high_watermark, log.log_end_offset
+    if high_watermark != before:
+        cut = before is not None and high_watermark == min(before, end)
+        if not cut and not (
+            log.log_start_offset <= high_watermark <= end
+            and (high_watermark in marks[-2:] or high_watermark in marks)
+        ):
+            return False
+        state.conformance.predicted += 1
+        known.high_watermark = high_watermark
     state.applied += 1
     return True
 

@@ -118,7 +118,8 @@ class Calm:
 
     traced: whether the state is of a trace. leading, following: the logs that appends continue.
     fetching, answered: where a follower's fetches and their answers are held against its leader.
-    advancing: the promise that a leader's high watermark extends.
+    advancing: the promise that a leader's high watermark extends. taking_over: the high watermarks
+    of its leader that a follower takes over.
     """
 
     traced: bool
@@ -127,3 +128,4 @@ class Calm:
     fetching: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     answered: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     advancing: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    taking_over: dict[int, tuple[Any, ...]] = field(default_factory=dict)
