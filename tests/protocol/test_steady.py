@@ -4,7 +4,7 @@ import copy
 from dataclasses import fields
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from replication.protocol.folding import fold, steady
@@ -114,6 +114,12 @@ def both_ways(facts: list[Any], traced: bool) -> int:
     return taken
 
 
+ANSWERED_BY_1, ANSWERED = (
+    FACT_TYPES["records_acknowledged"](0, 4, "all", 2, leader=leader) for leader in (1, None)
+)
+
+
+@example([ANSWERED_BY_1, FACT_TYPES["high_watermark_advanced"](1, 0), ANSWERED], False)
 @given(st.lists(st.one_of(HOT, HOT, HOT, COLD), max_size=25), st.booleans())
 def test_fast_and_full_steps_leave_the_same_state(facts: list[Any], traced: bool) -> None:
     both_ways(facts, traced)

@@ -380,7 +380,8 @@ def records_acknowledged(
     promises = state.history.acknowledgements
     for old in promises[: -LENGTHENED - 1 : -1]:
         same = old.latest_term == latest_term and old.how == how and old.span[2:] == of
-        if same and _extend((old,), first, end):
+        # Of what a broker is known to have answered this is no more.
+        if same and old.replica is None and _extend((old,), first, end):
             if old.until is not None:
                 old.until = None if until < 0 else max(old.until, until)
             state.applied += 1
