@@ -279,7 +279,8 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
     history = state.history
     same = history.committed_of(last.leader_epoch, last.content)
     recent = [p for p in history.commitments[: -LENGTHENED - 1 : -1] if p.span[2:] == last[2:]]
-    own = [p for p in recent if p.latest_term == latest_term and p.how == "high_watermark"]
+    made = (latest_term, "high_watermark", replica)
+    own = [p for p in recent if (p.latest_term, p.how, p.replica) == made]
     found = (known, known.log, latest_term, known.remote_log_end_offsets, marks, same, own)
     calm.advancing[replica] = found
     return found
