@@ -83,7 +83,9 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
     told = [a.promise.observed_at for a in absences if a.promise.how in ("acks_all", "acks_1")]
     times = [at for at in told if at is not None]
     record = _by_its_writer(state, record, absences)
-    lost = Lost(record, tier, min(orders, default=None), min(times, default=None))
+    answered = {a.promise.replica for a in absences if a.promise.how == "acks_1"}
+    wrote = answered.pop() if len(answered) == 1 else None
+    lost = Lost(record, tier, min(orders, default=None), min(times, default=None), wrote)
     found = _cause_by(state, lost, absences)
     then = _led_then(state, lost)
     if lost.not_after is None or then is None or then >= lost.not_after:
@@ -143,7 +145,9 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     if unclean:
         return Cause("unclean_election", (), election, lossy)
     if lost.tier == "acknowledged_by_leader":
-        failed_over = _another_led(state, leader, term)
+        failed_over = lost.answered_by not in (None, leader) or (
+            lost.answered_by is None and _another_led(state, leader, term)
+        )
         unsure = not failed_over or _may_have_lost(state, lost, leader, term)
         return Cause("unknown" if unsure else "acks_one_failover", (), None, lossy)
     if term is not None and _came_back_without(state, lost, term):
@@ -397,7 +401,7 @@ def _is_back_short(state: State, lost: Lost, term: LeaderTerm) -> bool:
 def _restarted_short(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
     """Whether the record was written by the leader itself, which leads again without it and had
     nobody to follow in between."""
-    if term is None:
+    if term is None or lost.answered_by not in (None, term.leader):
         return False
     terms = [t for t in state.history.terms if t.order <= term.order]
     # Who wrote a record without an epoch a single leader tells, or the clocks.

@@ -25,13 +25,15 @@ class Lost:
     """The record at one offset that is gone. written_in: its leader epoch, None if nobody saw it.
 
     not_after: the order of the term by whose end it had been promised, None if not known. told_at:
-    when its producer was told, by its clock.
+    when its producer was told, by its clock. answered_by: who wrote it, as far as that is who
+    answered (acks=1).
     """
 
     record: Span
     tier: str
     not_after: tuple[int, int] | None
     told_at: int | None = None
+    answered_by: int | None = None
 
     @property
     def offset(self) -> int:

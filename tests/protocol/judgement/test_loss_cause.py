@@ -6,6 +6,7 @@ from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.judgement import loss_cause
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.loss_cause import borders, cause_of, losing_term
@@ -468,3 +469,28 @@ def test_where_nobody_else_is_known_to_have_led_no_failover_lost_a_record_of_ack
 
     assert cause() == "unknown"
     assert cause(elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)) == "acks_one_failover"
+
+
+@pytest.mark.parametrize(("answered", "cause"), [(2, "unknown"), (3, "acks_one_failover")])
+def test_what_another_broker_answered_for_a_failover_lost(answered: int, cause: str) -> None:
+    """Broker 2 led when the producer was told, by the clocks, and leads again without the record;
+    a leader that was deposed and not aware of it may have answered."""
+    facts = [
+        *given(2),
+        elected(3, 0, "initial"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1),
+        *restarted(2, 3, 3),
+        copy(2, (0, 3, 0, 0), (3, 9, 3, 0), mark=9),
+    ]
+    state = told(facts)
+    for at, term in enumerate(state.history.terms):
+        term.observed_at = at * 10_000
+    record = RECORD._replace(leader_epoch=None)
+    promise = Promise(record, None, "acks_1", "a", answered, 15_000)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+
+    assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause
+    lost = Lost(record, "acknowledged_by_leader", None, 15_000, answered)
+    again = state.history.terms[-1]
+    assert loss_cause._restarted_short(state, lost, again) is (answered == 2)
