@@ -62,6 +62,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         unsure = evidence.unsure_lines.get(broker)
         if unsure is None and broker in evidence.damaged_lines:
             unsure = UNREAD_LINES
+        if unsure is None and (led := _led_unseen(evidence, broker)):
+            unsure = f"it changed the ISR in leader epoch {led[0]}, of which no line of its tells"
         covered = "process_started" in kinds and unsure is None
         yield ev.CoverageDeclared("broker_log", broker, covered, unsure and evidence.shown(unsure))
         if is_traced(evidence, broker):
@@ -73,6 +75,28 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("log_directory", broker, True, told)
     for broker in sorted(listed - handed_over):
         yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
+
+
+def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
+    """Leader epochs in which the broker changed the ISR, and that none of its lines names, though
+    they name a later one: of those in between some are missing.
+
+    With ZooKeeper only the leader changes the ISR within an epoch (ReplicationUtils
+    .updateLeaderAndIsr, Partition.updateIsr): whatever the controller changes raises the epoch.
+    """
+    if evidence.described.controller != "zookeeper":
+        return []
+    epochs = (f.fields.get("leader_epoch") for f in evidence.lines[broker])
+    named = {e for e in epochs if isinstance(e, int)}
+    versions: dict[int, set[int]] = {}
+    for record in evidence.recorded:
+        fact = record.fact
+        if fact.leader == broker and fact.partition_epoch is not None:
+            # A topic is created with version 0.
+            first = {0} if fact.leader_epoch == 0 else set[int]()
+            versions.setdefault(fact.leader_epoch, first).add(fact.partition_epoch)
+    last = max(named, default=-1)
+    return sorted(e for e, v in versions.items() if len(v) > 1 and e < last and e not in named)
 
 
 def _of_clients(evidence: PartitionEvidence, subject: str) -> ev.CoverageDeclared:

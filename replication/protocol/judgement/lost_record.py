@@ -191,7 +191,8 @@ def has_by_rule(state: State, term: LeaderTerm, lost: Lost) -> bool:
     if not keeps_committed(state) and not by_lines:
         return False
     start = term_start(state, term)
-    short = start is not None and start <= lost.offset
+    # Where no line tells its start, nor do they tell that it kept what it had.
+    short = not by_lines if start is None else start <= lost.offset
     if short or term.election_kind in UNSURE_KINDS:
         return False
     led = [t for t in state.history.terms if t.order < term.order]

@@ -216,10 +216,13 @@ def came_back_alone(state: State, ref: Reference) -> int | None:
 def _may_have_been_away(state: State, before: LeaderTerm, term: LeaderTerm) -> bool:
     """Whether a leader was back in the ISR from a stop that nothing shows to be clean.
 
-    Its lines tell; where they are missing, an epoch without a leader: the whole ISR was away.
+    Its lines tell; where they are missing, an epoch without a leader: the whole ISR was away. Of a
+    whole cluster that went down there is none (ZooKeeper), but who was alone in the ISR is elected
+    anew: nobody else has to show what it lost.
     """
     if not log_is_covered(state, term.leader):
-        return term.recorded and term.leader_epoch > before.leader_epoch + 1
+        again = before.leader == term.leader and term.isr_before == (term.leader,)
+        return term.recorded and (again or term.leader_epoch > before.leader_epoch + 1)
     short = may_have_lost_storage_in_isr(state, term, 1 << 62)
     return short and before.leader != term.leader
 

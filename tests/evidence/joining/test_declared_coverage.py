@@ -22,6 +22,28 @@ def test_a_brokers_log_covers_where_it_begins_with_a_start_and_no_line_is_anybod
     assert declared(replace(whole, unsure_lines={1: "whose?"})) == {("broker_log", 1, False)}
 
 
+def test_who_changed_the_isr_in_an_epoch_that_no_line_of_its_names_has_lost_lines() -> None:
+    """With ZooKeeper the leader writes the ISR itself. A rotated file in the middle is gone."""
+
+    def covered(*versions: int, epoch: int = 0, controller: str = "zookeeper") -> bool:
+        recorded = [
+            Recorded(ev.LeadershipRecorded(1, epoch, partition_epoch=v), None, ev.Source("x"))
+            for v in versions
+        ]
+        found = evidence(
+            started(), leads(3, 1), recorded=recorded,
+            described=ev.PartitionDescribed(controller=controller),
+        )  # fmt: skip
+        return ("broker_log", 1, True) in declared(found)
+
+    assert not covered(4)
+    assert not covered(5, 6, epoch=1)
+    # It may not have heard of that epoch, or its lines end before.
+    assert [covered(0), covered(5, epoch=1)] == [True, True]
+    assert [covered(5, 6, epoch=3), covered(5, 6, epoch=4)] == [True, True]
+    assert covered(4, controller="kraft")
+
+
 def test_what_clients_logs_and_controllers_cover() -> None:
     found = evidence(
         has_acknowledgement_log=True, has_consumption_log=True, has_all_producers=True,

@@ -5,13 +5,14 @@ import pytest
 from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
     unwitnessed_election,
 )
-from tests.protocol.judgement.told import copy, elected, given, told, verdict
+from tests.protocol.judgement.told import COMMITTED, copy, elected, given, told, verdict
 
 
 def unclean(*ending: ev.Fact) -> list[ev.Fact]:
@@ -30,6 +31,42 @@ def unclean(*ending: ev.Fact) -> list[ev.Fact]:
 
 def test_a_high_watermark_at_a_leaders_start_is_not_what_it_had_at_its_end() -> None:
     assert verdict(unclean()) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("isr", "found"), [((1, 2), "HOLDS"), ((1,), "UNKNOWN")])
+def test_who_was_alone_and_is_elected_anew_may_have_lost_what_nobody_else_had(
+    isr: tuple[int, ...], found: str
+) -> None:
+    """A whole cluster that goes down leaves no epoch without a leader (ZooKeeper)."""
+    facts = [
+        *given(2, 3, acks=False),
+        elected(1, 0, "initial"),
+        ev.LeadershipRecorded(1, 0, isr, 1),
+        ev.LeadershipRecorded(1, 1, isr, 2, "same_leader"),
+        *(copy(r, mark=0) for r in (1, 2, 3)),
+    ]
+    assert verdict(facts) == found
+
+
+def test_what_a_leader_had_committed_counts_whoever_heard_first_of_its_next_epoch() -> None:
+    """Clocks that differ: followers' lines of the later epoch are read before the leader's own."""
+
+    facts = [
+        *given(1, 2, 3),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 1, 0),
+        *(ev.BecameFollower(r, 1, 1, 0, 0) for r in (2, 3)),
+        ev.HighWatermarkAdvanced(1, 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0),
+        elected(1, 1, "same_leader"),
+        ev.BecameLeader(1, 1, 0, 0),
+        *(copy(r, mark=0) for r in (1, 2, 3)),
+    ]
+    judged = answer(told(facts, "traced")).verdicts
+    assert [v["verdict"] for v in judged if v["invariant"] == COMMITTED] == ["VIOLATED"]
 
 
 @pytest.mark.parametrize(("end", "found"), [(2, "HOLDS"), (4, "UNKNOWN")])

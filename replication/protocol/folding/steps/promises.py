@@ -1,6 +1,6 @@
 """What was committed, by which term at the latest: what every high watermark says of records."""
 
-from replication.protocol.folding.steps.terms import is_succeeded, lived_since_it_led
+from replication.protocol.folding.steps.terms import is_deposed, is_succeeded, lived_since_it_led
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, clipped, is_seen, touching
 from replication.protocol.ground.replica_log import ReplicaLog
@@ -33,12 +33,12 @@ def promise_committed(
     the epoch last known to the replica bounds from above when the promise was made. A zombie
     leader's high watermark (its epoch is superseded by then) promises nothing new.
     """
-    if event.grade == "traced" and _promises_nothing(state, replica):
+    offset_alone = how in ("load", "start_line")
+    if event.grade == "traced" and _promises_nothing(state, replica, offset_alone):
         return
     if latest_term is None and replica.leader_epoch is not None:
         occurrence = replica.term_occurrence if replica.role == "leader" else ANY_OCCURRENCE
         latest_term = (replica.leader_epoch, occurrence)
-    offset_alone = how in ("load", "start_line")
     start = replica.log.log_start_offset
     if not offset_alone:
         start = max(start, _promised_before(replica, event, latest_term))
@@ -134,14 +134,16 @@ def promise_by_line(
     promise_committed(state, replica, fact.high_watermark, event, "start_line", latest_term)
 
 
-def _promises_nothing(state: State, replica: Replica) -> bool:
+def _promises_nothing(state: State, replica: Replica, offset_alone: bool) -> bool:
     """Whether a traced high watermark adds nothing to what was committed.
 
-    A deposed leader commits nothing. Where every leader's own steps are here, a follower's value
-    adds nothing, and may lie over records that it is about to cut (KAFKA-14704).
+    A deposed leader commits nothing, and the line of its next term tells again what it had told.
+    Where every leader's own steps are here, a follower's value adds nothing, and may lie over
+    records that it is about to cut (KAFKA-14704).
     """
     if replica.role == "leader":
-        return replica.leader_epoch is not None and is_succeeded(state, replica.leader_epoch)
+        again = offset_alone and is_succeeded(state, replica.leader_epoch or 0)
+        return again or is_deposed(state, replica)
     return state.is_wholly_traced()
 
 

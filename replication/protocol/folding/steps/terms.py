@@ -1,6 +1,7 @@
 """Terms of leadership in the history: found or made, and how each one ends."""
 
 from bisect import bisect_left
+from itertools import takewhile
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
@@ -94,3 +95,15 @@ def is_succeeded(state: State, leader_epoch: int) -> bool:
     terms = state.history.terms
     begun = terms[-1].leader_epoch if terms else leader_epoch
     return leader_epoch < begun or leader_epoch < state.registration.leader_epoch
+
+
+def is_deposed(state: State, leader: Replica) -> bool:
+    """Whether another leads a later epoch than this leader's by now, by the controller's word or by
+    that one's own. What the very broker led later came after this, by the order of its own lines;
+    followers of it may have been read first."""
+    own, registration = leader.leader_epoch, state.registration
+    if own is None or not is_succeeded(state, own):
+        return False
+    later = takewhile(lambda term: term.leader_epoch > own, reversed(state.history.terms))
+    by_the_controller = registration.leader_epoch > own and registration.leader != leader.replica
+    return by_the_controller or any(term.leader != leader.replica for term in later)
