@@ -25,9 +25,11 @@ def test_a_brokers_log_covers_where_it_begins_with_a_start_and_no_line_is_anybod
 def test_who_changed_the_isr_in_an_epoch_that_no_line_of_its_names_has_lost_lines() -> None:
     """With ZooKeeper the leader writes the ISR itself. A rotated file in the middle is gone."""
 
-    def covered(*versions: int, epoch: int = 0, controller: str = "zookeeper") -> bool:
+    def covered(*versions: int, leader_epoch: int = 0, controller: str = "zookeeper") -> bool:
         recorded = [
-            Recorded(ev.LeadershipRecorded(1, epoch, partition_epoch=v), None, ev.Source("x"))
+            Recorded(
+                ev.LeadershipRecorded(1, leader_epoch, partition_epoch=v), None, ev.Source("x")
+            )
             for v in versions
         ]
         found = evidence(
@@ -37,10 +39,10 @@ def test_who_changed_the_isr_in_an_epoch_that_no_line_of_its_names_has_lost_line
         return ("broker_log", 1, True) in declared(found)
 
     assert not covered(4)
-    assert not covered(5, 6, epoch=1)
+    assert not covered(5, 6, leader_epoch=1)
     # It may not have heard of that epoch, or its lines end before.
-    assert [covered(0), covered(5, epoch=1)] == [True, True]
-    assert [covered(5, 6, epoch=3), covered(5, 6, epoch=4)] == [True, True]
+    assert [covered(0), covered(5, leader_epoch=1)] == [True, True]
+    assert [covered(5, 6, leader_epoch=3), covered(5, 6, leader_epoch=4)] == [True, True]
     assert covered(4, controller="kraft")
 
 
