@@ -81,8 +81,8 @@ def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
     """Leader epochs in which the broker changed the ISR, and that none of its lines names, though
     they name a later one: of those in between some are missing.
 
-    With ZooKeeper only the leader changes the ISR within an epoch (ReplicationUtils
-    .updateLeaderAndIsr, Partition.updateIsr): whatever the controller changes raises the epoch.
+    With ZooKeeper only the leader changes the ISR within an epoch (Partition.updateIsr): whatever
+    the controller changes raises the epoch.
     """
     if evidence.described.controller != "zookeeper":
         return []
