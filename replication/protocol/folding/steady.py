@@ -355,14 +355,9 @@ def _taken_over(
     before, end = known.high_watermark, log.log_end_offset
     if high_watermark != before:
         cut = before is not None and high_watermark == min(before, end)
-        if (
-            not cut
-            and not (
-                log.log_start_offset <= high_watermark <= end
-                # A follower is seldom more than a step behind.
-                and (high_watermark in marks[-2:] or high_watermark in marks)
-            )
-        ):
+        # A follower is seldom more than a step behind.
+        leaders = high_watermark in marks[-2:] or high_watermark in marks
+        if not cut and not (leaders and log.log_start_offset <= high_watermark <= end):
             return False
         state.conformance.predicted += 1
         known.high_watermark = high_watermark
