@@ -103,9 +103,9 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         "--clock-bound",
         metavar="MS",
         type=_milliseconds,
-        help="the clocks of brokers, controllers and clients differ by at most so many ms, an "
-        "answer's way to its client included: tells in which leader epoch a record known by "
-        "offset alone was acknowledged",
+        help="the clocks of brokers, controllers and clients differ by at most so many ms (an "
+        "answer's way to its client included where the client's log has no sent_ts): tells in "
+        "which leader epoch a record known by offset alone was acknowledged",
     )
     command.add_argument(
         "--payload-id-in",

@@ -77,6 +77,7 @@ def test_an_acknowledgement(file: Path) -> None:
         path=str(file),
         line=1,
         broker=1,
+        sent=1795188485109,
     )
 
 

@@ -42,6 +42,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep every run under DIR")
     parser.add_argument("--tape", action="store_true", help="keep what shippers would have sent")
     parser.add_argument("--again", type=Path, metavar="DIR", help="judge kept runs under DIR anew")
+    parser.add_argument(
+        "--clock-bound", type=int, metavar="MS", help="with --again: declare it to diagnose"
+    )
     parser.add_argument("--truth", action="store_true", help="with --again: the truth anew, too")
     parser.add_argument(
         "--changed", action="append", default=[], choices=["all", *WITHHELD, *ALTERED],
@@ -92,7 +95,7 @@ def main(arguments: list[str]) -> int:
         if chosen.changed:
             names = [] if "all" in chosen.changed else chosen.changed
             return report([one for directory in kept for one in changed(directory, names)], [])
-        return report([judged_again(directory) for directory in kept], [])
+        return report([judged_again(directory, chosen.clock_bound) for directory in kept], [])
     done: list[Comparison] = []
     spoilt: list[str] = []
     with tempfile.TemporaryDirectory(prefix="kafka-lab-") as scratch:
@@ -137,10 +140,10 @@ def changed(directory: Path, names: list[str]) -> list[Comparison]:
     return done
 
 
-def judged_again(directory: Path) -> Comparison:
+def judged_again(directory: Path, clock_bound: int | None) -> Comparison:
     """`diagnose` once more on a kept run, held against the truth that was found then."""
     truths = load_truths(directory / "truth.json")
-    comparison, answer = compare(directory.name, directory / "evidence", truths)
+    comparison, answer = compare(directory.name, directory / "evidence", truths, clock_bound)
     (directory / "answer.json").write_text(json.dumps(answer, indent=1))
     print(comparison.text(), flush=True)
     return comparison

@@ -56,26 +56,36 @@ class Comparison:
         return "\n".join(lines)
 
 
-def diagnose(evidence: Path) -> tuple[int, dict[str, Any], str]:
+def diagnose(evidence: Path, clock_bound: int | None) -> tuple[int, dict[str, Any], str]:
     """Exit status, answer (empty when it gave none) and what it wrote to stderr."""
+    declared = [] if clock_bound is None else ["--clock-bound", str(clock_bound)]
     done = subprocess.run(
-        [sys.executable, "-m", "replication", "diagnose", str(evidence), "--format", "json"],
+        [
+            sys.executable, "-m", "replication", "diagnose", str(evidence), "--format", "json",
+            *declared,
+        ],
         capture_output=True,
         text=True,
         timeout=600,
         cwd=project_root(),
         check=False,
-    )
+    )  # fmt: skip
     answer = json.loads(done.stdout) if done.stdout.strip() else {}
     return done.returncode, answer, done.stderr
 
 
 def compare(
-    name: str, evidence: Path, truths: dict[TopicPartition, PartitionTruth]
+    name: str,
+    evidence: Path,
+    truths: dict[TopicPartition, PartitionTruth],
+    clock_bound: int | None = None,
 ) -> tuple[Comparison, dict[str, Any]]:
-    """Judges one answer; the answer itself is for whoever looks into a difference."""
+    """Judges one answer; the answer itself is for whoever looks into a difference.
+
+    clock_bound: what is declared of the clocks, ms; all of them are the one of this machine.
+    """
     found = Comparison(name)
-    status, answer, told = diagnose(evidence)
+    status, answer, told = diagnose(evidence, clock_bound)
     if status not in (0, 1, 3) or not answer:
         found.wrong.append(f"exit status {status}: {told.strip()[-500:]}")
         return found, answer

@@ -43,7 +43,7 @@ _STATUS_WORDS = {
 }  # fmt: skip
 _FIELDS = (
     "ts", "client", "topic", "partition", "offset", "acks", "status", "payload_id", "producer_id",
-    "producer_epoch", "sequence", "topic_id", "error", "broker",
+    "producer_epoch", "sequence", "topic_id", "error", "broker", "sent_ts",
 )  # fmt: skip
 _TEXTS = frozenset({"client", "topic", "acks", "status", "payload_id", "topic_id", "error"})
 _OTHER_WORDS: dict[str, tuple[str, ...]] = {
@@ -86,7 +86,7 @@ class Acknowledgement:
     not told one. `acks` is "0", "1" or "all". `status`: acked; failed (refused before the append);
     unknown (it may be in the log or not); sent (acks=0, never acknowledged). `line` counts from 1.
     `payload_id_in`: where in its record the id stands, "key", "value" or "header:NAME", if told.
-    `broker`: the id of the one that answered, if told.
+    `broker`: the id of the one that answered, if told. `sent`: when the attempt began, as `ts`.
     """
 
     ts: int | None
@@ -106,6 +106,7 @@ class Acknowledgement:
     line: int
     payload_id_in: str | None = None
     broker: int | None = None
+    sent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +383,7 @@ def _acknowledgement(found: dict[str, Any], path: str, line: int) -> Acknowledge
         line=line,
         payload_id_in=_optional_text(found, "payload_id_in"),
         broker=_broker(found.get("broker")),
+        sent=_time(found.get("sent_ts")),
     )
 
 

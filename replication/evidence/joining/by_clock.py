@@ -1,8 +1,9 @@
 """In which leader epoch a record known by offset alone was acknowledged, by declared clocks.
 
 The clocks of brokers, controllers and clients decide nothing, unless the user says by how much they
-differ at most, an answer's way to its client included. What a leader answered for stood in its log,
-and from its log end at its start on it had written it itself.
+differ at most. A record was written between its sending and its answer; where its client does not
+say when it sent it, an answer's way is in the bound as well. What a leader answered for stood in
+its log, and from its log end at its start on it had written it itself.
 """
 
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ class EpochsByClock:
         if not self.reigns or a.ts is None or a.offset is None or a.ts - self.bound > self.reached:
             return None
         reigns = self._of_who_answered(a)
-        possible = [r for r in reigns if self._is_possible(r, a.ts)]
+        possible = [r for r in reigns if self._is_possible(r, a, a.ts)]
         if not possible:
             who = (
                 "no broker" if reigns is self.reigns else f"broker {a.broker}, who answered, never"
@@ -88,8 +89,9 @@ class EpochsByClock:
             why = f"before its leader epoch, {leader_epoch}, began, at {mine[0].begin}"
             raise self._refused(a, why)
 
-    def _is_possible(self, reign: Reign, ts: int) -> bool:
-        is_over = reign.end is not None and reign.end + self.bound < ts
+    def _is_possible(self, reign: Reign, a: Acknowledgement, ts: int) -> bool:
+        sent = ts if a.sent is None else min(a.sent, ts)
+        is_over = reign.end is not None and reign.end + self.bound < sent
         return ts + self.bound >= reign.begin and not is_over
 
     def _refused(self, a: Acknowledgement, why: str) -> ClocksDisagree:

@@ -39,8 +39,8 @@ def two_leaders(bound: int | None, *acks: Any, ends: int | None = None, **more: 
     return found
 
 
-def told(offset: int, ts: int, number: int = 1) -> Any:
-    return acknowledged(None, ts=ts, offset=offset, line=number)
+def told(offset: int, ts: int, number: int = 1, sent: int | None = None) -> Any:
+    return acknowledged(None, ts=ts, offset=offset, line=number, sent=sent)
 
 
 def epochs(bound: int | None, *acks: Any, ends: int | None = None) -> list[int | None]:
@@ -57,6 +57,12 @@ def test_after_its_start_a_leader_answered_where_its_predecessors_lines_end() ->
     assert epochs(500, told(25, 5_511), told(26, 5_510), ends=30) == [1, None]
     # Nothing tells that broker 1 has stopped answering.
     assert epochs(500, told(25, 8_000)) == [None]
+
+
+def test_an_answer_may_be_long_on_its_way_where_its_sending_is_told() -> None:
+    """Broker 1 wrote it, and was frozen as it answered; the other was sent after it had led."""
+    frozen, later = told(25, 8_000, sent=4_000), told(26, 8_000, sent=5_511)
+    assert epochs(500, frozen, later, ends=30) == [None, 1]
 
 
 def test_where_the_newest_leader_has_ended_no_older_one_is_meant() -> None:
