@@ -116,6 +116,22 @@ def test_an_unfenced_fetch_comes_in_its_leaders_order() -> None:
     assert "fetch_admission gives a fetch at 3 first, observed 5" in found
 
 
+def test_a_late_answer_of_the_same_leader_is_appended_where_releases_take_it() -> None:
+    """It fetched in epoch 0, heard of epoch 1, and appends what comes then (KAFKA-18991)."""
+    late = [
+        ev.FetchRequested(2, 1, 5), ev.LeaderAppended(1, 5, 6, 0),
+        ev.LeadershipRecorded(1, 1, (1, 2, 3), 1, "same_leader", (1, 2, 3)),
+        ev.BecameFollower(2, 1, 1, 5, 5, 1), ev.BecameLeader(1, 1, 6, 5, 1),
+        ev.FollowerAppended(2, 5, 6), ev.FetchRequested(2, 1, 6),
+    ]  # fmt: skip
+    for version in ("2.8.2", "3.9.0"):
+        assert refuted([*beginning(version), *copied(5), *late]) is None
+    for version in ("2.7.2", "3.9.1"):
+        found = refuted([*beginning(version), *copied(5), *late])
+        assert found is not None
+        assert "fetch_admission gives a fetch at 5 first, observed 6" in found
+
+
 def test_an_unfenced_followers_high_watermark_is_one_of_its_leaders_epochs() -> None:
     """The leader leads on into epoch 1, of which the follower never hears."""
     begun = [

@@ -13,6 +13,7 @@ from replication.protocol.folding.conformance.expected import (
     is_fenced,
     miss,
     miss_fetches,
+    takes_late_answers,
     wait,
     worded,
 )
@@ -55,11 +56,13 @@ def begin(
     state: State, follower: Replica, leader: int | None, leader_epoch: int, log_end_offset: int
 ) -> None:
     """The follower fetches from the leader of this epoch from now on."""
-    # Unfenced, the same leader may have seen its fetch before either had heard of the epoch; but
-    # there is none before the first one.
+    # Unfenced, or where late answers are taken, the same leader may have seen its fetch before
+    # either had heard of the epoch; but there is none before the first one.
     same = leader is None or follower.leader is None or leader == follower.leader
-    same = same and leader_epoch > 0
-    follower.fetched = same and not is_fenced(state, follower.replica, leader)
+    flags = state.behaviour(follower.replica)
+    late = flags is not None and takes_late_answers(flags)
+    fenced = is_fenced(state, follower.replica, leader) and not late
+    follower.fetched = same and leader_epoch > 0 and not fenced
     channel = find(state, leader_epoch, follower.replica)
     if channel is not None:
         channel.stages = [Stage(log_end_offset, seen=follower.fetched)]

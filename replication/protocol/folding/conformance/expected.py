@@ -170,6 +170,11 @@ def diverging_fetch_counts(flags: Behaviour) -> bool:
     return answers and not flags.has("diverging_fetch_is_no_progress")
 
 
+def takes_late_answers(flags: Behaviour) -> bool:
+    """Whether a follower takes what its leader answered it in an earlier epoch (KAFKA-18991)."""
+    return flags.truncation == "truncate_on_fetch" and not flags.has("late_fetch_response_dropped")
+
+
 def is_fenced(state: State, *brokers: int | None) -> bool:
     """Whether these brokers only deal with each other in the same leader epoch (KIP-320)."""
     rules = [state.behaviour(b) for b in brokers or (None,)]

@@ -5,6 +5,7 @@ from replication.protocol.folding.conformance.expected import (
     give_up,
     known_cache,
     refute_by,
+    takes_late_answers,
     wait,
     worded,
 )
@@ -197,8 +198,8 @@ def settle(state: State, leader_epoch: int) -> None:
 
 
 def _may_be_late(state: State, reign: Reign, flags: Behaviour) -> bool:
-    """Whether an answer that the same leader gave in an earlier epoch may cut (KAFKA-18991)."""
-    if flags.truncation != "truncate_on_fetch" or flags.has("late_fetch_response_dropped"):
+    """Whether an answer that the same leader gave in an earlier epoch may cut."""
+    if not takes_late_answers(flags):
         return False
     others = [r for r in state.conformance.reigns.values() if r is not reign]
     return any(r.leader == reign.leader for r in others)
