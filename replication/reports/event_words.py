@@ -42,6 +42,7 @@ SUBJECT_WORDS = {
     "log_directory": "the log directory",
     "payloads": "the records' contents",
     "committed_records": "where committed records stand",
+    "sends": "what became of each send",
     "payload_ids": "what the payload ids name",
 }
 COPY_WORDS = {

@@ -42,6 +42,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield _of_clients(evidence, "acknowledgements")
     if evidence.unplaced_by_isr:
         yield ev.CoverageDeclared("committed_records", None, False, evidence.unplaced_by_isr)
+    if evidence.unanswered:
+        yield ev.CoverageDeclared("sends", None, False, evidence.shown(evidence.unanswered))
     if evidence.has_all_producers and "acknowledgements" not in evidence.missing:
         yield ev.CoverageDeclared("all_producers", None, True)
     if evidence.has_consumption_log:

@@ -33,7 +33,8 @@ class PartitionEvidence:
     and since when. clocks_compare: the brokers' clocks may be held against others;
     clock_bound: by how much all clocks differ at most, ms, where the user says so.
     missing: what clients wrote (acknowledgements, consumptions) of which some is missing, and how
-    that shows; unplaced_by_isr: that records acknowledged at acks=all have no place.
+    that shows; unplaced_by_isr: that records acknowledged at acks=all have no place;
+    unanswered: that sends were never answered, and no copy shows their records.
     settings_in_time: as they were in force one after the other, by the controllers'
     records.
     """
@@ -72,6 +73,7 @@ class PartitionEvidence:
     has_consumption_log: bool = False
     missing: dict[str, str] = field(default_factory=dict)
     unplaced_by_isr: str | None = None
+    unanswered: str | None = None
     notes: list[str] = field(default_factory=list)
     unpacked: Unpacked | None = None
     unsure_lines: dict[int, str] = field(default_factory=dict)

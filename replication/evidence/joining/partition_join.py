@@ -17,7 +17,7 @@ from replication.evidence.joining.epoch_misfits import doubted, leaderless
 from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise, naming_of
-from replication.evidence.joining.promised_records import leaders_copy, unplaced
+from replication.evidence.joining.promised_records import leaders_copy, unanswered, unplaced
 from replication.evidence.joining.registrations import filled, from_lines, joined
 from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.untold_records import untold_by
@@ -91,6 +91,7 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
         result.contents.damaged.add(str(Path(place.path).parent))
     nowhere = unplaced(result)
     result.unplaced_by_isr = _of_unplaced(result, [a for a in nowhere if a.acks == "all"])
+    result.unanswered = _of_unanswered(unanswered(result))
     shown = [text for text in (_untold(result), _of_unplaced(result, nowhere)) if text]
     if shown:
         result.missing = {"acknowledgements": "; ".join(shown), **result.missing}
@@ -110,6 +111,15 @@ def _of_unplaced(evidence: PartitionEvidence, nowhere: list[Acknowledgement]) ->
     named = evidence.naming.looked and not evidence.naming.unnamed
     where = "no log here holds their ids" if named else "nothing shows where they stand"
     return f"{len(nowhere)} acknowledged without an offset: {where}"
+
+
+def _of_unanswered(sends: list[Acknowledgement]) -> str | None:
+    """That records were sent of which neither an answer nor a copy tells, if some were."""
+    if not sends:
+        return None
+    first = sends[0]
+    where = f"{first.path} line {first.line}"
+    return f"{len(sends)} without an answer whose records no log here holds, as of {where}"
 
 
 def _untold(evidence: PartitionEvidence) -> str | None:

@@ -149,6 +149,20 @@ def unplaced(evidence: PartitionEvidence) -> list[Acknowledgement]:
     ]
 
 
+def unanswered(evidence: PartitionEvidence) -> list[Acknowledgement]:
+    """Sends of which nobody was told what became, and whose record no copy shows: it may have been
+    written, and committed by a leader that was alone."""
+    told = {k for a in evidence.acknowledgements if a.status == "acked" for k in _keys(a)}
+    places = evidence.contents.places
+    return [
+        a
+        for a in evidence.acknowledgements
+        if a.status in ("sent", "unknown")
+        and not told.intersection(_keys(a))
+        and not places.get(_name(evidence.contents, a, evidence.naming.name(a)) or "")
+    ]
+
+
 def _keys(a: Acknowledgement) -> list[tuple[object, ...]]:
     """What tells a record from every other, of what its line says."""
     ids: list[tuple[object, ...]] = [] if a.payload_id is None else [("id", a.payload_id)]

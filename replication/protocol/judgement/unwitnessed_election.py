@@ -213,6 +213,30 @@ def came_back_alone(state: State, ref: Reference) -> int | None:
     return None
 
 
+def lost_what_it_alone_committed(state: State, ref: Reference) -> int | None:
+    """A leader that may have lost, in a stop not seen to be clean, what it committed while no other
+    member of the ISR had to hold it. Who was alone, and led again."""
+    if all(_known_by_the_end(state, ref.starts)[-1:]):
+        return None
+    terms = [t for t in ref.starts.terms if not never_began(state, t)]
+    for before, term in pairwise(terms):
+        if before.leader != term.leader or term.isr_before not in ((term.leader,), None):
+            continue
+        unclean = _may_have_come_back_short(state, before, term)
+        unclean = unclean or _may_have_been_away(state, before, term)
+        if unclean and not _waits_for_others(state, before, term):
+            return term.leader
+    return None
+
+
+def _waits_for_others(state: State, *terms: LeaderTerm) -> bool:
+    """Whether a leader alone commits nothing: below min.insync.replicas, by the release."""
+    flags = state.behaviour()
+    if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
+        return False
+    return all((state.min_insync_replicas_in(t) or 1) > 1 for t in terms)
+
+
 def _may_have_been_away(state: State, before: LeaderTerm, term: LeaderTerm) -> bool:
     """Whether a leader was back in the ISR from a stop that nothing shows to be clean.
 

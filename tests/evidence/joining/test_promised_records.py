@@ -8,7 +8,12 @@ from replication.evidence.clients.client_logs import Acknowledgement, Consumptio
 from replication.evidence.joining.copies import UNSEEN_CONTENT, Contents, Copy
 from replication.evidence.joining.event_order import Entry
 from replication.evidence.joining.places import Place
-from replication.evidence.joining.promised_records import claimed_elsewhere, promised, unplaced
+from replication.evidence.joining.promised_records import (
+    claimed_elsewhere,
+    promised,
+    unanswered,
+    unplaced,
+)
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
@@ -120,6 +125,20 @@ def test_what_was_acknowledged_without_an_offset_and_stands_nowhere_is_told() ->
         contents=Contents(places={"here": [Place(1, 0, 0)]}, payloads_read=True),
     )  # fmt: skip
     assert unplaced(each) == [gone, nothing]
+
+
+def test_of_a_send_without_an_answer_a_copy_or_another_attempt_may_tell() -> None:
+    lost, bare_one = (
+        told(1, status="sent", acks="0"),
+        replace(told(2, status="unknown"), payload_id=None),
+    )
+    stands, refused = told(3, status="unknown"), told(4, status="failed")
+    again = told(5, status="unknown")
+    each = evidence(
+        acknowledgements=[lost, bare_one, stands, refused, again, replace(again, status="acked")],
+        contents=Contents(places={"3": [Place(3, 0, 0)]}, payloads_read=True),
+    )
+    assert unanswered(each) == [lost, bare_one]
 
 
 def test_a_record_that_nothing_names_and_that_is_gone_is_the_one_that_another_copy_shows() -> None:

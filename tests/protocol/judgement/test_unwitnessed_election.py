@@ -194,6 +194,36 @@ def test_a_leader_that_came_back_alone_from_an_unclean_stop_has_not_all_that_it_
     assert verdict(came_back(1, 2, 3, acks=True)) == "UNKNOWN"
 
 
+@pytest.mark.parametrize(
+    ("isr", "version", "min_insync", "found"),
+    [
+        ((1,), "2.8.1", 2, "UNKNOWN"),
+        ((1,), "4.1.0", 1, "UNKNOWN"),
+        ((1,), "4.1.0", 2, "HOLDS"),
+        ((1, 2), "2.8.1", 1, "HOLDS"),
+    ],
+)
+@pytest.mark.parametrize("covered", [(1, 2, 3), (2, 3)])
+def test_what_was_sent_to_a_lone_leader_and_never_answered_may_have_been_committed_and_lost(
+    isr: tuple[int, ...], version: str, min_insync: int, found: str, covered: tuple[int, ...]
+) -> None:
+    """Sent with acks=0, say. Alone in the ISR it commits what it writes, from 3.7 on only where
+    min.insync.replicas lets it; of two members the other has it still."""
+    seen = 1 in covered
+    facts = [
+        *given(*covered, version=version),
+        ev.PartitionDescribed(min_insync_replicas=min_insync),
+        elected(1, 0, "initial", isr),
+        *([ev.BecameLeader(1, 0, 0, 0), ev.ReplicaStopped(1, "process_crash")] if seen else []),
+        *([ev.ReplicaStarted(1, 0, 0, None, False)] if seen else []),
+        elected(1, 2, "clean", isr[:1]),
+        *([ev.BecameLeader(1, 2, 0, 0)] if seen else []),
+        *(copy(r, mark=0) for r in (1, 2, 3)),
+    ]
+    assert verdict(facts) == "HOLDS"
+    assert verdict([*facts, ev.CoverageDeclared("sends", None, False, "2 sends")]) == found
+
+
 def away(*between: ev.Fact, covered: tuple[int, ...] = (1, 2, 3), then: int = 2) -> list[ev.Fact]:
     """Broker 1 crashes, broker 2 leads the epoch `then` from the ISR; no acknowledgements."""
     return [

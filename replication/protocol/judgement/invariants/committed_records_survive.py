@@ -11,6 +11,7 @@ from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
     lost_by_who_answered,
+    lost_what_it_alone_committed,
     untold_election,
     unwitnessed_election,
 )
@@ -116,6 +117,15 @@ def _lost_unseen(view: View) -> Verdict | None:
                 if view.covered("acknowledgements")
                 else "an acknowledgement log"
             ],
+        )
+    alone = lost_what_it_alone_committed(view.state, view.ref)
+    sends = view.state.why_missing("sends")
+    if alone is not None and view.state.told_of("sends"):
+        return unknown(
+            NAME,
+            f"broker {alone} led alone, and again after a stop that was not clean: it may have "
+            f"committed and lost records of sends that nobody answered ({sends})",
+            ["broker logs with kafka.cluster.Partition at TRACE", "consumption logs"],
         )
     answered = lost_by_who_answered(view.state, view.ref, view.absences)
     if answered is not None:
