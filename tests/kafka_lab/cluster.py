@@ -182,8 +182,9 @@ class Cluster(Site):
             if self._in_the_way(broker, number).is_dir():
                 self._in_the_way(broker, number).rmdir()
 
-    def replace_disk(self, broker: int, number: int = 0) -> None:
-        """An empty directory for a broker that is down; KRaft wants it formatted anew."""
+    def empty_directory(self, broker: int, number: int = 0) -> None:
+        """The directory of a broker that is down loses all it holds, but for what KRaft wants to be
+        there: the same directory, by its id."""
         data = self.data(broker)[number]
         kept = {
             name: (data / name).read_bytes()
@@ -196,6 +197,11 @@ class Cluster(Site):
         self.journal.write(action="empty_disk", broker=broker, emptied=emptied)
         for name, content in kept.items():
             (data / name).write_bytes(content)
+
+    def replace_disk(self, broker: int, number: int = 0) -> None:
+        """An empty directory for a broker that is down; KRaft wants it formatted anew."""
+        self.empty_directory(broker, number)
+        data = self.data(broker)[number]
         properties = data / "meta.properties"
         if properties.exists():
             lines = properties.read_text().splitlines()

@@ -116,6 +116,10 @@ class Stage:
         found = [data / f"{self.topic}-0" for data in self.lab.cluster.data(broker)]
         return next(place for place in found if place.is_dir())
 
+    def has_log(self, broker: int) -> bool:
+        """Whether its replica has a directory."""
+        return any((data / f"{self.topic}-0").is_dir() for data in self.lab.cluster.data(broker))
+
     def log(self, broker: int) -> dict[int, str]:
         """Payload ids by offset, from the disk."""
         place = self.place(broker)
@@ -221,7 +225,8 @@ def make(stage: Stage, row: dict[str, Any], directory: bool) -> int:
             if cluster.running(each):
                 cluster.kill(each)
         if row["failure"] == "leader_loses_its_log":
-            cluster.replace_disk(broker, cluster.data(broker).index(stage.place(broker).parent))
+            # Of a disk that was replaced (another directory id) KRaft elects nobody from 3.7 on.
+            cluster.empty_directory(broker, cluster.data(broker).index(stage.place(broker).parent))
         else:
             cut(stage, broker, row["first_offset"])
         started(stage.lab, broker)
@@ -245,6 +250,8 @@ def make(stage: Stage, row: dict[str, Any], directory: bool) -> int:
             raise
         # Who was not shut down cleanly may lead no more (KIP-966): then nobody has them.
         return int(broker)
+    # A registration from before the failure may still name it.
+    wait_for("its log", lambda: stage.has_log(leads[0]), PATIENCE)
     # What the leader before it had may not come back any more: it has written on.
     stage.producer.send_many(2, 1, acks="1")
     return leads[0]
