@@ -87,3 +87,13 @@ def test_a_refutation_is_a_finding_of_its_own_invariant_alone() -> None:
     view = view_of(told([*FIRST, ev.BecameLeader(2, 0, 0, 0)]))
     assert len(refuted.findings(view, single_leader_per_epoch.NAME)) == 1
     assert refuted.findings(view, leader_in_isr.NAME) == []
+
+
+@pytest.mark.parametrize("deleted", [None, True])
+def test_of_a_deleted_topic_no_replica_is_left_to_differ(deleted: bool | None) -> None:
+    """Two logs whose records nothing tells apart: no artefact could, once the topic is gone."""
+    started = [ev.ReplicaStarted(r, 0, 0) for r in (1, 2, 3)]
+    appended = [ev.FollowerAppended(r, 0, 5) for r in (2, 3)]
+    lines = [*ALL_TRACED, *FIRST[:-1], *started, *appended, ev.PartitionDescribed(deleted=deleted)]
+    verdict = log_matching.judge(view_of(told(lines)))
+    assert verdict.verdict == (HOLDS if deleted else UNKNOWN)

@@ -16,6 +16,8 @@ def judge(view: View) -> Verdict:
     settled = [d for d in view.divergences if d.status == "settled"]
     if settled:
         return violated(NAME, [finding(view, d) for d in settled])
+    if view.state.settings.deleted:
+        return holds(NAME, "the topic was deleted: no replica is left to differ")
     mismatched = [d for d in view.divergences if d.status == "header_mismatch"]
     if mismatched:
         d = mismatched[0]
@@ -33,8 +35,6 @@ def judge(view: View) -> Verdict:
     ]
     assigned = view.state.settings.assigned_replicas
     stale = [r.replica for r in known if r.stale and (not assigned or r.replica in assigned)]
-    if view.state.settings.deleted and (missing or not known or stale):
-        return holds(NAME, "the topic was deleted: no replica is left to differ")
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
         return unknown(
