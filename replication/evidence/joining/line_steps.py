@@ -60,6 +60,7 @@ class _Role:
     before: int | None = None
     version: str | None = None
     loaded_end: int | None = None
+    obeys: int | None = None
 
     def raise_to(self, high_watermark: int) -> None:
         """A line printed how far the high watermark has come."""
@@ -107,6 +108,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
                 ended = ev.ReplicaStopped(broker, role.stopped or "process_crash")
                 yield Step("stop", ended, line.at, source)
             role.leads, role.clean, role.stopped, role.loaded_end = False, None, None, None
+            role.obeys = None
             role.version = next(versions)
             yield Step("life", None, line.at, source)
             continue
@@ -162,6 +164,10 @@ def _by_request(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
     f = line.fields
     if f.get("leader") is None or f.get("leader_epoch") is None:
         return None
+    if role.obeys is not None and f["leader_epoch"] < role.obeys:
+        # Of a controller that was overtaken by its next request: it is ignored.
+        return None
+    role.obeys = f["leader_epoch"]
     leads = f["leader"] == broker
     # With a line of its own it leads from that on: until then its fetchers still append.
     if role.prints_leadership if leads else role.prints_following:

@@ -11,8 +11,11 @@ def facts(*lines: LogLineFact, **more: str) -> list[ev.Fact | None]:
     return [step.fact for step in steps_of_lines(evidence(*lines, **more), 1)]
 
 
-def asked(leader: int, number: int) -> LogLineFact:
-    return line("leader_and_isr_received", number=number, at=number, leader=leader, leader_epoch=3)
+def asked(leader: int, number: int, leader_epoch: int = 3) -> LogLineFact:
+    return line(
+        "leader_and_isr_received", number=number, at=number, leader=leader,
+        leader_epoch=leader_epoch,
+    )  # fmt: skip
 
 
 def test_an_append_is_the_leaders_or_the_followers_by_what_was_said_before() -> None:
@@ -30,6 +33,14 @@ def test_a_request_changes_the_role_only_where_the_version_prints_no_line_of_its
     assert facts(asked(2, 1)) == [ev.BecameFollower(1, 3, 2)]
     assert facts(asked(1, 1), leads(3, 2)) == [ev.BecameLeader(1, 3)]
     assert facts(asked(2, 1), follows(3, 2)) == [ev.BecameFollower(1, 3)]
+
+
+def test_a_request_that_a_later_one_overtook_is_ignored_but_not_by_the_next_process() -> None:
+    """A reassignment and an election cross: Kafka takes no lower epoch than it is at."""
+    followed = ev.BecameFollower(1, 3, 2)
+    assert facts(asked(2, 1), asked(2, 2, 2)) == [followed]
+    assert facts(asked(2, 1), started(2, 2), asked(1, 3, 2))[-1] == ev.BecameLeader(1, 2)
+    assert facts(asked(2, 1), asked(1, 2, 4)) == [followed, ev.BecameLeader(1, 4)]
 
 
 def test_a_start_ends_the_life_before_as_its_last_lines_say() -> None:
