@@ -246,9 +246,11 @@ def is_after(cut: Truncation | StorageLoss, term: LeaderTerm) -> bool:
 
 
 def is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
-    """Whether a cut can have taken this very record. Of which no epoch tells, the clocks do."""
+    """Whether a cut can have taken this very record. Where epochs do not tell which was first, for
+    the record's is not known or is the cut's as well, the clocks do."""
     leader_epoch = _epoch_of(cut)
-    made = cut.observed_at if isinstance(cut, Truncation) and lost.written_in is None else None
+    untold = lost.written_in is None or lost.written_in == leader_epoch
+    made = cut.observed_at if isinstance(cut, Truncation) and untold else None
     if made is not None and lost.told_at is not None and made + SLACK < lost.told_at:
         return False
     if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:

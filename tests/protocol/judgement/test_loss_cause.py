@@ -1,5 +1,7 @@
 """The step that took a record: by term, by cut and by disk, each alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from replication.protocol.folding.fold import apply, new_state
@@ -226,6 +228,32 @@ def test_a_cut_from_before_the_record_was_told_of_did_not_take_it(had: int | Non
     before = cause_of(state, GONE, "acknowledged_by_leader", absent(9_000))
     name = "truncate_to_high_watermark"
     assert (before.name, before.contributing) == ((name, ()) if had else ("unknown", (name,)))
+
+
+def test_a_cut_at_the_start_of_the_records_own_epoch_did_not_take_it_later() -> None:
+    """Broker 1 cuts to 2 as it follows broker 2 in epoch 1, in which offset 5 is told of much
+    later; both lose their power, and broker 1 leads without it."""
+    state = without_epochs(
+        (10, elected(1, 0, "initial")),
+        (20, ev.BecameLeader(1, 0)),
+        (9_000, elected(2, 1)),
+        (10_000, ev.BecameLeader(2, 1)),
+        (10_000, ev.BecameFollower(1, 1, 2)),
+        (10_001, ev.Truncated(1, 2, None, "high_watermark")),
+        (31_000, ev.ReplicaStopped(1, "process_crash")),
+        (31_000, ev.ReplicaStopped(2, "process_crash")),
+        (32_000, ev.ReplicaStarted(1, 0, 5, None, False)),
+        (33_000, elected(1, 2, "clean", (1,))),
+        (33_000, ev.BecameLeader(1, 2)),
+    )
+    record = GONE._replace(leader_epoch=1)
+    told_of = Promise(record, (1, 0), "acks_all", "a", None, 30_000)
+    gone = [Absence(5, 6, told_of, None, back=False, final=True)]
+    found = cause_of(state, record, "acknowledged_by_isr", gone)
+    assert "truncate_to_high_watermark" not in (found.name, *found.contributing)
+    before = [replace(gone[0], promise=replace(told_of, observed_at=9_500))]
+    name = cause_of(state, record, "acknowledged_by_isr", before).name
+    assert name == "truncate_to_high_watermark"
 
 
 def test_who_leads_on_with_a_longer_log_that_only_it_wrote_has_lost_nothing_yet() -> None:
