@@ -136,6 +136,37 @@ _SENT = LineFamily(
     ),
 )  # fmt: skip
 
+# A reassignment raises the leader epoch before anybody is elected.
+_SENT_AS_REASSIGNED = LineFamily(
+    kind="leader_and_isr_sent",
+    versions="0.10 - 3.9 (ZooKeeper), up to 2.3 at TRACE",
+    loggers=_STATE_CHANGE,
+    words=("sent", "Sent"),
+    trigger=" for partition being reassigned ",
+    pattern=CONTROLLER_PREFIX + r"[Ss]ent LeaderAndIsr request (?P<state>\(Leader:.*?\) with new .*) to leader "
+    r"(?P<replica>\d+) for partition being reassigned " + TP + r"$",
+    constants={"role": "leader"},
+    convert=found_with_state,
+    examples=(
+        example(
+            "[Controller id=2 epoch=1] Sent LeaderAndIsr request (Leader:1,ISR:1,3,2,LeaderEpoch:1,"
+            "ZkVersion:1,ControllerEpoch:1) with new replica assignment ReplicaAssignment("
+            "replicas=2,3,1, addingReplicas=, removingReplicas=) to leader 1 for partition being "
+            "reassigned t-1",
+            node=2, topic="t", partition=1, controller_epoch=1, role="leader", leader=1,
+            isr=(1, 3, 2), leader_epoch=1, partition_epoch=1, replicas=(2, 3, 1), adding=(),
+            removing=(), replica=1,
+        ),
+        example(
+            "[Controller id=1 epoch=1] Sent LeaderAndIsr request (Leader:2,ISR:2,LeaderEpoch:3,"
+            "ControllerEpoch:1) with new assigned replica list 1,2 to leader 2 for partition being "
+            "reassigned t-0",
+            node=1, topic="t", partition=0, controller_epoch=1, role="leader", leader=2, isr=(2,),
+            leader_epoch=3, replica=2,
+        ),
+    ),
+)  # fmt: skip
+
 # To whom is left out: every live broker.
 _METADATA_SENT_TO_MANY = ignored(
     "2.6 - 3.9 (ZooKeeper): counts partitions, names none",
@@ -430,6 +461,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _RESIGNED,
     _CHANGED_STATE,
     _SENT,
+    _SENT_AS_REASSIGNED,
     _SENDING_MANY,
     _METADATA_SENT_TO_MANY,
     _CHANGE_FAILED,
