@@ -39,7 +39,8 @@ class Replica:
     run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
     read last. mark_before_start: its high watermark before a start that was not clean and does not
     say which one it loaded; as long as that is what stands here, it is a bound. crashed: its
-    broker ended without a clean stop and was not seen since.
+    broker ended without a clean stop and was not seen since. has_yet_to_fetch: it has come to
+    follow in its leader epoch, of which it had known nothing before, and has not cut its log since.
     """
 
     replica: int
@@ -77,6 +78,7 @@ class Replica:
     sightings: list[tuple[int, int]] = field(default_factory=list)
     mark_before_start: int | None = None
     crashed: bool = False
+    has_yet_to_fetch: bool = False
 
     @property
     def known_high_watermark(self) -> int | None:
@@ -183,6 +185,7 @@ class Truncation:
     """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold.
 
     partition_epoch: of the controller's word that the replica had followed by then.
+    before_fetching: it had fetched nothing in that leader epoch by then.
     """
 
     replica: int
@@ -196,6 +199,7 @@ class Truncation:
     inferred: bool = False
     at: int = 0
     partition_epoch: int | None = None
+    before_fetching: bool = False
 
 
 @dataclass(slots=True)

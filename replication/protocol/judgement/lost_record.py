@@ -255,6 +255,8 @@ def is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
         return False
     if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:
         return False
+    if isinstance(cut, Truncation) and cut.before_fetching and leader_epoch == lost.written_in:
+        return False  # It is of the very epoch.
     spans = cut.dropped if isinstance(cut, Truncation) else cut.spans
     held = next(iter(clipped(spans, lost.offset, lost.offset + 1)), None)
     return held is None or same_record(held, lost.record) is not False

@@ -158,7 +158,23 @@ def must_have_held(
         return False
     if not truncates_to_high_watermark(state) or (told and not cut):
         return True
-    return kept_since_in_sync(state, term)
+    return kept_since_in_sync(state, term, _reached_in(state, promise))
+
+
+def _reached_in(state: State, promise: Promise) -> int:
+    """The leader epoch in or after which the last of the records was committed: its own, or of what
+    bears none, the first of the leader that answered for it; -1 where nothing tells."""
+    _, end, made_in, _ = promise.span
+    if made_in is not None:
+        return made_in
+    flags = state.behaviour()
+    if flags is None or flags.has("leader_epoch_in_record_batches"):
+        return -1  # To an attempt made anew a later leader answers (KIP-98).
+    told = state.history.promised_in("acknowledgements", end - 1, end)
+    answered = {p.replica for p in told}
+    if answered != {promise.replica}:
+        return -1
+    return min((t.leader_epoch for t in state.history.terms if t.leader in answered), default=-1)
 
 
 def lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
@@ -242,8 +258,10 @@ def _cut_as_it_stepped_down(cut: Truncation, led: LeaderTerm) -> bool:
 
 
 def _is_before(state: State, cut: Truncation, made_in: int) -> bool:
-    """Whether a follower cut by epochs before it fetched what was written in that epoch: once it
-    follows there it cuts nothing of it, unless its leader comes back in its epoch with less."""
+    """Whether a follower cut before it fetched what was written in that epoch; by epochs, too, once
+    it follows there it cuts nothing of it, unless its leader comes back in its epoch with less."""
+    if cut.before_fetching and cut.term_epoch is not None and cut.term_epoch <= made_in:
+        return True
     again = any(t.occurrence and t.leader_epoch == made_in for t in state.history.terms)
     by_epoch = cut.reason in ("leader_epoch", "diverging_epoch") and cut.term_epoch is not None
     return by_epoch and (cut.term_epoch or 0) <= made_in and not again

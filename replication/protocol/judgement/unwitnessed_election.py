@@ -131,10 +131,25 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
             sure = term.election_kind not in UNSURE_KINDS and term.leader not in lossy
             sure = sure and not (last is not None and _may_have_come_back_short(state, last, term))
             reached = mark is not None and start is not None and mark >= start
+            reached = reached or (mark is not None and _wrote_below(state, term, mark))
             before = mark is not None and (before or (sure and reached))
         known.append(before)
         last = term
     return known
+
+
+def _wrote_below(state: State, term: LeaderTerm, mark: int) -> bool:
+    """Whether a leader of whose start no line tells wrote below its high watermark in the term, or
+    since it has led on from another: in no reign before. Before KIP-98 who answers wrote it."""
+    flags = state.behaviour()
+    if flags is None or flags.has("leader_epoch_in_record_batches"):
+        return False
+    led = [t for t in state.history.terms if t.leader == term.leader and t.order <= term.order]
+    between = [t for t in state.history.terms if led[0].order <= t.order <= term.order]
+    if len(between) > len(led) or not all(t.leads_on for t in led[1:]):
+        return False
+    told = state.history.promised_in("acknowledgements", 0, mark)
+    return any(p.replica == term.leader for p in told)
 
 
 def _next_begun(state: State, terms: Sequence[LeaderTerm]) -> list[LeaderTerm | None]:

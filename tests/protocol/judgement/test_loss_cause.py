@@ -231,13 +231,15 @@ def test_a_cut_from_before_the_record_was_told_of_did_not_take_it(had: int | Non
 
 
 def test_a_cut_at_the_start_of_the_records_own_epoch_did_not_take_it_later() -> None:
-    """Broker 1 cuts to 2 as it follows broker 2 in epoch 1, in which offset 5 is told of much
-    later; both lose their power, and broker 1 leads without it."""
+    """Broker 1 is back and cuts to 2 as it follows broker 2 in epoch 1 again, in which offset 5 is
+    told of much later; both lose their power, and broker 1 leads without it."""
     state = without_epochs(
         (10, elected(1, 0, "initial")),
         (20, ev.BecameLeader(1, 0)),
         (9_000, elected(2, 1)),
-        (10_000, ev.BecameLeader(2, 1)),
+        (9_100, ev.BecameLeader(2, 1)),
+        (9_200, ev.BecameFollower(1, 1, 2)),
+        (9_900, ev.ReplicaStarted(1, 0, None, None, True)),
         (10_000, ev.BecameFollower(1, 1, 2)),
         (10_001, ev.Truncated(1, 2, None, "high_watermark")),
         (31_000, ev.ReplicaStopped(1, "process_crash")),

@@ -6,6 +6,7 @@ import pytest
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.lost_record import (
     Lost,
     cuts,
@@ -98,3 +99,28 @@ def test_before_kip_101_a_leader_from_the_isr_has_what_it_was_promised_unless_it
     state = told(facts)
 
     assert has_by_rule(state, state.history.terms[-1], replace(LOST, not_after=(0, 0))) is kept
+
+
+def test_what_a_follower_cuts_before_it_fetches_is_nothing_of_that_epoch() -> None:
+    """To its high watermark, as it begins to follow broker 3; back in that epoch it may be."""
+
+    def cut_by(*before: ev.Fact) -> State:
+        facts = [
+            *given(1, 2, 3, version="0.10.2.2"),
+            elected(1, 0, "initial"),
+            ev.BecameLeader(1, 0),
+            ev.BecameFollower(2, 0, 1),
+            elected(3, 1),
+            ev.BecameLeader(3, 1),
+            ev.BecameFollower(2, 1, 3),
+            *before,
+            ev.Truncated(2, 4, None, "high_watermark"),
+            elected(2, 2),
+            ev.BecameLeader(2, 2),
+        ]
+        return told(facts)
+
+    lost = Lost(Span(5, 6, 1, 7), "acknowledged_by_isr", None)
+    first, again = cut_by(), cut_by(ev.ReplicaStarted(2, 0, 9), ev.BecameFollower(2, 1, 3))
+    assert taken_from(first, lost, 2, first.history.terms[-1]) is None
+    assert taken_from(again, lost, 2, again.history.terms[-1]) is not None

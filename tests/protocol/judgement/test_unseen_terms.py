@@ -3,6 +3,7 @@
 import pytest
 
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.unseen_terms import (
     kept_since_in_sync,
@@ -109,3 +110,40 @@ def test_a_leader_that_lost_its_disk_after_it_began_had_all_until_then() -> None
     assert (lost_after_it_began(loss, before), lost_after_it_began(loss, after)) == (True, False)
     assert not lost_storage_in_isr(state, before, 9)
     assert lost_storage_in_isr(state, after, 9)
+
+
+def cut_to_high_watermark(*before: ev.Fact) -> list[ev.Fact]:
+    """Before KIP-101: broker 2 follows broker 3 and cuts to its high watermark, 8; broker 3 writes
+    up to 18, had 18 committed by the end of its term, and broker 2 leads next, from the ISR."""
+    settings = ev.PartitionDescribed((1, 2, 3), 1, False, "delete", "0.10.2.2", None, "zookeeper")
+    held = Span(0, 18, None, 0)
+    return [
+        *given(1, 2, 3),
+        settings,
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        *(ev.BecameFollower(r, 0, 1) for r in (2, 3)),
+        ev.RecordsAcknowledged(0, 9, "all", None, 0, 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(3, 1, "clean", (2, 3)),
+        ev.BecameLeader(3, 1),
+        ev.BecameFollower(2, 1, 3),
+        *before,
+        ev.Truncated(2, 8, None, "high_watermark"),
+        ev.RecordsAcknowledged(9, 18, "all", None, 0, 3),
+        elected(2, 2, "clean", (2, 3)),
+        ev.BecameLeader(2, 2),
+        ev.BecameFollower(3, 2, 2),
+        ev.Truncated(3, 18, None, "high_watermark"),
+        ev.ReplicaStarted(1, 0, 9, None, None),
+        ev.BecameFollower(1, 2, 2),
+        *(ev.ReplicaLogObserved(r, 0, 18, (held,), 18, stopped=True) for r in (1, 2, 3)),
+    ]
+
+
+def test_what_a_leader_committed_a_follower_fetched_after_the_cut_that_it_began_with() -> None:
+    again = (ev.ReplicaStarted(2, 0, 18, None, True), ev.BecameFollower(2, 1, 3))
+
+    assert verdict(cut_to_high_watermark()) == "HOLDS"
+    # Back in the same epoch it cuts what it had fetched.
+    assert verdict(cut_to_high_watermark(*again)) == "UNKNOWN"

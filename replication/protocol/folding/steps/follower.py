@@ -33,8 +33,10 @@ def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> N
         # Its leader was elected, though no line of that leader or of the controller may say so.
         term = term_of(state, fact.leader_epoch, fact.leader)
         term.event_id = term.event_id or state.witness(event)
-    if replica.leader_epoch != fact.leader_epoch:
+    known = replica.leader_epoch
+    if known != fact.leader_epoch:
         replica.led_in_epoch = False
+    replica.has_yet_to_fetch = known is not None and known < fact.leader_epoch
     replica.leader_epoch = fact.leader_epoch
 
 
@@ -42,6 +44,7 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     """A cut, to where the line says, or else to where the rule of the version cuts."""
     replica = replica_of(state, fact.replica)
     target = _target(state, event, fact, replica)
+    before_fetching, replica.has_yet_to_fetch = replica.has_yet_to_fetch, False
     end = fact.from_offset
     if end is None and (replica.tail_known or replica.log.log_end_offset > target):
         end = replica.log.log_end_offset
@@ -68,6 +71,7 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             fact.to_offset is None,
             state.applied,
             replica.obeyed_partition_epoch,
+            before_fetching,
         )
     )
     if replica.high_watermark is not None:
@@ -136,6 +140,7 @@ def _note_last_high_watermark(
 def follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:
     """Records as the line names them, or else its leader's at these offsets, as far as known."""
     replica = replica_of(state, fact.replica)
+    replica.has_yet_to_fetch = False
     if fact.leader_epoch is not None or fact.content is not None:
         append(state, replica, fact.first_offset, fact.end_offset, fact.leader_epoch, fact.content)
         return
