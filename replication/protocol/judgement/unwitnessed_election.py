@@ -212,7 +212,8 @@ def came_back_alone(state: State, ref: Reference) -> int | None:
     """
     starts, known = ref.starts, _known_by_the_end(state, ref.starts)
     for before, term in pairwise(starts.terms):
-        if _may_have_come_back_short(state, before, term) and not known[-1]:
+        short = _may_have_come_back_short(state, before, term) and not known[-1]
+        if short and not _committed_nothing_alone(state, starts, before, term):
             return term.leader
     shown = {s.leader_epoch: s.end_offset for s in ref.spans}
     held: float = 0
@@ -242,6 +243,34 @@ def lost_what_it_alone_committed(state: State, ref: Reference) -> int | None:
         if unclean and not _waits_for_others(state, before, term):
             return term.leader
     return None
+
+
+def _committed_nothing_alone(
+    state: State, starts: TermStarts, before: LeaderTerm, term: LeaderTerm
+) -> bool:
+    """Whether a leader that was alone in the ISR, and came back with what it began with at least,
+    can have committed nothing that it lost: alone it commits nothing, by the release, and no other
+    has, had cut, or can have lost more of what it wrote."""
+    began, back = starts.of(before), starts.of(term)
+    if began is None or back is None or back < began or term.isr_before != (term.leader,):
+        return False
+    if not _waits_for_others(state, before, term):
+        return False
+    others = (state.ever_assigned | state.replicas.keys()) - {term.leader}
+    if any(s.leader_epoch == before.leader_epoch for s in all_known(state, back, 1 << 62)):
+        return False
+    if not all(
+        log_is_covered(state, r) and state.log_is_known(state.replicas.get(r)) for r in others
+    ):
+        return False
+    history = state.history
+    lost = [(t.replica, t.term_epoch) for t in history.truncations]
+    lost += [(s.replica, s.leader_epoch) for s in history.unclean_starts]
+    lost += [(s.replica, s.leader_epoch) for s in history.storage_losses]
+    return not any(
+        replica in others and (known is None or known >= before.leader_epoch)
+        for replica, known in lost
+    )
 
 
 def _waits_for_others(state: State, *terms: LeaderTerm) -> bool:

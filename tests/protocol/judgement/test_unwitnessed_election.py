@@ -224,6 +224,41 @@ def test_what_was_sent_to_a_lone_leader_and_never_answered_may_have_been_committ
     assert verdict([*facts, ev.CoverageDeclared("sends", None, False, "2 sends")]) == found
 
 
+@pytest.mark.parametrize(
+    ("min_insync", "had", "then", "found"),
+    [
+        (2, 3, (), "HOLDS"),
+        (1, 3, (), "UNKNOWN"),
+        # Broker 2 had what the leader has lost, and may have been in the ISR then.
+        (2, 3, (ev.Truncated(2, 3, 4, "diverging_epoch"),), "UNKNOWN"),
+        (2, 4, (), "UNKNOWN"),
+    ],
+)
+def test_who_waits_for_others_has_lost_nothing_committed_if_none_of_them_had_more(
+    min_insync: int, had: int, then: tuple[ev.Fact, ...], found: str
+) -> None:
+    """From 3.7 on a leader alone in the ISR commits nothing below min.insync.replicas; an offset
+    that it told at acks=1 may have been written before or after its crash."""
+    facts = [
+        *given(1, 2, 3, version="4.1.0"),
+        ev.PartitionDescribed(min_insync_replicas=min_insync),
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeadershipRecorded(1, 0, (1,), 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 3, 0),
+        ev.RecordsAcknowledged(3, 4, "1", None, None, 1),
+        ev.BecameFollower(2, 2, 1),
+        *then,
+        copy(1, (0, 3, 0, 0), (3, 5, 2, 0), mark=0),
+        copy(2, (0, had, 0, 0), mark=0, stopped=had == 3),
+        copy(3, mark=0),
+    ]
+    assert verdict(facts) == found
+
+
 def away(*between: ev.Fact, covered: tuple[int, ...] = (1, 2, 3), then: int = 2) -> list[ev.Fact]:
     """Broker 1 crashes, broker 2 leads the epoch `then` from the ISR; no acknowledgements."""
     return [
