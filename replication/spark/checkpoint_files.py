@@ -47,7 +47,11 @@ def broken(location: Place) -> str | None:
     for schema in matching(location, "state/*/0/_metadata/schema"):
         if not _is_state_schema(schema.read_bytes()):
             return f"{schema} is cut or empty"
-    told = {path: _lines_of(path) for path in _read_at_a_start(location)}
+    read = list(_read_at_a_start(location))
+    gone = next((path for path in read if not path.is_file()), None)
+    if gone is not None:
+        return f"{gone} is gone"
+    told = {path: _lines_of(path) for path in read}
     # Of each source a line, in the two newest alike.
     sources = max((len(lines) for path, lines in told.items() if _in(path, "offsets")), default=0)
     for path, (version, *lines) in told.items():
@@ -94,14 +98,20 @@ def _lines_of(path: Place) -> list[str]:
 
 def _read_at_a_start(location: Place) -> Iterator[Place]:
     """The two newest offsets, the newest commit, what the state stores are, and each source's log
-    since it was compacted."""
-    yield from _numbered(location / "offsets")[-2:]
+    since it was compacted; of what is numbered those between, too, whether they are there or not.
+    """
+    newest = _numbered(location / "offsets")[-1:]
+    before = [path.with_name(str(int(path.stem) - 1)) for path in newest if int(path.stem)]
+    yield from [*before, *newest]
     yield from _numbered(location / "commits")[-1:]
     yield from matching(location, "state/*/_metadata/metadata")
     for log in matching(location / "sources", "*"):
         files = _numbered(log)
         compacted = [place for place, path in enumerate(files) if path.suffix == ".compact"]
-        yield from files[max(compacted, default=0) :]
+        since = {int(path.stem): path for path in files[max(compacted, default=0) :]}
+        first = min(since, default=0) if compacted else 0
+        for number in range(first, max(since, default=-1) + 1):
+            yield since.get(number, log / str(number))
 
 
 def _numbered(folder: Place) -> list[Place]:

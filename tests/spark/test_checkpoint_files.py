@@ -55,6 +55,20 @@ def test_what_spark_would_read_and_is_not_whole_is_named(tmp_path: Path, name: s
         assert broken(tmp_path) == f"{path} is cut or empty"
 
 
+@pytest.mark.parametrize(
+    ("gone", "newest"),
+    [("offsets/9", None), ("sources/0/11", "sources/0/12"), ("sources/1/0", "sources/1/1")],
+)
+def test_what_spark_would_read_and_is_not_there_is_named(
+    tmp_path: Path, gone: str, newest: str | None
+) -> None:
+    path = written(tmp_path) / gone
+    path.unlink(missing_ok=True)
+    if newest is not None:
+        (tmp_path / newest).write_text("v1")
+    assert broken(tmp_path) == f"{path} is gone"
+
+
 @pytest.mark.spark
 def test_only_a_checkpoint_on_this_disk_is_written_by_the_file_system(
     spark: SparkSession, tmp_path: Path
