@@ -490,9 +490,9 @@ def _lost(
     by_then = sure is not None and (missing.at is None or sure.at <= missing.at)
     told = by_then or (ack is not None and ack["acks"] == "all")
     promises = {told} | ({True} if held in committed.possible else set())
-    # What a deposed leader still took is missing since before it was written.
+    # What a deposed leader still took is missing since before it was written, unless it led again.
     deposed = _deposed_by(view, held, since)
-    if deposed is not None:
+    if deposed is not None and not _led_between(view, replicas, held, deposed, missing):
         missing = Missing(deposed.at, deposed, missing.certain)
     at = missing.term.at if missing.at is None else missing.at
     whys = [
@@ -556,6 +556,16 @@ def _deposed_by(view: View, held: Held, since: float) -> LeaderTerm | None:
         [term for term in reign[own[-1] :] if term.leader != reign[own[-1]].leader] if own else []
     )
     return later[0] if later and later[0].at + CLOCK_SLACK < since else None
+
+
+def _led_between(
+    view: View, replicas: Replicas, held: Held, deposed: LeaderTerm, missing: Missing
+) -> bool:
+    """Whether a leader had it after its writer was deposed, before it was missing at last."""
+    return missing.at is not None and any(
+        deposed.at < term.at < missing.at and held in replicas.line(term)
+        for term in terms(view.elections, view.life.ends)
+    )
 
 
 def _was_back(view: View, replicas: Replicas, misses: list[Missing], held: Held) -> bool:
