@@ -69,6 +69,30 @@ def test_what_a_leader_had_committed_counts_whoever_heard_first_of_its_next_epoc
     assert [v["verdict"] for v in judged if v["invariant"] == COMMITTED] == ["VIOLATED"]
 
 
+@pytest.mark.parametrize(("successor", "found"), [(None, "VIOLATED"), (2, "HOLDS")])
+def test_what_a_leader_commits_counts_until_another_is_elected(
+    successor: int | None, found: str
+) -> None:
+    """The controller thinks it dead, or clocks differ: its high watermark is read after the record
+    that the partition has no leader. Alone in the ISR, it then loses its disk."""
+    facts = [
+        *given(1, 2, 3),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 1, 0),
+        ev.LeadershipRecorded(successor, 1, (successor or 1,), 1, successor and "unclean"),
+        ev.HighWatermarkAdvanced(1, 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 0, 0),
+        *(copy(r, mark=0) for r in (1, 2, 3)),
+    ]
+    judged = answer(told(facts, "traced")).verdicts
+    assert [v["verdict"] for v in judged if v["invariant"] == COMMITTED] == [found]
+
+
 @pytest.mark.parametrize(("end", "found"), [(2, "HOLDS"), (4, "UNKNOWN")])
 def test_what_a_stopped_leader_still_holds_bounds_what_it_had_committed(
     end: int, found: str

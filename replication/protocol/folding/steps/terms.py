@@ -100,10 +100,12 @@ def is_succeeded(state: State, leader_epoch: int) -> bool:
 def is_deposed(state: State, leader: Replica) -> bool:
     """Whether another leads a later epoch than this leader's by now, by the controller's word or by
     that one's own. What the very broker led later came after this, by the order of its own lines;
-    followers of it may have been read first."""
+    followers of it may have been read first. That nobody leads deposes nobody: what it commits
+    until another is elected, the members of the ISR that the controller knows have."""
     own, registration = leader.leader_epoch, state.registration
     if own is None or not is_succeeded(state, own):
         return False
     later = takewhile(lambda term: term.leader_epoch > own, reversed(state.history.terms))
-    by_the_controller = registration.leader_epoch > own and registration.leader != leader.replica
+    by_another = registration.leader not in (None, leader.replica)
+    by_the_controller = registration.leader_epoch > own and by_another
     return by_the_controller or any(term.leader != leader.replica for term in later)
