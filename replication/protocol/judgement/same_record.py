@@ -327,7 +327,7 @@ def may_have_written(
             never_began(state, term)
             or (end is not None and end <= offset)
             or _led_on_from_below(state, starts, place, offset)
-            or (promise is not None and _answered_by_another(state, starts, promise, place))
+            or (promise is not None and _answered_by_another(state, starts, promise, place, offset))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
             or (promise is not None and _was_cut_before(state, promise, term, offset))
@@ -351,7 +351,9 @@ def _led_on_from_below(state: State, starts: TermStarts, place: int, offset: int
     return led_on and start is not None and (starts.starts[place] or 0) <= start <= offset
 
 
-def _answered_by_another(state: State, starts: TermStarts, promise: Promise, place: int) -> bool:
+def _answered_by_another(
+    state: State, starts: TermStarts, promise: Promise, place: int, offset: int
+) -> bool:
     """Whether the broker that answered the producer rules out that term's leader as the writer.
 
     Who wrote it answers; or, to an attempt made anew by an idempotent producer (KIP-98, acks=all
@@ -364,7 +366,21 @@ def _answered_by_another(state: State, starts: TermStarts, promise: Promise, pla
     anew = flags is None or flags.has("leader_epoch_in_record_batches")
     if promise.how == "acks_1" or not anew:
         return True
-    return all(t.leader != who for t in starts.terms[place + 1 :])
+    return not _led_later_with_it(starts, who, place + 1, offset)
+
+
+def _led_later_with_it(starts: TermStarts, who: int, first: int, offset: int) -> bool:
+    """Whether a broker may have led, from that place on, with what had been written at the offset:
+    not with a log that ended below, nor as it led on from there."""
+    lacks = False
+    for term, start in zip(starts.terms[first:], starts.starts[first:], strict=True):
+        if term.leader != who:
+            lacks = False  # It may have fetched it from this one.
+        elif start is not None and start <= offset:
+            lacks = True
+        elif not lacks:
+            return True
+    return False
 
 
 def _wrote_another(state: State, promise: Promise, term: LeaderTerm, offset: int) -> bool:

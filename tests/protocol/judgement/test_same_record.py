@@ -174,6 +174,19 @@ def test_a_later_leader_may_answer_an_idempotent_producer_for_an_earlier_one() -
     assert may_have_written(state, starts, 5, replace(promise, replica=1)) == []
 
 
+def test_a_later_leader_answers_for_an_earlier_one_only_with_what_it_has() -> None:
+    """Broker 2 began to lead with a log that ended at the offset; from broker 1, which leads next,
+    it may have fetched the record."""
+    again = [elected(1, 2), ev.BecameLeader(1, 2, 6, 6), elected(2, 3), ev.BecameLeader(2, 3, 7, 7)]
+    on = [elected(2, 2, "same_leader"), ev.BecameLeader(2, 2, 6, 6, None, 1)]
+    for then, writers in (([], [1]), (on, [1]), (again, [0, 1])):
+        facts = failed_over(2, "all")
+        facts[facts.index(elected(2, 1))] = elected(2, 1, "unclean")
+        state = told([*facts[:-2], *then, *facts[-2:]])
+        starts, promise = reference(state).starts, state.history.acknowledgements[0]
+        assert may_have_written(state, starts, 3, promise) == writers
+
+
 def test_before_idempotent_producers_only_who_wrote_a_record_answered() -> None:
     facts = [ev.PartitionDescribed(kafka_version="0.10.2.2"), *failed_over(2, "all")[1:]]
     state = told([failed_over(2)[0], *facts])
