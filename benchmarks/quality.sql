@@ -2,7 +2,7 @@
 -- Names in braces are filled in.
 
 -- made: replica_states
-SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id,
+SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id, CAST(NULL AS STRING) AS incident,
   'topic' AS topic, 'id' AS topic_id, p AS partition, r AS replica, IF(p % {one_in} = 11, -1L, 0L) AS log_start_offset,
   3000L + p % 50 + IF(p % {one_in} = 16 AND r = 1 + p % 3, 50000, 0) AS log_end_offset, 2000L AS high_watermark,
   transform(sequence(0, 4), i -> named_struct('leader_epoch', IF(p % {one_in} = 13, 9L - i, CAST(i AS BIGINT)),
@@ -16,7 +16,7 @@ FROM (SELECT id AS p, explode(IF(id % {one_in} = 15, array(1L, 2L, 3L, 3L), arra
   FROM range({partitions}));
 
 -- made: findings
-SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id,
+SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id, CAST(NULL AS STRING) AS incident,
   'topic' AS topic, 'id' AS topic_id, p AS partition, sha1(CAST(p AS STRING)) AS finding_id, 'committed_records_survive' AS invariant,
   CAST(NULL AS STRING) AS kind, IF(p % {one_in} = 6, 'bad', 'critical') AS severity, concat('offsets ', p, ': lost') AS summary,
   transform(sequence(0, 3), i -> named_struct('event_id', md5(CAST(p * 4 + i AS STRING)), 'because', 'so')) AS witness,
@@ -24,13 +24,13 @@ SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluste
 FROM (SELECT id AS p, explode(IF(id % {one_in} = 5, array(1, 2), array(1))) FROM range({findings}));
 
 -- made: verdicts
-SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id,
+SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id, CAST(NULL AS STRING) AS incident,
   'topic' AS topic, 'id' AS topic_id, p AS partition, 'committed_records_survive' AS invariant, 'VIOLATED' AS verdict,
   array(sha1(CAST(p AS STRING))) AS finding_ids
 FROM (SELECT id AS p FROM range({findings})) WHERE p % {one_in} <> 4;
 
 -- made: loss_ledger
-SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id,
+SELECT concat('cluster/topic/id/', p) AS topic_partition_id, 'cluster' AS cluster_id, CAST(NULL AS STRING) AS incident,
   'topic' AS topic, 'id' AS topic_id, p AS partition, 10L AS first_offset, 20L AS end_offset, sha1(CAST(p AS STRING)) AS finding_id
 FROM (SELECT id AS p FROM range({findings})) WHERE p % {one_in} NOT IN (3, 4);
 
