@@ -49,6 +49,10 @@ NEW_LIVES: dict[str, tuple[list[LogLineFact], list[int | None]]] = {
         ],
         [1, 9],
     ),
+    "of the life before only its end is left": (
+        [line(8, "log_marked_deleted"), line(9, "log_created"), line(10, "became_leader", 0)],
+        [8, 9],
+    ),
     "the partition epoch falls within epoch 0": (
         [
             *LED[:1],
@@ -89,6 +93,11 @@ ONE_LIFE: dict[str, list[LogLineFact]] = {
     ],
     "a replica that was moved off and on": [
         *LED,
+        line(8, "log_marked_deleted"),
+        line(9, "log_created"),
+        line(10, "became_follower", 5, partition_epoch=9),
+    ],
+    "moved off and on, and nothing is left from before": [
         line(8, "log_marked_deleted"),
         line(9, "log_created"),
         line(10, "became_follower", 5, partition_epoch=9),

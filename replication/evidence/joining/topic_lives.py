@@ -148,8 +148,11 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
 def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
     """Whether a line can only be about a new topic of the name."""
     leader_epoch, before = fact.fields.get("leader_epoch"), seen.epochs(fact).leader_epoch
-    if not isinstance(leader_epoch, int) or before is None:
+    if not isinstance(leader_epoch, int):
         return False
+    if before is None:
+        # Its log was deleted, and what is left of the broker's lines names no epoch before.
+        return seen.gone and leader_epoch == 0
     if leader_epoch > 0:
         gap = fact.at is not None and seen.at is not None and fact.at - seen.at > _AGES
         return gap and leader_epoch < before and _falls(fact, seen)
