@@ -178,7 +178,9 @@ def segments(folder: Path, size: int, rounds: int) -> list[str]:
     table = Table(made)
     jars = project_root() / ".jars" / KAFKA / "*"
     dump = ["java", "-cp", str(jars), "org.apache.kafka.tools.DumpLogSegments", "--files"]
-    smallest = folder.with_name("00000000000000000000.log")
+    alone = folder.with_name("alone") / "t-0"
+    alone.mkdir(parents=True)
+    smallest = alone / "00000000000000000000.log"
     smallest.write_bytes(files[0].read_bytes()[: segment_files.BATCH_BYTES])
     for _ in range(rounds):
         start = measured([*dump, str(smallest)])
@@ -186,7 +188,9 @@ def segments(folder: Path, size: int, rounds: int) -> list[str]:
         whole = measured(["bash", "-c", shell])
         table.add("kafka-dump-log", without(start, whole))
         for name in ("headers", "checksums"):
-            table.add(name, measured([*ITSELF, "--child", name, str(folder)]))
+            start = measured([*ITSELF, "--child", name, str(alone.parent)])
+            whole = measured([*ITSELF, "--child", name, str(folder)])
+            table.add(name, without(start, whole))
         table.add("diagnose", measured(_diagnose(folder)))
     return [
         table.ratio("kafka-dump-log", "headers", SEGMENT_AIM),
