@@ -102,7 +102,9 @@ class Month:
         self.pace = pace
         self.folded = 0
         self.fed = 0
+        # Once every so many micro-batches; and ten times as often, for what goes up and down.
         self.samples: list[Sample] = []
+        self.looks: list[Sample] = []
         self.maintenance: list[float] = []
         self._partitions = [Partition(i) for i in range(PARTITIONS)]
         self._beside: subprocess.Popen[bytes] | None = None
@@ -188,8 +190,8 @@ class Month:
         )  # fmt: skip
 
     def sample(self, pid: int, started: float) -> None:
-        """Notes how it stands, once every so many micro-batches."""
-        if self.folded < self.every * (len(self.samples) + 1):
+        """Notes how it stands, ten times in so many micro-batches."""
+        if self.folded * 10 < self.every * (len(self.looks) + 1):
             return
         tables, kept = self.work / "tables", self.work / "checkpoint"
         state = kept / "fold" / "spark" / "state"
@@ -199,6 +201,9 @@ class Month:
             sum(memory_of(each) for each in descendants(pid) | {pid}),
             *held(tables), *held(kept), held(state)[1], self.verdict_commits(commits),
         )  # fmt: skip
+        self.looks.append(sample)
+        if self.folded < self.every * (len(self.samples) + 1):
+            return
         before = self.samples[-1] if self.samples else Sample(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self.samples.append(sample)
         print(line_of(sample, before), flush=True)
@@ -262,9 +267,10 @@ def faults_of(month: Month, warm_up: int) -> list[str]:
         return [*found, "too few micro-batches for a ratio"]
     if ratio_of(kept) > AIM:
         found.append(f"CPU {ratio_of(kept):.2f} times that of the beginning")
-    third = len(kept) // 3
+    looks = [s for s in month.looks if s.micro_batches >= warm_up]
+    third = len(looks) // 3
     for name in ("memory", "state_bytes", "table_files", "checkpoint_files"):
-        first, last = (max(getattr(s, name) for s in p) for p in (kept[:third], kept[-third:]))
+        first, last = (max(getattr(s, name) for s in p) for p in (looks[:third], looks[-third:]))
         if last > AIM * first:
             found.append(f"{name}: most of the first third {first:,}, of the last {last:,}")
     if kept[-1].verdict_commits > kept[0].verdict_commits:
