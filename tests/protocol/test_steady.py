@@ -125,6 +125,11 @@ def test_fast_and_full_steps_leave_the_same_state(facts: list[Any], traced: bool
     both_ways(facts, traced)
 
 
+def test_a_fast_append_in_the_next_epoch_is_a_fetch_in_it_too() -> None:
+    append, follow = FACT_TYPES["follower_appended"], BecameFollower(2, 1, 1, 4, 0)
+    assert both_ways([append(2, 0, 4, 0, 0), follow, append(2, 4, 8, 0, 0)], False)
+
+
 def healthy(rounds: int, traced: bool) -> list[Any]:
     """A leader and two followers at work, nothing special; followers tell their own high watermark
     where each step of theirs is told."""
