@@ -57,12 +57,13 @@ def records(batch: bytes) -> tuple[Held, ...]:
 
 
 @lru_cache(maxsize=100_000)
-def control_offsets(batch: bytes) -> frozenset[int]:
-    """Where a batch has transaction markers, which are nobody's records."""
+def markers_in(batch: bytes) -> frozenset[tuple[int, int]]:
+    """Offset and leader epoch of a batch's transaction markers, which are nobody's records."""
     parsed = MemoryRecords(batch).next_batch() if batch[MAGIC_AT] == 2 else None
     if parsed is None or not parsed.is_control_batch:
         return frozenset()
-    return frozenset(record.offset for record in parsed)
+    (leader_epoch,) = struct.unpack_from(">i", batch, EPOCH_AT)
+    return frozenset((record.offset, leader_epoch) for record in parsed)
 
 
 def first_offset(batch: bytes) -> int:

@@ -8,7 +8,7 @@ import pytest
 from kafka.record import MemoryRecordsBuilder
 
 from tests.kafka_lab import causes, dump_tool, truth
-from tests.kafka_lab.comparing import of_its_lineage
+from tests.kafka_lab.comparing import Comparison, compare_causes, of_its_lineage
 from tests.kafka_lab.history import (
     Election,
     LeaderStart,
@@ -377,6 +377,26 @@ def test_a_row_is_held_against_the_recordsof_its_lineage() -> None:
     assert meant(0) == ["c"]
     assert meant(4) == ["z"]
     assert meant(None) == meant(7) == ["c", "z"]
+
+
+def test_a_row_of_a_transaction_marker_is_held_against_no_record() -> None:
+    """A marker of epoch 0 is back; the record that stood at its offset in epoch 4 is lost."""
+    row = {
+        "topic": "t", "partition": 0, "first_offset": 2, "end_offset": 3, "leader_epoch": 0,
+        "status": "recovered", "cause": "storage_loss", "contract": "broken",
+    }  # fmt: skip
+    samples = [*LONGER, log_sample(5.0, 3, FIRST, marker(batch(2, 0, "", key="\0\0\0\1")))]
+    found = truth.judge(view(samples=samples, acks=[acked("c", 2, "05.000", "all", 1)]))
+    assert found.markers == [[2, 0]]
+    found.losses = [replace(one, leader_epoch=4, statuses=["lost"]) for one in found.losses]
+
+    def causes_told(of: truth.PartitionTruth) -> int:
+        told = Comparison("run")
+        compare_causes(told, {"losses": [row]}, ("t", 0), of)
+        return told.causes
+
+    assert causes_told(found) == 0
+    assert causes_told(replace(found, markers=[])) == 3
 
 
 def test_a_leader_without_epochs_may_have_cut_what_it_had_answered_for_at_acks_one() -> None:

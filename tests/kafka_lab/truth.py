@@ -34,7 +34,7 @@ from tests.kafka_lab.lineage import Replicas, first_start, payload_ids, reigns, 
 from tests.kafka_lab.logs_on_disk import (
     Held,
     checkpoint_entries,
-    control_offsets,
+    markers_in,
     read_batches,
     records,
     segment_files,
@@ -87,6 +87,8 @@ class PartitionTruth:
     notes: list[str] = field(default_factory=list)
     # Where any replica ever held a record that the last leader does not hold there, or a marker.
     gone_offsets: list[int] = field(default_factory=list)
+    # Offset and leader epoch of each transaction marker that any replica ever held.
+    markers: list[list[int]] = field(default_factory=list)
 
     def lost(self, *acks: str) -> set[int]:
         """Offsets that must be told as lost for good, by what their producers asked for."""
@@ -269,6 +271,7 @@ def together(lived: list[PartitionTruth]) -> PartitionTruth:
         acked=sum(one.acked for one in lived),
         notes=[note for one in lived for note in one.notes],
         gone_offsets=sorted({offset for one in lived for offset in one.gone_offsets}),
+        markers=[marker for one in lived for marker in one.markers],
     )
 
 
@@ -328,7 +331,7 @@ def judge(view: View) -> PartitionTruth:
     }
     if unsettled:
         notes.append(f"differs outside the ISR: {unsettled}")
-    standing = {(one.offset, one.payload_id) for one in final}
+    markers = _markers(view.samples)
     return PartitionTruth(
         verdicts=verdicts,
         losses=sorted(losses, key=lambda one: (one.offset, one.payload_id)),
@@ -341,15 +344,15 @@ def judge(view: View) -> PartitionTruth:
         elections=view.elections,
         acked=len({ack["payload_id"] for ack in view.acks if ack["status"] == "acked"}),
         notes=notes,
-        gone_offsets=sorted(
-            {
-                offset
-                for offset, payload_id in _written(view, replicas)
-                if (offset, payload_id) not in standing
-            }
-            | _markers(view.samples)
-        ),
+        gone_offsets=sorted(_gone(view, replicas, final) | {offset for offset, _ in markers}),
+        markers=[list(one) for one in sorted(markers)],
     )
+
+
+def _gone(view: View, replicas: Replicas, final: frozenset[Held]) -> set[int]:
+    """Where anything was written that the last leader does not hold there."""
+    standing = {(one.offset, one.payload_id) for one in final}
+    return {offset for offset, name in _written(view, replicas) if (offset, name) not in standing}
 
 
 def _written(view: View, replicas: Replicas) -> set[tuple[int, str]]:
@@ -364,10 +367,11 @@ def _written(view: View, replicas: Replicas) -> set[tuple[int, str]]:
     return seen | told
 
 
-def _markers(samples: list[LogSample]) -> set[int]:
-    """Where any replica ever held a transaction marker, which may be told as gone."""
+def _markers(samples: list[LogSample]) -> set[tuple[int, int]]:
+    """Where any replica ever held a transaction marker, which may be told as gone, and of which
+    leader epoch."""
     batches = {batch for sample in samples for batch in sample.batches}
-    return {offset for batch in batches for offset in control_offsets(batch)}
+    return {marker for batch in batches for marker in markers_in(batch)}
 
 
 def _verdict(broken: set[Held], doubtful: bool) -> str | None:

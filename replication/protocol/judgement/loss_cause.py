@@ -142,7 +142,10 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
         if may_be_anothers(state, lost, took) or not known_to_have_had(state, lost, took):
             return Cause("unknown", (name, *extra), election, lossy)
         return Cause(name, extra, election, lossy)
-    if unclean:
+    if term is not None and unclean:
+        by_leader = lost.tier == "acknowledged_by_leader"
+        if by_leader and _deposed_cleanly(state, lost, term, set(term.isr_before or ())):
+            return Cause("acks_one_failover", (), None, lossy)
         return Cause("unclean_election", (), election, lossy)
     if lost.tier == "acknowledged_by_leader":
         failed_over = lost.answered_by not in (None, leader) or (

@@ -524,3 +524,30 @@ def test_what_another_broker_answered_for_a_failover_lost(answered: int, cause: 
     lost = Lost(record, "acknowledged_by_leader", None, 15_000, answered)
     again = state.history.terms[-1]
     assert loss_cause._restarted_short(state, lost, again) is (answered == 2)
+
+
+@pytest.mark.parametrize(("told_at", "cause"), [(20_000, "acks_one_failover"),
+                                                (500, "unclean_election")])  # fmt: skip
+def test_what_a_deposed_leader_took_the_last_known_leader_lacked_when_it_deposed_it(
+    told_at: int, cause: str
+) -> None:
+    """Broker 2 was elected cleanly and crashed before it led; broker 1 had not heard of it and
+    answered on. That broker 2 is elected again, from no ISR any more, changes nothing."""
+    facts = [
+        *given(1, 2, version="4.1.1"),
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean", (2,)),
+        ev.LeadershipRecorded(None, 2, (), 2),
+        ev.ReplicaStarted(2, 0, 3, 3, False),
+        elected(2, 3, "last_known_leader", (2,)),
+        ev.BecameLeader(2, 3, 3, 0),
+        copy(2, (0, 3, 0, 0), (3, 9, 3, 0), mark=9),
+    ]
+    state = told(facts)
+    for term in state.history.terms:
+        term.observed_at = term.leader_epoch * 10_000
+    promise = Promise(RECORD, None, "acks_1", "a", 1, told_at)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+
+    assert cause_of(state, RECORD, "acknowledged_by_leader", gone).name == cause
