@@ -29,6 +29,12 @@ def cut_at(facts: list[LogLineFact]) -> list[int | None]:
     return [stretch.first_at for stretch in stretches(facts)]
 
 
+def cached(at: int, leader_epoch: int, partition_epoch: int) -> LogLineFact:
+    """What the controller tells every broker."""
+    told = {"partition_epoch": partition_epoch, "replicas": (1, 2)}
+    return line(at, "leadership_cached", leader_epoch, **told)
+
+
 LED = [
     line(1, "log_created"),
     line(2, "became_leader", 0, partition_epoch=0),
@@ -66,6 +72,23 @@ NEW_LIVES: dict[str, tuple[list[LogLineFact], list[int | None]]] = {
         [1, 9],
     ),
     "the controller names a new topic": ([*LED, line(10, "partition_assigned")], [1, 10]),
+    "every broker is told of the first epochs again": (
+        [*LED, cached(4, 1, 1), line(5, "log_loaded", log_end_offset=9), cached(10, 0, 0)],
+        [1, 10],
+    ),
+    "the partition epoch that every broker is told of falls within epoch 0": (
+        [cached(4, 0, 2), cached(10, 0, 0)],
+        [4, 10],
+    ),
+    "the first that a broker is asked for, of a topic of which it was told later epochs": (
+        [
+            cached(4, 1, 1),
+            line(9, "leader_and_isr_received", 0),
+            line(10, "role_change_started"),
+            cached(11, 0, 0),
+        ],
+        [4, 9],
+    ),
     "both epochs fall after years": (
         [*LED, line(900 * DAY, "became_leader", 0, partition_epoch=0)],
         [1, 900 * DAY],
@@ -102,6 +125,16 @@ ONE_LIFE: dict[str, list[LogLineFact]] = {
         line(9, "log_created"),
         line(10, "became_follower", 5, partition_epoch=9),
     ],
+    "every broker is told what others were asked for before": [
+        *LED,
+        cached(4, 0, 0),
+        cached(5, 1, 1),
+    ],
+    "what a controller lists as known to itself is ahead of its broker": [
+        line(1, "leadership_cached", 1, partition_epoch=1),
+        *LED,
+        cached(4, 0, 0),
+    ],
     "an older epoch of a reordered line": [*LED, line(3, "became_follower", 1, partition_epoch=0)],
 }
 
@@ -109,6 +142,15 @@ ONE_LIFE: dict[str, list[LogLineFact]] = {
 @pytest.mark.parametrize("name", ONE_LIFE)
 def test_what_is_no_new_life(name: str) -> None:
     assert len(stretches(ONE_LIFE[name])) == 1
+
+
+def test_where_others_saw_more_a_log_begins_a_life_only_where_there_had_been_one() -> None:
+    """A leader names its epoch before it creates its log, in the first life as in any other."""
+    asked = [line(1, "leader_and_isr_received", 0), line(2, "role_change_started")]
+    first = [*asked, line(3, "log_created"), line(4, "became_leader", 0)]
+    assert len(stretches(first, others=True)) == 1
+    again = [*first, line(9, "log_created"), line(10, "became_leader", 0)]
+    assert [s.first_at for s in stretches(again, others=True)] == [1, 9]
 
 
 def test_brokers_are_laid_side_by_side_by_number_whatever_their_clocks_say() -> None:

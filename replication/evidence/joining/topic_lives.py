@@ -22,6 +22,11 @@ _ROLES = frozenset(("became_leader", "became_follower")) | _DECIDED
 # A request may be a stale one, and is refused then; the lines that follow one that is not.
 _REQUEST = "leader_and_isr_received"
 _OBEYED = frozenset(("log_created", "role_change_started", "became_leader", "became_follower"))
+# No broker says so of a partition of which it has no log.
+_OF_A_LOG = frozenset(
+    ("log_created", "became_leader", "became_follower", "epoch_entry_added", "segment_recovered",
+     "truncated", "isr_expanded", "isr_shrink_proposed", "isr_updated")
+)  # fmt: skip
 # Written between the creation of one partition's log and the first line about its leader.
 _CREATION = frozenset(
     ("log_created", "partition_assigned", "replica_loaded", "high_watermark_missing")
@@ -62,15 +67,18 @@ class _Epochs:
 class _Partition:
     """What a broker's lines last said of one partition.
 
-    obeyed, decided: the epochs that it named as a broker, and as the controller. gone: its log was
-    deleted since. asked: where a request began that may be of a new life, created: where a log was
-    created that may be.
+    obeyed, decided, cached: the epochs that it named as a broker, as the controller, and in what
+    the controller told everybody. had_log: it was seen with a log. gone: its log was deleted since.
+    asked: where a request began that may be of a new life, created: where a log was created that
+    may be.
     """
 
     obeyed: _Epochs = field(default_factory=_Epochs)
     decided: _Epochs = field(default_factory=_Epochs)
+    cached: _Epochs = field(default_factory=_Epochs)
     at: int | None = None
     existed: bool = False
+    had_log: bool = False
     gone: bool = False
     asked: int | None = None
     created: int | None = None
@@ -81,7 +89,9 @@ class _Partition:
         return {self.obeyed.leader_epoch, self.decided.leader_epoch} != {None}
 
     def epochs(self, fact: LogLineFact) -> _Epochs:
-        """Those that a line's are held against."""
+        """Those that a line's are held against, and counted among."""
+        if _is_cached(fact):
+            return self.cached
         return self.decided if fact.kind in _DECIDED else self.obeyed
 
 
@@ -120,7 +130,9 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
             seen.asked = None
         elif fact.kind == "log_created":
             seen.created = index if seen.existed or seen.gone else None
-            begins = index if others and seen.lived else None
+            begins = index if others and seen.lived and seen.had_log else None
+        elif _is_cached(fact) and _is_first_again(fact, seen.cached):
+            begins = index
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
         if named:
@@ -150,6 +162,8 @@ def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
     leader_epoch, before = fact.fields.get("leader_epoch"), seen.epochs(fact).leader_epoch
     if not isinstance(leader_epoch, int):
         return False
+    if fact.kind not in _DECIDED and _is_first_again(fact, seen.cached):
+        return True  # A controller asks replicas for an epoch first, and tells everybody then.
     if before is None:
         # Its log was deleted, and what is left of the broker's lines names no epoch before.
         return seen.gone and leader_epoch == 0
@@ -157,6 +171,23 @@ def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
         gap = fact.at is not None and seen.at is not None and fact.at - seen.at > _AGES
         return gap and leader_epoch < before and _falls(fact, seen)
     return leader_epoch < before or seen.gone or _falls(fact, seen)
+
+
+def _is_cached(fact: LogLineFact) -> bool:
+    """Whether a controller told it every broker, of replicas' partitions and of others alike; the
+    list that a controller prints of what it knows itself names no replicas."""
+    return fact.kind == "leadership_cached" and "replicas" in fact.fields
+
+
+def _is_first_again(fact: LogLineFact, told: _Epochs) -> bool:
+    """Whether a line is about a topic's first epochs after every broker was told of later ones."""
+    leader_epoch, partition_epoch = (
+        fact.fields.get(f"{of}_epoch") for of in ("leader", "partition")
+    )
+    if leader_epoch != 0:
+        return False
+    falls = isinstance(partition_epoch, int) and partition_epoch < (told.partition_epoch or 0)
+    return falls or (told.leader_epoch or 0) > 0
 
 
 def _falls(fact: LogLineFact, seen: _Partition) -> bool:
@@ -172,12 +203,15 @@ def _take(seen: _Partition, fact: LogLineFact) -> None:
     f: dict[str, Any] = fact.fields
     leader_epoch, partition_epoch = f.get("leader_epoch"), f.get("partition_epoch")
     asked = fact.kind == _REQUEST and seen.asked is None
-    if (fact.kind in _ROLES or asked) and isinstance(leader_epoch, int):
+    counts = fact.kind in _ROLES or _is_cached(fact) or asked
+    if counts and isinstance(leader_epoch, int):
         known = seen.epochs(fact)
         known.leader_epoch = max(leader_epoch, known.leader_epoch or 0)
         if isinstance(partition_epoch, int):
             known.partition_epoch = max(partition_epoch, known.partition_epoch or 0)
-        seen.created, seen.gone = None, False
+        if known is not seen.cached:
+            seen.created, seen.gone = None, False
+    seen.had_log = seen.had_log or fact.kind in _OF_A_LOG
     seen.existed = seen.existed or fact.kind not in _GONE
     seen.at = fact.at if fact.at is not None else seen.at
 
