@@ -255,7 +255,8 @@ def names(row: dict[str, Any], window: Window) -> bool:
     """Whether the row tells of the record, with a cause that later killed it."""
     offset = window.record.offset
     in_range = row["first_offset"] <= offset < row["end_offset"]
-    return in_range and row["cause"] in window.record.causes
+    # Of its causes, all that the ledger may call it come first.
+    return in_range and any(cause in window.record.causes for cause in row["causes"])
 
 
 def rows_of(rows: Iterable[dict[str, Any]], partition: TopicPartition) -> list[dict[str, Any]]:

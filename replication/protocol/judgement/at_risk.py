@@ -18,7 +18,7 @@ leader.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
 
@@ -144,12 +144,15 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
     if leader is None:
         trusted = _trusted(state)
         found: list[Failure] = []
+        back = [] if last is None else _waited_for(state, assigned, last)
         for r in assigned:
-            if r == last and _leads_again(state, r):
+            if r in back:
                 found.append(("leader_loses_its_tail", r, None, False))
                 if _leads_on_empty(state, assigned, r):
                     found.append(("leader_loses_its_log", r, None, False))
-            elif r not in trusted:
+            if r == last and r in back:
+                continue
+            if r not in trusted:
                 found.append(("unclean_election", r, r, True))
             else:
                 found.append(("clean_election", r, r, False))
@@ -190,12 +193,16 @@ def _leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:
 
     An eligible replica that crashed is waited for still: until it is back nobody leads (KIP-966).
     """
-    registration = state.registration
-    able = {*(registration.isr or ()), *registration.eligible_leader_replicas}
     behaviour, unclean = state.behaviour(), state.settings.unclean_leader_election
     if unclean is None:
         unclean = behaviour is None or behaviour.unclean_leader_election
-    return len(assigned) > 1 and not unclean and able <= {last}
+    return len(assigned) > 1 and not unclean and _able(state) <= {last}
+
+
+def _able(state: State) -> set[int]:
+    """Who may be elected once it is back: members and eligible replicas."""
+    registration = state.registration
+    return {*(registration.isr or ()), *registration.eligible_leader_replicas}
 
 
 def outlook(state: State) -> Outlook | None:
@@ -224,8 +231,7 @@ def _eligible(state: State) -> set[int]:
 def _leads_again(state: State, last: int) -> bool:
     """Whether the last leader may be elected: as a member, or as the last known leader, once nobody
     else is eligible."""
-    registration = state.registration
-    return last in {*(registration.isr or ()), *registration.eligible_leader_replicas}
+    return last in _able(state)
 
 
 def _of_heir(state: State, known: Known, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
@@ -416,12 +422,33 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
         other = state.replicas.get(replica)
         if other is not None and other is not last:
             found += _of_candidate(state, last, other, replica in trusted)
-    if _leads_again(state, last.replica):
-        tail = _tail_of_the_last(state, assigned, last)
-        found += tail
-        if _leads_on_empty(state, assigned, last.replica):
-            found += _log_of_the_last(state, assigned, last, tail)
+    for replica in _waited_for(state, assigned, last.replica):
+        alone = state.replicas.get(replica)
+        if alone is None or not state.log_is_known(alone):
+            continue
+        of_it = _tail_of_the_last(state, assigned, alone)
+        if _leads_on_empty(state, assigned, replica):
+            of_it += _log_of_the_last(state, assigned, alone, of_it)
+        # What the last leader had removed is nobody's loss.
+        start = last.log.log_start_offset
+        found += [
+            replace(each, first_offset=max(each.first_offset, start))
+            for each in of_it
+            if each.end_offset > start
+        ]
     return sorted(found, key=_place)
+
+
+def _waited_for(state: State, assigned: tuple[int, ...], last: int) -> list[int]:
+    """Who may have to return to lead: the last leader; and a member without which nobody may be
+    elected, whoever led last."""
+    able = _able(state)
+    return [
+        r
+        for r in assigned
+        if (r == last and _leads_again(state, r))
+        or (able == {r} and _leads_on_empty(state, assigned, r))
+    ]
 
 
 def _of_elected(state: State, elected: Replica) -> list[Danger]:
@@ -463,6 +490,8 @@ def _clean_cause(state: State, heir: Replica, first: int, tier: str) -> str:
     """
     if tier in _COMMITTED and any(s.first_offset <= first < s.end_offset for s in heir.log.spans):
         return "early_isr_join"
+    if _has_cut_to_its_mark(state, heir.replica, first):
+        return "truncate_to_high_watermark"
     came_back = heir.came_back_with is not None and heir.came_back_with <= first
     had_more = (heir.known_log_end_offset or 0) > first
     committed = tier in _COMMITTED
@@ -471,13 +500,50 @@ def _clean_cause(state: State, heir: Replica, first: int, tier: str) -> str:
     return "premature_high_watermark" if committed else "acks_one_failover"
 
 
+def _has_cut_to_its_mark(state: State, replica: int, offset: int) -> bool:
+    """Whether the last cut of a replica took the record, for its high watermark was below it."""
+    cuts = (t for t in reversed(state.history.truncations) if t.replica == replica)
+    last = next(cuts, None)
+    if last is None or last.reason != "high_watermark":
+        return False
+    return any(s.first_offset <= offset < s.end_offset for s in last.dropped)
+
+
 def _storage_cause(state: State) -> str:
     """The ledger's word for what a log is lost with."""
+    return "last_replica_standing" if _are_few(state, _members(state)) else "storage_loss"
+
+
+def other_causes(state: State, danger: Danger) -> list[str]:
+    """What else the ledger may call such a loss: until the failure is decided, the controller may
+    take those out of the ISR who are down already; and what nobody is known to have answered for,
+    the heir may have never had."""
+    if danger.cause not in ("storage_loss", "last_replica_standing"):
+        return []
+    found = []
+    stay = danger.broker if danger.next_leader is None else danger.next_leader
+    left = {r for r in _members(state) - {danger.broker} if _runs(state, r)} | {stay}
+    if danger.cause == "storage_loss" and _are_few(state, left):
+        found.append("last_replica_standing")
+    if danger.next_leader is not None and danger.tier not in _COMMITTED:
+        found.append("acks_one_failover")
+    return found
+
+
+def _members(state: State) -> set[int]:
+    return set(state.registration.last_members or ())
+
+
+def _runs(state: State, replica: int) -> bool:
+    return not (_is_down(state, replica) or _has_crashed(state, replica))
+
+
+def _are_few(state: State, members: set[int]) -> bool:
+    """Whether an ISR of these is below min.insync.replicas."""
     minimum = min(
         state.settings.min_insync_replicas or 1, len(state.settings.assigned_replicas or ())
     )
-    few = 0 < len(state.registration.last_members or ()) < minimum
-    return "last_replica_standing" if few else "storage_loss"
+    return 0 < len(members) < minimum
 
 
 def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
@@ -538,9 +604,11 @@ def _held_long(state: State, holder: Replica, other: Replica, milliseconds: int)
     where it ends, if the other's end is known without that."""
     if tail_is_known(state, other) or _has_crashed(state, other.replica):
         return holder.log.log_end_offset
-    if other.seen_at is None or other.stale or holder.stale:
+    started = other.stale and other.tail_known
+    if other.seen_at is None or (other.stale and not started) or holder.stale:
         return 0
-    by = other.seen_at - milliseconds
+    # What it had when it came back from a crash is no matter of how quickly it fetches.
+    by = other.seen_at - (0 if started and other.clean_start is False else milliseconds)
     return max((end for since, end in holder.sightings if since <= by), default=0)
 
 

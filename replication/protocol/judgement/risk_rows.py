@@ -5,7 +5,7 @@ from typing import Any
 from replication.protocol.ground.model import moment
 from replication.protocol.ground.risks import Risk, Run
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.at_risk import Danger
+from replication.protocol.judgement.at_risk import Danger, other_causes
 from replication.protocol.judgement.risk_watch import key_of, run_of, since_when
 
 _FAILURES = {
@@ -20,7 +20,8 @@ _FAILURES = {
 def present_row(state: State, danger: Danger) -> dict[str, Any]:
     """A danger that stands at the end of the evidence."""
     risk = Risk(*key_of(state, danger), since_when(state, danger))
-    return {**_row(risk, run_of(danger)), "causes": [danger.cause, *_conditions(state, danger)]}
+    causes = [danger.cause, *other_causes(state, danger), *_conditions(state, danger)]
+    return {**_row(risk, run_of(danger)), "causes": causes}
 
 
 def past_row(state: State, risk: Risk, run: Run) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.at_risk import Danger, dangers
+from replication.protocol.ground.topic_partition import Replica, State
+from replication.protocol.judgement.at_risk import Danger, dangers, other_causes
 from replication.protocol.judgement.reference import tail_is_known
+from replication.protocol.judgement.risk_rows import present_row
 from tests.protocol.schedules import schedule_machine
 from tests.protocol.world_states import copied, logs_of, records_of, valid_leader
 
@@ -114,11 +115,29 @@ def left_alone(machine: PartitionMachine) -> list[tuple[PartitionMachine, State]
     return found
 
 
+def left_to_a_member(machine: PartitionMachine) -> list[tuple[PartitionMachine, State]]:
+    """Its only other member crashes, and then its leader, before the controller hears of the first:
+    nobody leads until that member is back."""
+    leader = valid_leader(machine.world)
+    if leader is None or not leader.running or leader.isolated or len(leader.isr) != 2:
+        return []
+    (member,) = leader.isr - {leader.replica}
+    if not machine.world.brokers[member].running:
+        return []
+    down = copied(machine)
+    for replica in (member, leader.replica):
+        down.stop(replica, "process_crash")
+    for replica in (leader.replica, member):
+        down.fence(replica)
+    return [(down, folded(machine, down))]
+
+
 def test_whoever_must_lead_on_loses_with_its_directory_what_is_named() -> None:
     """With others who hold the records, whether it leads or is down."""
     named, all_told = Counter[tuple[bool, bool]](), 0
     for seed in range(150):
-        for machine, state in left_alone(schedule_machine(seed).story.machine):
+        whole_story = schedule_machine(seed).story.machine
+        for machine, state in [*left_alone(whole_story), *left_to_a_member(whole_story)]:
             at_risk = dangers(state)
             leads = state.registration.leader is not None
             whole = [d for d in at_risk if d.failure == "leader_loses_its_log"]
@@ -303,6 +322,21 @@ def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
     }
 
 
+def test_a_member_that_must_return_may_come_back_with_nothing_though_another_led_last() -> None:
+    """B crashed, then A, which held more, before B's session had ended: nobody but B may lead."""
+    told = given(isr="A,B", logs=("0:m*10", "0:m*10", "0:m*7"))
+    steps = "crash B kind=process\nproduce A x*2 acks=1\ncrash A kind=process\nfence A\nfence B"
+    state = story(f"{told}\n{steps}\n----\n")
+    assert (state.registration.leader, state.registration.isr) == (None, (2,))
+    assert {
+        (d.failure, d.broker, d.first_offset, d.end_offset, d.holders) for d in dangers(state)
+    } >= {
+        ("clean_election", 2, 10, 12, (1,)),
+        ("leader_loses_its_log", 2, 0, 7, (1, 3)),
+        ("leader_loses_its_log", 2, 7, 10, (1,)),
+    }
+
+
 def test_without_version_or_in_sync_replicas_nothing_is_claimed() -> None:
     state = story(given(isr="A", logs=("0:m*10", "0:m*8", "0:m*7")))
     state.settings.kafka_version = None
@@ -380,6 +414,66 @@ def test_a_member_that_crashed_fetches_no_more_and_may_be_elected_without_ever_l
         assert told == ([(failure, 2, 10, 14, "acks_one_failover")] if failure else [])
     led = [*elected, live(2, 3000, 10), ev.BecameLeader(2, 1)]
     assert "clean_election" not in {d.failure for d in dangers(of_two(*led, isr=(1, 2)))}
+
+
+def came_back(end: int, at: int, *, clean: bool) -> ev.Event:
+    """What the line of a start says."""
+    return ev.Event(
+        f"s-{at}", "trace", "", "t", "", 0, 0, ev.ReplicaStarted(2, 0, end, None, clean), at,
+        "forensic",
+    )  # fmt: skip
+
+
+def test_a_member_is_known_by_the_line_of_its_start_until_its_log_is_read_again() -> None:
+    """It crashed with ten records and came back with eight; the leader was read before that. Back
+    from a clean stop it may only just have left the ISR: half a second and two must lie between."""
+    killed = [live(1, 1000, 10), live(2, 1100, 10), ev.ReplicaStopped(2, "process_crash")]
+    before = [*killed, live(1, 2000, 14)]
+    short, unwritten = (8, 14, "storage_loss"), (10, 14, "acks_one_failover")
+    for facts, named in (
+        ([*before, came_back(8, 2100, clean=False)], [short]),
+        ([*before, live(2, 2050, 8), came_back(8, 2100, clean=False)], [short]),
+        ([*before, came_back(10, 2100, clean=True)], []),
+        ([*before, came_back(10, 2600, clean=True)], [unwritten]),
+        ([*before, came_back(8, 2100, clean=False), live(2, 2200, 14)], []),
+    ):
+        found = dangers(of_two(*facts, isr=(1, 2)))
+        told = [(d.first_offset, d.end_offset, d.cause) for d in found if d.next_leader == 2]
+        assert told == named
+    unread = [live(1, 1000, 10), ev.ReplicaStopped(2, "process_crash")]
+    state = of_two(*unread, came_back(8, 2100, clean=False), isr=(1, 2))
+    assert dangers(state) == [], "without digests it may have fetched long since"
+
+
+def test_a_cause_that_the_controller_may_still_turn_into_another_is_told_with_it() -> None:
+    """2 lost what it had beside 3; where 3 is down it may be taken out of the ISR first."""
+    state = of_two(
+        live(1, 1000, 10), live(2, 1100, 10), ev.ReplicaStopped(2, "process_crash"),
+        live(1, 2000, 14), came_back(8, 2100, clean=False), isr=(1, 2, 3),
+    )  # fmt: skip
+    state.settings.min_insync_replicas, state.settings.assigned_replicas = 2, (1, 2, 3)
+    for three, others in (
+        (Replica(3, stopped=False), ["acks_one_failover"]),
+        (Replica(3, stopped=True), ["last_replica_standing", "acks_one_failover"]),
+        (Replica(3, crashed=True), ["last_replica_standing", "acks_one_failover"]),
+    ):
+        state.replicas[3] = three
+        (danger,) = (d for d in dangers(state) if d.next_leader == 2)
+        assert danger.cause == "storage_loss"
+        assert other_causes(state, danger) == others
+        assert present_row(state, danger)["causes"][: 1 + len(others)] == ["storage_loss", *others]
+
+
+def test_what_a_member_cut_to_its_high_watermark_is_not_lost_with_a_disk() -> None:
+    """Before KIP-101 who is back as a follower cuts first; the leader stops before it fetches."""
+    facts = [
+        live(1, 1000, 10), live(2, 1100, 10), came_back(10, 1200, clean=True),
+        ev.BecameFollower(2, 0, 1), ev.Truncated(2, 8, reason="high_watermark", from_offset=10),
+        live(2, 4000, 8), live(1, 4100, 10), live(2, 5000, 8),
+    ]  # fmt: skip
+    found = dangers(of_two(*facts, isr=(1, 2)))
+    told = [(d.first_offset, d.end_offset, d.next_leader, d.cause) for d in found]
+    assert told == [(8, 10, 2, "truncate_to_high_watermark")]
 
 
 def test_a_danger_stands_while_the_leader_goes_on_growing() -> None:

@@ -44,6 +44,9 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
     if fact.log_end_offset is not None:
         observe_log_end(state, replica, fact.log_end_offset, event)
         replica.tail_known = True
+        if replica.seen_at is not None:
+            # Its digests go on: until the next one comes, this line says where the log ends.
+            replica.seen_at = event.observed_at
         _promise_lost_suffix(state, replica, fact.log_end_offset, event)
     if fact.high_watermark is not None:
         replica.high_watermark = fact.high_watermark
