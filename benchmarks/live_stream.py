@@ -157,14 +157,11 @@ class Run:
         before = self.looks[-1] if self.looks else now
         self.looks.append(now)
         busy = (now.cpu - before.cpu) / max(now.wall - before.wall, 1e-9)
-        joined, folded = (sorted(each.late[-PIECES * LOOK :] or [0.0]) for each in (
-            self.lines, self.events))  # fmt: skip
+        waiting = len(self.lines.waiting) - len(self.lines.late)
         print(
             f"{minute:4} minutes: {busy:4.2f} cores busy, {memory / 1e6:5.0f} MB, checkpoint "
-            f"{files} files {state / 1e6:.1f} MB; lines joined after {joined[len(joined) // 2]:.0f} "
-            f"s (at most {joined[-1]:.0f}), their events folded {folded[len(folded) // 2]:.0f} s "
-            f"later (at most {folded[-1]:.0f}); {len(self.lines.waiting) - len(self.lines.late)} "
-            "pieces on their way",
+            f"{files} files {state / 1e6:.1f} MB; lines joined after {ages(self.lines)}, their "
+            f"events folded {ages(self.events)} later; {waiting} pieces on their way",
             flush=True,
         )
 
@@ -177,6 +174,12 @@ class Run:
                 return time.monotonic() - began
             time.sleep(0.5)
         return None
+
+
+def ages(through: Through) -> str:
+    """The median and the highest age of the last pieces that came through."""
+    late = sorted(through.late[-PIECES * LOOK :] or [0.0])
+    return f"{late[len(late) // 2]:.0f} s (at most {late[-1]:.0f})"
 
 
 def faults_of(run: Run, storm: float | None, status: int) -> list[str]:
@@ -212,8 +215,9 @@ def main(argv: list[str]) -> int:
         job = run.stream()
         cpu = Cpu(job.pid)
         began = run.settled(job, AFTER_STORM)
-        print(f"{len(fleet.cluster.partitions):,} partitions, {flags.brokers} brokers: all there "
-              f"is at the start was folded after {began or AFTER_STORM:.0f} s", flush=True)  # fmt: skip
+        count = len(fleet.cluster.partitions)
+        print(f"{count:,} partitions, {flags.brokers} brokers: what stood there at the start was "
+              f"folded after {began or AFTER_STORM:.0f} s", flush=True)  # fmt: skip
         run.look(0, job.pid, cpu)
         for minute in range(1, flags.minutes + 1):
             run.minute()
