@@ -528,8 +528,11 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     if term is not None and term.election_kind not in ("clean", "preferred", "same_leader"):
         return "unknown"
     offset = lost.offset
+    # Only who wrote a record answers for it at acks=all.
+    led = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
+    wrote = led.pop() if len(led) == 1 and lost.tier == "acknowledged_by_isr" else None
     for missed in state.history.terms:
-        again = led_on_after(state, missed, offset, offset + 1, written_in=lost.written_in)
+        again = led_on_after(state, missed, offset, offset + 1, wrote, lost.written_in)
         if again is not None and (term is None or term is missed or again.order < term.order):
             return "premature_high_watermark"
     if term is None:

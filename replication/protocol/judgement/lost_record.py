@@ -139,8 +139,18 @@ def _wrote_and_kept(state: State, term: LeaderTerm, lost: Lost) -> bool:
     wrote = any(
         t.leader == term.leader and t.leader_epoch == lost.written_in for t in state.history.terms
     )
-    steps = cuts(state, term.leader, lost.offset) if wrote else []
-    return wrote and not any(not is_after(c, term) and is_of(c, lost) for c in steps)
+    if not wrote or _led_short_of(state, term, lost):
+        return False
+    steps = cuts(state, term.leader, lost.offset)
+    return not any(not is_after(c, term) and is_of(c, lost) for c in steps)
+
+
+def _led_short_of(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the leader had begun to lead at or below the record since that was written: its disk
+    lost it, though nobody saw up to where its log had reached."""
+    led = [t for t in state.history.terms if t.leader == term.leader and t.order <= term.order]
+    starts = [term_start(state, t) for t in led if t.leader_epoch > (lost.written_in or 0)]
+    return any(start is not None and start <= lost.offset for start in starts)
 
 
 def _alone_so_far(state: State, term: LeaderTerm) -> bool:

@@ -551,3 +551,48 @@ def test_what_a_deposed_leader_took_the_last_known_leader_lacked_when_it_deposed
     gone = [Absence(3, 4, promise, None, back=False, final=True)]
 
     assert cause_of(state, RECORD, "acknowledged_by_leader", gone).name == cause
+
+
+def test_a_writer_that_once_began_below_its_record_has_it_no_more_when_it_leads_on() -> None:
+    """Broker 2 answered for offset 5 in epoch 1, crashed, and came back with five records; it leads
+    again, and on, with others there. Nobody saw how far its log had reached."""
+    facts = [
+        *given(2, 3),
+        elected(3, 0, "initial", (2, 3)),
+        ev.BecameLeader(3, 0, 0, 0),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1, 2, 2),
+        elected(3, 3, "unclean", (3,)),
+        ev.BecameLeader(3, 3, 2, 2),
+        ev.ReplicaStarted(2, 0, 5, 0, False),
+        elected(2, 9, "unclean", (2,)),
+        ev.BecameLeader(2, 9, 5, 2),
+        elected(2, 10, "same_leader", (2,)),
+        ev.BecameLeader(2, 10, 8, 2),
+        copy(2, (0, 2, 0, 0), (2, 5, 1, 1), (5, 9, 9, 2), mark=9),
+    ]
+    promise = Promise(Span(5, 6, 1, 7), (1, 1 << 30), "acks_all", "a", None, 5)
+    gone = [Absence(5, 6, promise, None, back=False, final=True)]
+    cause = cause_of(told(facts), promise.span, "acknowledged_by_isr", gone)
+    assert (cause.name, cause.election and cause.election.leader_epoch) == ("unclean_election", 3)
+
+
+@pytest.mark.parametrize(("leader", "cause"), [(1, "premature_high_watermark"), (3, "unknown")])
+def test_a_leader_that_slept_through_an_epoch_answered_for_what_it_wrote_itself(
+    leader: int, cause: str
+) -> None:
+    """Broker 2 was elected in epoch 2; broker 1 leads on in epoch 3 and had not heard of it."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *([elected(3, 1), ev.BecameLeader(3, 1, 3, 0)] if leader == 3 else []),
+        elected(2, 2, "clean"),
+        ev.BecameLeader(2, 2, 3, 0),
+        elected(1, 3, "clean"),
+        ev.BecameLeader(1, 3, 9, 0),
+    ]
+    state = told(facts)
+    state.history.terms[-1].leads_on = True
+    lost = Lost(RECORD._replace(leader_epoch=0 if leader == 1 else 1), "acknowledged_by_isr", None)
+    assert loss_cause._by_known_defect(state, lost, None) == cause
