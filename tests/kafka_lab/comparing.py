@@ -194,17 +194,18 @@ def compare_causes(
 ) -> None:
     """Cause, contract and status of every loss that both know of; one line for each kind.
 
-    What became of a transaction marker is nobody's loss: a row of its lineage is not of another.
+    A row of a lineage that was written there, and of which nothing is known to be lost, is not of
+    another's record: it may be a transaction marker, or one that was missing for a moment.
     """
     differing: dict[str, set[int]] = {}
     for told in answer["losses"]:
         if (told["topic"], told["partition"]) != partition or told["status"] == "at_risk":
             continue
         for offset in range(told["first_offset"], told["end_offset"]):
-            if [offset, told["leader_epoch"]] in truth.markers:
-                continue
             known = of_its_lineage([one for one in truth.losses if one.offset == offset], told)
-            if not known:
+            epochs = {one.leader_epoch for one in known}
+            other = [offset, told["leader_epoch"]] in truth.held
+            if not known or (other and not epochs & {told["leader_epoch"], None}):
                 continue
             for word, right in (
                 ("cause", {cause for one in known for cause in one.causes}),

@@ -379,15 +379,15 @@ def test_a_row_is_held_against_the_recordsof_its_lineage() -> None:
     assert meant(None) == meant(7) == ["c", "z"]
 
 
-def test_a_row_of_a_transaction_marker_is_held_against_no_record() -> None:
-    """A marker of epoch 0 is back; the record that stood at its offset in epoch 4 is lost."""
+def test_a_row_of_another_lineage_that_was_written_there_is_held_against_no_record() -> None:
+    """What stood there in epoch 0 is back, and the record of epoch 4 is lost."""
     row = {
         "topic": "t", "partition": 0, "first_offset": 2, "end_offset": 3, "leader_epoch": 0,
         "status": "recovered", "cause": "storage_loss", "contract": "broken",
     }  # fmt: skip
-    samples = [*LONGER, log_sample(5.0, 3, FIRST, marker(batch(2, 0, "", key="\0\0\0\1")))]
+    samples = [*LONGER, log_sample(5.0, 3, FIRST, marker(batch(2, 3, "", key="\0\0\0\1")))]
     found = truth.judge(view(samples=samples, acks=[acked("c", 2, "05.000", "all", 1)]))
-    assert found.markers == [[2, 0]]
+    assert found.held == [[2, 0], [2, 3]]
     found.losses = [replace(one, leader_epoch=4, statuses=["lost"]) for one in found.losses]
 
     def causes_told(of: truth.PartitionTruth) -> int:
@@ -396,7 +396,7 @@ def test_a_row_of_a_transaction_marker_is_held_against_no_record() -> None:
         return told.causes
 
     assert causes_told(found) == 0
-    assert causes_told(replace(found, markers=[])) == 3
+    assert causes_told(replace(found, held=[])) == 3
 
 
 def test_a_leader_without_epochs_may_have_cut_what_it_had_answered_for_at_acks_one() -> None:

@@ -87,8 +87,8 @@ class PartitionTruth:
     notes: list[str] = field(default_factory=list)
     # Where any replica ever held a record that the last leader does not hold there, or a marker.
     gone_offsets: list[int] = field(default_factory=list)
-    # Offset and leader epoch of each transaction marker that any replica ever held.
-    markers: list[list[int]] = field(default_factory=list)
+    # Offset and leader epoch of each record and marker that any replica ever held where a loss was.
+    held: list[list[int]] = field(default_factory=list)
 
     def lost(self, *acks: str) -> set[int]:
         """Offsets that must be told as lost for good, by what their producers asked for."""
@@ -271,7 +271,7 @@ def together(lived: list[PartitionTruth]) -> PartitionTruth:
         acked=sum(one.acked for one in lived),
         notes=[note for one in lived for note in one.notes],
         gone_offsets=sorted({offset for one in lived for offset in one.gone_offsets}),
-        markers=[marker for one in lived for marker in one.markers],
+        held=[held for one in lived for held in one.held],
     )
 
 
@@ -345,8 +345,20 @@ def judge(view: View) -> PartitionTruth:
         acked=len({ack["payload_id"] for ack in view.acks if ack["status"] == "acked"}),
         notes=notes,
         gone_offsets=sorted(_gone(view, replicas, final) | {offset for offset, _ in markers}),
-        markers=[list(one) for one in sorted(markers)],
+        held=_ever_held(replicas, markers, {one.offset for one in losses}),
     )
+
+
+def _ever_held(
+    replicas: Replicas, markers: set[tuple[int, int]], offsets: set[int]
+) -> list[list[int]]:
+    """Offset and leader epoch of all that any replica was ever seen with at some offsets."""
+    records = {
+        (held.offset, held.leader_epoch)
+        for held in replicas.everything()
+        if held.leader_epoch is not None
+    }
+    return [list(one) for one in sorted(records | markers) if one[0] in offsets]
 
 
 def _gone(view: View, replicas: Replicas, final: frozenset[Held]) -> set[int]:

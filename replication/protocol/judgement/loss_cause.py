@@ -500,6 +500,9 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     Only the cause rests on it, never the verdict.
     """
     terms = state.history.terms
+    deposed = _deposed_by_then(state, lost)
+    if deposed is not None:
+        return deposed
     led = [t for t in terms if not never_began(state, t)]
     # Before a term that comes after the promise it had been promised, in whichever epoch.
     promised = replace(lost, not_after=(-1, 0))
@@ -517,6 +520,25 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     if not made:
         return None
     return next((t for t in could if t.observed_at is not None and t.observed_at > min(made)), None)
+
+
+def _deposed_by_then(state: State, lost: Lost) -> LeaderTerm | None:
+    """The first term after those of a broker that answered at acks=1 when another had long been
+    elected: that one never had the record."""
+    if lost.told_at is None or lost.answered_by is None:
+        return None
+    told_at = lost.told_at
+    timed = [(t, t.observed_at) for t in state.history.terms if t.observed_at is not None]
+    if any(t.leader == lost.answered_by and abs(at - told_at) <= SLACK for t, at in timed):
+        return None
+    after: LeaderTerm | None = None
+    led = False
+    for term in (t for t, at in timed if at + SLACK < told_at):
+        if term.leader == lost.answered_by:
+            after, led = None, True
+        elif led and after is None:
+            after = term
+    return after
 
 
 def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:

@@ -596,3 +596,31 @@ def test_a_leader_that_slept_through_an_epoch_answered_for_what_it_wrote_itself(
     state.history.terms[-1].leads_on = True
     lost = Lost(RECORD._replace(leader_epoch=0 if leader == 1 else 1), "acknowledged_by_isr", None)
     assert loss_cause._by_known_defect(state, lost, None) == cause
+
+
+@pytest.mark.parametrize(
+    ("told_at", "answered", "cause"),
+    [
+        (15_000, 1, "acks_one_failover"),
+        (15_000, None, "truncate_to_high_watermark"),
+        (10_500, 1, "truncate_to_high_watermark"),
+    ],
+)
+def test_before_epochs_what_a_deposed_leader_answered_for_its_successor_never_had(
+    told_at: int, answered: int | None, cause: str
+) -> None:
+    """Broker 1 slept, answered, heard that broker 2 leads and cut; later it leads again."""
+    state = without_epochs(
+        (10, elected(1, 0, "initial", (1, 2))),
+        (20, ev.BecameLeader(1, 0)),
+        (10_000, elected(2, 1)),
+        (10_010, ev.BecameLeader(2, 1)),
+        (16_000, ev.BecameFollower(1, 1, 2)),
+        (16_010, ev.Truncated(1, 4, 7, "high_watermark")),
+        (30_000, elected(1, 2)),
+        (30_010, ev.BecameLeader(1, 2)),
+    )
+    record = Span(5, 6, None, 7)
+    promise = Promise(record, None, "acks_1", "a", answered, told_at)
+    gone = [Absence(5, 6, promise, None, back=False, final=True)]
+    assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause
