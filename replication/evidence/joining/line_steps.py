@@ -43,8 +43,9 @@ class _Role:
     what a cut follows that no line explains; reason: (when, why) as the fetcher announced the next
     cut; answer: by which answer of its leader. clean: how the process before ended, by what this
     one found; stopped: by its own last lines. high_watermark, and before: as it leads, the last one
-    that was printed, and the one before that. loaded_end: where the log ended as it was loaded, if
-    the broker has neither led nor cut since: before its first cut a follower fetches nothing.
+    that was printed, and the one before that. log_end: where the log ended as it was loaded, or by
+    what was printed since, if the broker has neither led nor cut since, nor fetched unseen: before
+    it cuts or need not a follower fetches nothing. followed: the epoch in which it did first.
     """
 
     prints_leadership: bool
@@ -59,8 +60,16 @@ class _Role:
     high_watermark: int | None = None
     before: int | None = None
     version: str | None = None
-    loaded_end: int | None = None
+    log_end: int | None = None
+    followed: int | None = None
     obeys: int | None = None
+
+    def follow(self, leader_epoch: int, log_end: int | None) -> None:
+        """It follows in an epoch. From an earlier one it may have fetched; log_end: as printed."""
+        if log_end is not None or self.followed not in (None, leader_epoch):
+            self.log_end = log_end
+        self.leads, self.leader_epoch = False, leader_epoch
+        self.followed = leader_epoch
 
     def raise_to(self, high_watermark: int) -> None:
         """A line printed how far the high watermark has come."""
@@ -107,14 +116,14 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             if role.leader_epoch is not None or role.stopped:
                 ended = ev.ReplicaStopped(broker, role.stopped or "process_crash")
                 yield Step("stop", ended, line.at, source)
-            role.leads, role.clean, role.stopped, role.loaded_end = False, None, None, None
-            role.obeys = None
+            role.leads, role.clean, role.stopped, role.log_end = False, None, None, None
+            role.obeys, role.followed = None, None
             role.version = next(versions)
             yield Step("life", None, line.at, source)
             continue
         fact = _READERS[line.kind](broker, line, role) if line.kind in _READERS else None
         if (line.path, line.line) in unsure:
-            role.loaded_end = None
+            role.log_end = None
             fact = ev.ReplicaStarted(broker, None, None, None, role.clean, role.version)
         if fact is not None:
             yield Step(line.kind, fact, line.at, source)
@@ -172,9 +181,10 @@ def _by_request(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
     # With a line of its own it leads from that on: until then its fetchers still append.
     if role.prints_leadership if leads else role.prints_following:
         return None
-    role.leads, role.leader_epoch = leads, f["leader_epoch"]
     if leads:
-        role.loaded_end = None
+        role.leads, role.leader_epoch, role.log_end = True, f["leader_epoch"], None
+    else:
+        role.follow(f["leader_epoch"], None)
     partition_epoch = f.get("partition_epoch")
     if leads:
         return ev.BecameLeader(broker, f["leader_epoch"], partition_epoch=partition_epoch)
@@ -186,7 +196,7 @@ def _by_request(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
 def _log_loaded(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     f = line.fields
     start, end = f.get("log_start_offset"), f.get("log_end_offset")
-    role.loaded_end = None if role.leads else end
+    role.log_end, role.followed = None if role.leads else end, None
     return ev.ReplicaStarted(broker, start, end, None, role.clean, role.version)
 
 
@@ -206,14 +216,14 @@ def _became_leader(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     led = role.leads and role.leader_epoch == before
     if f.get("previous_leader", broker if led else None) != broker:
         before = None
-    role.leads, role.leader_epoch, role.loaded_end = True, f["leader_epoch"], None
+    role.leads, role.leader_epoch, role.log_end = True, f["leader_epoch"], None
     role.high_watermark, role.before = f.get("high_watermark"), None
     return ev.BecameLeader(broker, f["leader_epoch"], *_at_the_change(f), before)
 
 
 def _became_follower(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     f = line.fields
-    role.leads, role.leader_epoch = False, f["leader_epoch"]
+    role.follow(f["leader_epoch"], f.get("log_end_offset"))
     return ev.BecameFollower(broker, f["leader_epoch"], f.get("leader"), *_at_the_change(f))
 
 
@@ -257,8 +267,12 @@ def _truncated(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None:
     told, role.answer = role.answer, None
     by_answer = told is not None and reason == "leader_epoch" and told[2] == f["to_offset"]
     epoch_end = told[:2] if told is not None and by_answer and _is_defined(told) else (None, None)
-    end, role.loaded_end = f.get("log_end_offset", role.loaded_end), None
+    end, role.log_end = f.get("log_end_offset", role.log_end), None
     return ev.Truncated(broker, f["to_offset"], end, reason, *epoch_end)
+
+
+def _not_truncated(broker: int, line: LogLineFact, role: _Role) -> None:
+    role.log_end = None  # It fetches from there on.
 
 
 def _is_defined(answer: _Answer) -> bool:
@@ -279,6 +293,7 @@ def _log_appended(broker: int, line: LogLineFact, role: _Role) -> ev.Fact | None
         return None
     if role.leads:
         return ev.LeaderAppended(broker, first, end, role.leader_epoch)
+    role.log_end = None if role.log_end is None else end
     return ev.FollowerAppended(broker, first, end)
 
 
@@ -345,6 +360,7 @@ _READERS: dict[str, Callable[[int, LogLineFact, _Role], ev.Fact | None]] = {
     "fetch_offset_reset": _fetch_offset_reset,
     "fetch_out_of_range": _out_of_range,
     "truncated": _truncated,
+    "truncation_without_effect": _not_truncated,
     "log_start_advanced": _log_start_advanced,
     "log_appended": _log_appended,
     "leader_high_watermark_updated": _leader_high_watermark,

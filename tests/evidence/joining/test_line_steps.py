@@ -142,6 +142,24 @@ def test_the_first_cut_after_a_load_is_from_where_the_log_ended_then() -> None:
     assert ends(loaded, started(2), cut) == [None]
     made = line("log_loaded", number=3, log_end_offset=0)
     assert ends(started(1), asked(1, 2), made, asked(2, 4), cut) == [None]
+    # From the leader of an epoch before it may have fetched, and where it needed no cut as well.
+    assert ends(loaded, asked(2, 2), asked(3, 3, 4), cut) == [None]
+    assert ends(loaded, asked(2, 2), line("truncation_without_effect", number=8), cut) == [None]
+
+
+def test_a_cut_is_from_where_lines_say_that_the_log_ended_before_it() -> None:
+    follows = [
+        line("became_follower", number=n, leader_epoch=n, log_end_offset=end)
+        for n, end in ((2, 9), (3, 30))
+    ]
+    fetched = line("log_appended", number=4, first_offset=30, end_offset=40)
+    loaded, cut = line("log_loaded", number=1, log_end_offset=9), line("truncated", to_offset=20)
+
+    def ends(*lines: LogLineFact) -> list[int | None]:
+        return [f.from_offset for f in facts(*lines) if isinstance(f, ev.Truncated)]
+
+    assert ends(loaded, *follows, cut) == [30]
+    assert ends(loaded, *follows, fetched, cut) == [40]
 
 
 def test_of_two_logs_that_a_start_loads_under_one_name_none_tells_where_it_ended() -> None:

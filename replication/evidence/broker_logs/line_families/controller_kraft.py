@@ -314,10 +314,20 @@ _UNCLEAN_SHUTDOWN = _moved(
 _OFFLINE_DIRECTORIES = _moved(
     "offline_directories_partitions",
     "handleDirectoriesOffline",
-    r"handleDirectoriesOffline\[(?P<broker>\d+)\]",
+    r"handleDirectoriesOffline\[(?P<broker>\d+)(?::(?P<directory_id>[\w-]+))?\]",
     (
         "[QuorumController id=100] handleDirectoriesOffline[2]: changing 2 partition(s)",
         {"node": 100, "broker": 2, "partitions": 2},
+    ),
+    (
+        "[QuorumController id=100] handleDirectoriesOffline[3:znuFUZBvSceyEs1mkflQJA]: changing 1 "
+        "partition(s)",
+        {
+            "node": 100,
+            "broker": 3,
+            "directory_id": "znuFUZBvSceyEs1mkflQJA",
+            "partitions": 1,
+        },
     ),
 )
 

@@ -144,7 +144,7 @@ _SENT_AS_REASSIGNED = LineFamily(
     words=("sent", "Sent"),
     trigger=" for partition being reassigned ",
     pattern=CONTROLLER_PREFIX + r"[Ss]ent LeaderAndIsr request (?P<state>\(Leader:.*?\) with new .*) to leader "
-    r"(?P<replica>\d+) for partition being reassigned " + TP + r"$",
+    r"(?:(?P<replica>\d+)|-1) for partition being reassigned " + TP + r"$",
     constants={"role": "leader"},
     convert=found_with_state,
     examples=(
@@ -163,6 +163,15 @@ _SENT_AS_REASSIGNED = LineFamily(
             "reassigned t-0",
             node=1, topic="t", partition=0, controller_epoch=1, role="leader", leader=2, isr=(2,),
             leader_epoch=3, replica=2,
+        ),
+        example(
+            "[Controller id=1 epoch=2] Sent LeaderAndIsr request (Leader:-1,ISR:2,LeaderEpoch:3,"
+            "ZkVersion:3,ControllerEpoch:2) with new replica assignment ReplicaAssignment("
+            "replicas=1,2,3, addingReplicas=1, removingReplicas=3) to leader -1 for partition being "
+            "reassigned t-1",
+            node=1, topic="t", partition=1, controller_epoch=2, role="leader", leader=None,
+            isr=(2,), leader_epoch=3, partition_epoch=3, replicas=(1, 2, 3), adding=(1,),
+            removing=(3,),
         ),
     ),
 )  # fmt: skip
