@@ -90,6 +90,16 @@ class Stage:
         self.lab.cluster.kill(1)
         self.lab.cluster.start_broker(2)
 
+    def a_member_must_return(self) -> None:
+        """The leader dies, and so does whom the controller takes for alive still."""
+        self.lab.cluster.kill(3)
+        self.lab.cluster.wait_for_isr(self.topic, 0, 1, 2)
+        self.producer.must(4, 2)
+        self.lab.cluster.kill(1)
+        time.sleep(2)
+        self.lab.cluster.kill(2)
+        self.lab.cluster.start_broker(3)
+
     def others_directories_fail(self) -> None:
         """They run, each without the directory of its replica."""
         for broker in (2, 3):
@@ -129,7 +139,7 @@ class Stage:
 @dataclass(frozen=True)
 class Story:
     """leads: brings the topic into danger. failure: of the row that is waited for. directory: the
-    leader stops as its log directory fails."""
+    leader stops as its log directory fails. before: the release from which on it ends otherwise."""
 
     name: str
     failure: str
@@ -138,9 +148,12 @@ class Story:
     unclean: bool = False
     elects: bool = False
     directory: bool = False
+    before: tuple[int, int] | None = None
 
     def told_by(self, version: Version) -> bool:
-        """Whether that release lets an operator order the election."""
+        """Whether that release lets an operator order the election, and ends it so."""
+        if self.before is not None and version.at_least(*self.before):
+            return False
         return not self.elects or version.at_least(2, 4)
 
 
@@ -157,6 +170,9 @@ STORIES = (
           directory=True),
     Story("the others' directories fail", "leader_loses_its_tail", Stage.others_directories_fail),
     Story("the last one's directory", "leader_loses_its_log", Stage.others_die),
+    # Whom no eligible replica (KIP-966) waits for.
+    Story("a member that must return", "leader_loses_its_log", Stage.a_member_must_return,
+          before=(4, 1)),
     Story("one power loss after another", "leader_loses_its_tail", Stage.others_lose_power),
 )  # fmt: skip
 

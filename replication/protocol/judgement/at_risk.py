@@ -441,13 +441,13 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
 
 def _waited_for(state: State, assigned: tuple[int, ...], last: int) -> list[int]:
     """Who may have to return to lead: the last leader; and a member without which nobody may be
-    elected, whoever led last."""
-    able = _able(state)
+    elected, whoever led last. An eligible replica that lost its log is that no more (KIP-966)."""
+    able, members = _able(state), state.registration.isr or ()
     return [
         r
         for r in assigned
         if (r == last and _leads_again(state, r))
-        or (able == {r} and _leads_on_empty(state, assigned, r))
+        or (able == {r} and r in members and _leads_on_empty(state, assigned, r))
     ]
 
 
