@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from replication import places
 from replication.places import Place
-from replication.spark import contracts, session, views
+from replication.spark import contracts, ingest, live, session, views
 from replication.spark.delta_schemas import named
 from replication.spark.event_files import PRUNED, number_of
 from replication.spark.failures import EXIT_UNUSABLE, OF_DELTA, failed, is_conflict
@@ -96,8 +96,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--keep-events-hours", type=float, metavar="HOURS",
-        help="delete older events that are folded, but for partitions with a gap in their trace; "
-        "deleted ones cannot be folded again: not by --new-run, nor where an event comes that "
+        help="delete older events that are folded, but for partitions with a gap in their trace, and "
+        "the files that a stream of shipped lines wrote them into; deleted ones cannot be folded again: not by --new-run, nor where an event comes that "
         "late; needs --checkpoint-dir",
     )  # fmt: skip
     made.add_argument(
@@ -198,7 +198,10 @@ class Maintenance:
             self._sql(f"VACUUM {self._name(table)} RETAIN {hours} HOURS")
             self._drop_commits(table, pinned.get(table), now - hours * HOUR)
         if self.checkpoint_dir is not None:
-            self._join_notes(now - kept.versions * HOUR)
+            if kept.events is not None:
+                self._delete_event_files(now - kept.events * HOUR)
+            for query in (ingest.QUERY, live.QUERY):
+                self._join_notes(query, now - kept.versions * HOUR)
 
     def _compact(self, store: Store, table: str) -> None:
         """Few files in the place of many; of events not too many for it, those of one topic
@@ -415,11 +418,42 @@ class Maintenance:
         place = 0 if table == "replica_events" else 1
         return int(offsets[place]["reservoirVersion"]) if place < len(offsets) else None
 
-    def _join_notes(self, before: float) -> None:
+    def _delete_event_files(self, before: float) -> None:
+        """Deletes what a stream of shipped lines wrote long ago for the ingest to read, where that
+        has: the events stand in replica_events. The newest file stays."""
+        assert self.checkpoint_dir is not None
+        written = sorted(places.matching(self.checkpoint_dir / live.QUERY / "events", "*.jsonl"))
+        read = self._read_to() if written else {}
+        old = [
+            path
+            for path in written[:-1]
+            if (found := path.stat()).st_mtime < before and found.st_size <= read.get(path.name, -1)
+        ]
+        for path in old:
+            path.unlink()
+        if old:
+            self.progress.say(f"{len(old)} files of joined lines' events deleted: the ingest has read them")
+
+    def _read_to(self) -> dict[str, int]:
+        """By a source file's name, up to which byte finished micro-batches of the ingest read it."""
+        assert self.checkpoint_dir is not None
+        folder = self.checkpoint_dir / ingest.QUERY / "admitted"
+        read = self._read_notes(ingest.QUERY)
+        notes = [p.read_text("utf-8") for p in places.matching(folder, "*.json") if p.name in read]
+        joined = folder / PRUNED
+        if joined.is_file():
+            notes += joined.read_text("utf-8").splitlines()
+        found: dict[str, int] = {}
+        for note in map(json.loads, notes):
+            name = note["path"].rsplit("/", 1)[-1]
+            found[name] = max(note["end_byte"], found.get(name, 0))
+        return found
+
+    def _join_notes(self, query: str, before: float) -> None:
         """Joins the notes of slices that were read long ago into one file."""
         assert self.checkpoint_dir is not None
-        folder = self.checkpoint_dir / "ingest" / "admitted"
-        read = self._ingested()
+        folder = self.checkpoint_dir / query / "admitted"
+        read = self._read_notes(query)
         old = [
             p
             for p in places.matching(folder, "*.json")
@@ -430,13 +464,13 @@ class Maintenance:
         _write_joined(folder / PRUNED, old)
         for path in old:
             path.unlink()
-        _forget_gone(self.checkpoint_dir / "ingest" / "spark" / "sources" / "0", folder)
-        self.progress.say(f"{len(old)} notes of what was read joined into one")
+        _forget_gone(self.checkpoint_dir / query / "spark" / "sources" / "0", folder)
+        self.progress.say(f"{query}: {len(old)} notes of what was read joined into one")
 
-    def _ingested(self) -> set[str]:
-        """The names of the notes that finished micro-batches of the ingest have read."""
+    def _read_notes(self, query: str) -> set[str]:
+        """The names of the notes that finished micro-batches of the query have read."""
         assert self.checkpoint_dir is not None
-        spark_location = self.checkpoint_dir / "ingest" / "spark"
+        spark_location = self.checkpoint_dir / query / "spark"
         done = [int(p.name) for p in (spark_location / "commits").glob("*") if p.name.isdigit()]
         found = set()
         for log in (spark_location / "sources" / "0").glob("[0-9]*"):

@@ -15,11 +15,13 @@ from replication.protocol.judgement.bounded import fold_all
 from replication.spark.alerting import Alerting, Channels
 from replication.spark.event_files import SourceError
 from replication.spark.live import ShippedSource
+from replication.spark.maintain import Kept
 from replication.spark.progress import Progress
 from replication.spark.stream import kafka_options
 from tests.evidence.shipping.test_spool import folder_of, sent_of
 from tests.spark.jobs_in_process import rows, run_stream
 from tests.spark.test_alerts import Receiver
+from tests.spark.test_maintain import maintain
 
 INCIDENT = "unclean_election__2.8.2"
 
@@ -61,6 +63,16 @@ def test_shipped_lines_end_in_the_verdicts_of_an_import(spark: SparkSession, fol
     assert refused["raw"] == junk.decode()
     assert refused["query"] == "live"
     assert "no field holds a line" in refused["reason"]
+    # What the months leave behind is deleted and joined, and the stream goes on over it.
+    written = folder / "checkpoint" / "live" / "events"
+    assert len(list(written.glob("*.jsonl"))) == 2
+    told = maintain(spark, folder, Kept(0.0, None, 0.0))
+    assert "1 files of joined lines' events deleted" in told
+    assert "live: 2 notes of what was read joined into one" in told
+    assert len(list(written.glob("*.jsonl"))) == 1
+    (folder / "in" / "c.jsonl").write_bytes(sent[0] + b"\n")
+    assert "1 lines = " in run_stream(spark, folder, source=source)
+    assert said_of(rows(spark, folder / "tables", "verdicts")) == said_of(expected)
 
 
 def test_secrets_come_from_a_file_or_the_environment(

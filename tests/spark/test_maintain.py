@@ -51,11 +51,14 @@ def leave_verdicts(tables: Path) -> None:
             shutil.rmtree(table)
 
 
-def maintain(spark: SparkSession, folder: Path) -> str:
+NOTHING = Kept(0.0)
+
+
+def maintain(spark: SparkSession, folder: Path, kept: Kept = NOTHING) -> str:
     """One round that keeps nothing which is not in use."""
     said = io.StringIO()
     round_ = Maintenance(spark, folder / "tables", folder / "checkpoint", Progress(said))
-    round_.run(Kept(0.0), 2)
+    round_.run(kept, 2)
     return said.getvalue()
 
 
@@ -83,7 +86,7 @@ def test_maintenance_keeps_what_is_in_use_and_the_stream_goes_on(
     before, on_disk = answers(spark, folder / "tables"), files_on_disk(folder)
     said = maintain(spark, folder)
     assert "replica_events: compacted" in said
-    assert "4 notes of what was read joined into one" in said
+    assert "ingest: 4 notes of what was read joined into one" in said
     assert files_on_disk(folder) < on_disk
     assert answers(spark, folder / "tables") == before
     for path, version in re.findall(r"delta\.`([^`]+)` VERSION AS OF (\d+)", script):
