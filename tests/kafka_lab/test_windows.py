@@ -1,11 +1,13 @@
 """How long a loss was one failure away, on made samples; and what a healthy run may do."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.kafka_lab.healthy import HealthyPlan
 from tests.kafka_lab.history import Election, LeaderStart
 from tests.kafka_lab.lineage import Replicas
-from tests.kafka_lab.test_laboratory import FIRST, SECOND, log_sample
+from tests.kafka_lab.test_laboratory import FIRST, SECOND, batch, log_sample
 from tests.kafka_lab.truth import LostRecord
 from tests.kafka_lab.versions import SUPPORTED, Version
 from tests.kafka_lab.windows import Lifetimes, Partition
@@ -40,6 +42,18 @@ def test_a_window_begins_when_one_failure_was_left(isr: tuple[int, ...], begins:
 
 def test_it_ends_with_the_last_copy() -> None:
     found = partition((1,), cut_at=30.0).window(LOST, 11.0, 1)
+    assert found is not None
+    assert (found.begins, found.lost) == (11.0, 30.0)
+
+
+def test_what_was_compacted_is_lost_with_what_superseded_it() -> None:
+    """c was cleaned when d had come; both went from the disk at 30."""
+    newer = batch(3, 0, "d")
+    samples = [
+        log_sample(1, 1, FIRST), log_sample(1, 2, FIRST), log_sample(10, 1, FIRST, SECOND),
+        log_sample(20, 1, FIRST, newer), log_sample(30, 1, FIRST), log_sample(41, 2, FIRST),
+    ]  # fmt: skip
+    found = replace(partition((1,)), replicas=Replicas(samples)).window(LOST, 11.0, 1)
     assert found is not None
     assert (found.begins, found.lost) == (11.0, 30.0)
 

@@ -108,11 +108,12 @@ class Partition:
         return None
 
     def _gone(self, held: list[Held], first: float, last: float) -> float:
-        """Since when no disk had it, at the latest when it was missed."""
+        """Since when no disk had it or what superseded it, at the latest when it was missed."""
         seen = {at for b in self.replicas.brokers for at, _ in self.replicas.seen(b, first, last)}
         gone = last
         for at in sorted(seen, reverse=True):
-            if any(one in self.replicas.at(b, at) for b in self.replicas.brokers for one in held):
+            logs = [self.replicas.at(b, at) for b in self.replicas.brokers]
+            if any(one in log or _is_cleaned(one, log) for log in logs for one in held):
                 break
             gone = at
         return gone
@@ -149,6 +150,13 @@ class Partition:
         order: Iterable[int] = known[-1] if known else ()
         places = {broker: place for place, broker in enumerate(order)}
         return places.get(one, 0) < places.get(other, 0)
+
+
+def _is_cleaned(record: Held, log: frozenset[Held]) -> bool:
+    """Whether its log goes on above where it stood, and has nothing there: who compacts a log
+    keeps what supersedes the record, and no failure took it."""
+    offsets = {held.offset for held in log}
+    return record.offset not in offsets and max(offsets, default=-1) > record.offset
 
 
 def assignments_of(
