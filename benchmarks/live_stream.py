@@ -3,7 +3,8 @@
 The fleet of benchmarks.live writes into files, one for each broker, piece by piece while the clock
 runs; the stream follows their folder. Every ten minutes, and after the storm at the end, in which
 every partition changes its leader within a minute: what the stream's process tree has used of two
-cores, its memory, what it keeps, and how long after a piece was written its lines were joined.
+cores, its memory (of the JVM what a collection leaves, by jcmd), what it keeps, and how long after
+a piece was written its lines were joined. maintain.py comes by every half hour.
 
     python -m benchmarks.live_stream [--brokers 30] [--topics 400] [--minutes 120]
 
@@ -32,6 +33,7 @@ from replication.paths import project_root
 AIM = 1.2
 TRIGGER = 30
 PIECES = 6
+MAINTAIN = 30
 MINUTE = 60.0
 LOOK = 10
 JOINED = re.compile(r"live micro-batch \d+: (\d+) lines = .*, (\d+) events")
@@ -72,6 +74,31 @@ class Look:
     files: int
 
 
+def collected(root: int) -> int:
+    """Bytes that the JVM below a process holds after a collection; 0 without jcmd."""
+    for pid in sorted(descendants(root)):
+        try:
+            if Path(f"/proc/{pid}/comm").read_text().strip() != "java":
+                continue
+            jcmd = ["jcmd", str(pid)]
+            subprocess.run([*jcmd, "GC.run"], check=True, capture_output=True)
+            told = subprocess.run([*jcmd, "GC.heap_info"], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            return 0
+        found = re.search(rb"used (\d+)K", told.stdout)
+        return int(found[1]) << 10 if found else 0
+    return 0
+
+
+def of_python(root: int) -> int:
+    """Bytes of the processes below one that are no JVM."""
+    return sum(
+        memory_of(pid)
+        for pid in descendants(root)
+        if Path(f"/proc/{pid}/comm").read_text().strip() != "java"
+    )
+
+
 class Cpu:
     """What a process and its descendants have used, those included that have ended since: Spark's
     workers come and go, and their time is nobody's then."""
@@ -103,6 +130,7 @@ class Run:
         self.work, self.fleet = work, fleet
         self.lines, self.events = Through(), Through()
         self.looks: list[Look] = []
+        self.beside: list[subprocess.Popen[bytes]] = []
 
     def stream(self) -> "subprocess.Popen[str]":
         """Starts the job."""
@@ -141,6 +169,15 @@ class Run:
             with path.open("a", encoding="utf-8") as out:
                 out.writelines(told)
 
+    def maintain(self) -> None:
+        """Starts a round of maintenance beside the stream."""
+        flags = ("--keep-hours", "1", "--keep-batches-hours", "0.5", "--keep-events-hours", "0.5")
+        log = (self.work / "maintain.log").open("ab")
+        command = submit(self.work, "maintain", *flags)
+        self.beside.append(subprocess.Popen(
+            command, cwd=project_root(), stdout=log, stderr=log, env=environment(self.work)
+        ))  # fmt: skip
+
     def minute(self, share: int | None = None) -> None:
         """A minute of the fleet, in as much time, piece by piece."""
         made = list(self.fleet.minute() if share is None else self.fleet.minute(share))
@@ -151,7 +188,7 @@ class Run:
 
     def look(self, minute: int, pid: int, cpu: Cpu) -> None:
         """Notes how it stands, and says it."""
-        memory = sum(memory_of(each) for each in descendants(pid) | {pid})
+        memory = collected(pid) + of_python(pid)
         files, state = held(self.work / "checkpoint")
         now = Look(minute, cpu.seconds(), time.monotonic(), memory, state, files)
         before = self.looks[-1] if self.looks else now
@@ -185,6 +222,7 @@ def ages(through: Through) -> str:
 def faults_of(run: Run, storm: float | None, status: int) -> list[str]:
     """In words, what is not as it must be."""
     found = [] if status == TERMINATED else [f"the stream ended with {status}, not as asked"]
+    found += [f"maintenance ended with {s}" for each in run.beside if (s := each.wait())]
     if storm is None:
         found.append("the storm was not through")
     late = max(run.lines.late[PIECES * LOOK :], default=0.0)
@@ -223,6 +261,8 @@ def main(argv: list[str]) -> int:
             run.minute()
             if minute % LOOK == 0:
                 run.look(minute, job.pid, cpu)
+            if minute % MAINTAIN == 0:
+                run.maintain()
         before = cpu.seconds()
         run.minute(share=1)
         storm = run.settled(job, AFTER_STORM)
