@@ -96,8 +96,9 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--keep-events-hours", type=float, metavar="HOURS",
-        help="delete older events that are folded, but for partitions with a gap in their trace, and "
-        "the files that a stream of shipped lines wrote them into; deleted ones cannot be folded again: not by --new-run, nor where an event comes that "
+        help="delete older events that are folded, but for partitions with a gap in their trace, "
+        "and the files that a stream of shipped lines wrote them into; "
+        "deleted ones cannot be folded again: not by --new-run, nor where an event comes that "
         "late; needs --checkpoint-dir",
     )  # fmt: skip
     made.add_argument(
@@ -432,10 +433,10 @@ class Maintenance:
         for path in old:
             path.unlink()
         if old:
-            self.progress.say(f"{len(old)} files of joined lines' events deleted: the ingest has read them")
+            self.progress.say(f"{len(old)} files of joined lines' events deleted, which were read")
 
     def _read_to(self) -> dict[str, int]:
-        """By a source file's name, up to which byte finished micro-batches of the ingest read it."""
+        """By a source file's name, up to which byte finished micro-batches of the ingest read."""
         assert self.checkpoint_dir is not None
         folder = self.checkpoint_dir / ingest.QUERY / "admitted"
         read = self._read_notes(ingest.QUERY)

@@ -122,7 +122,7 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
         heir = state.replicas.get(number)
         if heir is not None:
             found += _of_heir(state, known, leader, heir, kind)
-    if _must_return(heirs):
+    if _must_return(state, heirs):
         tail = _tail_of_the_last(state, assigned, leader)
         found += tail
         if _leads_on_empty(state, assigned, leader.replica):
@@ -158,7 +158,7 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
                 found.append(("clean_election", r, r, False))
         return found
     found = [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
-    if _must_return(heirs):
+    if _must_return(state, heirs):
         found.append(("leader_loses_its_tail", leader, None, False))
         if _leads_on_empty(state, assigned, leader):
             found.append(("leader_loses_its_log", leader, None, False))
@@ -181,10 +181,10 @@ def _wrote_in(state: State, term: LeaderTerm) -> bool:
     return replica is not None and replica.filed_epoch == term.leader_epoch
 
 
-def _must_return(heirs: list[tuple[int, str]]) -> bool:
-    """Whether no member of the ISR can take over: who else is to be elected may be down as well,
-    and an eligible one that stopped uncleanly is eligible no more."""
-    return not any(kind == "clean" for _, kind in heirs)
+def _must_return(state: State, heirs: list[tuple[int, str]]) -> bool:
+    """Whether no member of the ISR that runs can take over: who else is to be elected may be down
+    as well, and an eligible one that stopped uncleanly is eligible no more."""
+    return not any(kind == "clean" and _runs(state, heir) for heir, kind in heirs)
 
 
 def _leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:

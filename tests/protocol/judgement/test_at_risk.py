@@ -411,7 +411,9 @@ def test_a_member_that_crashed_fetches_no_more_and_may_be_elected_without_ever_l
     ):  # fmt: skip
         found = dangers(of_two(*facts, isr=(1, 2)))
         told = [(d.failure, d.next_leader, d.first_offset, d.end_offset, d.cause) for d in found]
-        assert told == ([(failure, 2, 10, 14, "acks_one_failover")] if failure else [])
+        tail = [("leader_loses_its_tail", None, 10, 14, "storage_loss")] if facts is alone else []
+        expected = [(failure, 2, 10, 14, "acks_one_failover")] if failure else []
+        assert told == expected + tail
     led = [*elected, live(2, 3000, 10), ev.BecameLeader(2, 1)]
     assert "clean_election" not in {d.failure for d in dangers(of_two(*led, isr=(1, 2)))}
 
@@ -443,6 +445,20 @@ def test_a_member_is_known_by_the_line_of_its_start_until_its_log_is_read_again(
     unread = [live(1, 1000, 10), ev.ReplicaStopped(2, "process_crash")]
     state = of_two(*unread, came_back(8, 2100, clean=False), isr=(1, 2))
     assert dangers(state) == [], "without digests it may have fetched long since"
+
+
+def test_a_leader_whose_only_other_member_is_down_is_the_last_that_has_its_tail() -> None:
+    """It may be back first, though the ISR still names the other."""
+    read = [live(1, 1000, 10), live(2, 1100, 10)]
+    killed = ev.ReplicaStopped(2, "process_crash")
+    for facts, named in (
+        ([*read, live(1, 2000, 14)], []),
+        ([*read, killed, live(1, 2000, 14)], [(10, 14)]),
+        ([*read, killed, live(1, 2000, 14), ev.ReplicaStopped(1, "process_crash")], [(10, 14)]),
+    ):
+        found = dangers(of_two(*facts, isr=(1, 2)))
+        tail = [d for d in found if d.failure == "leader_loses_its_tail"]
+        assert [(d.first_offset, d.end_offset) for d in tail] == named
 
 
 def test_a_cause_that_the_controller_may_still_turn_into_another_is_told_with_it() -> None:
