@@ -60,6 +60,7 @@ def test_what_was_compacted_is_lost_with_what_superseded_it() -> None:
 
 def test_what_a_deposed_leader_acknowledged_was_in_no_danger() -> None:
     assert partition((1,)).window(LOST, 11.0, 2) is None
+    assert partition((1,)).window(LOST, 39.96, 1) is None, "2 was elected at 40"
 
 
 def test_nobody_is_killed_in_a_healthy_run() -> None:

@@ -20,7 +20,7 @@ from tests.kafka_lab.history import (
 )
 from tests.kafka_lab.lineage import Replicas, reigns
 from tests.kafka_lab.logs_on_disk import Held
-from tests.kafka_lab.truth import LostRecord
+from tests.kafka_lab.truth import CLOCK_SLACK, LostRecord
 
 LIVES, DIES = ("start", "up"), ("kill9", "exited", "ended_by_itself")
 
@@ -77,8 +77,9 @@ class Partition:
 
     def window(self, record: LostRecord, acknowledged: float, by: int) -> Window | None:
         """None where no leader is known to have begun without it after its acknowledgement, or who
-        acknowledged it, `by`, had been deposed by then: it was lost before it was written."""
-        decided = leader_at(self.elections, acknowledged)
+        acknowledged it, `by`, had been deposed by then, as far as clocks tell: it was lost
+        before it was written."""
+        decided = leader_at(self.elections, acknowledged + CLOCK_SLACK)
         if decided is not None and decided.leader != by:
             return None
         held = [

@@ -39,6 +39,7 @@ from tests.spark.test_alerts import Receiver
 INCIDENT = "unclean_election__2.8.2"
 PATIENCE = 420.0
 KINDS = ("stream", "shipper", "topic's broker", "all sent twice")
+CLASSES = ("applied", "duplicates", "quarantined", "held", "superseded")
 Chunk = tuple[str, str, bytes]
 
 
@@ -174,7 +175,7 @@ def differences(site: Site, expected: dict[str, Any]) -> list[str]:
     if refused:
         found.append(f"{len(refused)} rows in quarantine, such as {refused[0]['reason']}")
     for row in rows_of(tables, "_batches"):
-        if row["rows_in"] != row["applied"] + row["duplicates"] + row["quarantined"]:
+        if row["rows_in"] != sum(row[what] or 0 for what in CLASSES):
             found.append(f"{row['query']} {row['micro_batch_id']} does not add up")
     return found
 
