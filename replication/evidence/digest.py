@@ -61,6 +61,8 @@ LOG_DIRECTORY_FILES = (
 PARTITION_FILES = ("leader-epoch-checkpoint", "partition.metadata")
 CLUSTER_METADATA = "__cluster_metadata-0"
 SEGMENT_NAME = re.compile(r"(\d{20})\.log")
+# A cleaned segment that is to take the place of others.
+SWAP_NAME = re.compile(r"(\d{20})\.log\.swap")
 # A partition's directory, or one set aside: `t-0.<32 hex>-delete`. A topic's name may hold hyphens.
 # The one grammar of these names: it stands here because this file is copied alone.
 DIRECTORY_NAME = re.compile(
@@ -634,8 +636,9 @@ def _write_partition(out: DigestFile, directory: str, partition: str) -> None:
     for name in PARTITION_FILES:
         if name in names:
             _write_small_file(out, directory, partition + "/" + name)
-    for name in names:
-        if SEGMENT_NAME.fullmatch(name):
+    # What takes a segment's place comes before it: a digest that is cut has it then.
+    for name in sorted(names, key=lambda name: (name[:20], not SWAP_NAME.fullmatch(name))):
+        if SEGMENT_NAME.fullmatch(name) or SWAP_NAME.fullmatch(name):
             out.new_member()
             _write_segment(out, directory, partition + "/" + name)
 

@@ -75,6 +75,9 @@ def fill(folder: Path) -> Path:
         + message(9),
         f"torn-0/{log(0)}": batch(0) + bytes(damaged) + batch(8)[:40],
         f"torn-0/{log(0)}.swap": b"",
+        f"swap-0/{log(0)}": batch(0),
+        f"swap-0/{log(3)}.swap": batch(5),
+        f"swap-0/{log(3)}": batch(3),
         "torn-0/leader-epoch-checkpoint": "?",
         f"back-0/{log(0)}": batch(5) + batch(0),
         f"zeros-0/{log(0)}": batch(0) + bytes(500),
@@ -134,7 +137,7 @@ def contents(directory: LogDirectory) -> object:
 def test_a_digest_gives_what_the_directory_gives(directory: Path, digested: Path) -> None:
     from_directory = read_log_directory(directory)
     from_digest = read_digest(digested)
-    assert len(from_directory.partitions) == 8
+    assert len(from_directory.partitions) == 9
     assert sum(len(partition.unreadable) for partition in from_directory.partitions) == 7
     assert contents(from_digest) == contents(from_directory)
     assert from_digest.path == digested

@@ -228,6 +228,28 @@ def test_what_was_set_aside_within_a_partition_is_not_read(tmp_path: Path) -> No
     assert partition.end_is_certain
 
 
+def test_a_cleaned_segment_takes_the_place_of_those_that_begin_within_it(tmp_path: Path) -> None:
+    """What a stop broke off Kafka finishes when it starts: of two segments it had made one."""
+    swap = f"t-0/{log(0)}.swap"
+    put(
+        tmp_path,
+        {
+            f"t-0/{log(0)}": batch(0) + batch(3),
+            f"t-0/{log(6)}": batch(6),
+            f"t-0/{log(9)}": batch(9),
+            swap: batch(3) + batch(6),
+        },
+    )
+    partition = only_partition(tmp_path)
+    assert [item.base_offset for item in partition.iter_batches()] == [3, 6, 9]
+    assert [path.name for _, path in partition.segment_files] == [f"{log(0)}.swap", log(9)]
+    assert partition.unreadable == ()
+    put(tmp_path, {swap: batch(3) + batch(6)[:-5]})
+    partition = only_partition(tmp_path)
+    assert [item.base_offset for item in partition.iter_batches()] == [0, 3, 6, 9]
+    assert len(partition.unreadable) == 1
+
+
 def test_an_empty_last_segment_tells_the_end(tmp_path: Path) -> None:
     put(tmp_path, {f"t-0/{log(0)}": batch(0), f"t-0/{log(9)}": b""})
     partition = only_partition(tmp_path)

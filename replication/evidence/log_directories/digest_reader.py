@@ -5,6 +5,7 @@ What is missing is the records: a digest holds headers, so keys and contents can
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,8 @@ from replication.evidence.digest import (
     CLUSTER_METADATA,
     FORMAT_NAME,
     FORMAT_VERSION,
+    SEGMENT_NAME,
+    SWAP_NAME,
     RawBatch,
     RawUnreadable,
     unpack_batches,
@@ -291,15 +294,20 @@ def _partition_directory(
         topic_id=_parsed(
             partition.texts, PARTITION_METADATA, parse_partition_metadata, path, unreadable
         ),
-        segments=tuple(
-            _segment(digest, path / name, base_offset, partition.members.get(name))
-            for base_offset, name in segment_names(partition.names)
-        ),
+        segments=_segments(digest, partition, SEGMENT_NAME),
+        swaps=_segments(digest, partition, SWAP_NAME),
     )
     summary = summarize_partition(files, checkpoints, unreadable)
     if not partition.captured:
         return summary
     return replace(summary, captured_between=(min(partition.captured), max(partition.captured)))
+
+
+def _segments(digest: Path, partition: _Partition, pattern: re.Pattern[str]) -> tuple[Segment, ...]:
+    return tuple(
+        _segment(digest, digest / partition.name / name, base_offset, partition.members.get(name))
+        for base_offset, name in segment_names(partition.names, pattern)
+    )
 
 
 def _segment(digest: Path, path: Path, base_offset: int, member_at: int | None) -> Segment:

@@ -17,6 +17,7 @@ from replication.evidence.digest import (
     CLUSTER_METADATA,
     DIRECTORY_NAME,
     SEGMENT_NAME,
+    SWAP_NAME,
     RawBatch,
     RawUnreadable,
     is_partition_directory,
@@ -42,7 +43,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 
 SNAPSHOT_NAME = re.compile(r"(\d{20})\.snapshot")
-UNFINISHED_SEGMENT = re.compile(r"\d{20}\.log\.swap")
+CLEANED_NAME = re.compile(r"(\d{20})\.\w+\.cleaned")
 
 # A damaged file can be unreadable in millions of places; the user needs the first ones.
 MOST_UNREADABLE = 1000
@@ -190,13 +191,15 @@ class DirectoryCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """What is known of a partition's directory before its segments are read."""
+    """What is known of a partition's directory before its segments are read. swaps: what was to
+    take the place of others (`.swap`)."""
 
     path: Path
     names: tuple[str, ...]
     epoch_entries: list[tuple[int, int]] | Unreadable | None
     topic_id: str | Unreadable | None
     segments: tuple[Segment, ...]
+    swaps: tuple[Segment, ...] = ()
 
 
 def find_log_directories(roots: Iterable[Path]) -> list[Path]:
@@ -260,11 +263,11 @@ def _read_partition(
     topic_id = (
         read_partition_metadata(path / PARTITION_METADATA) if PARTITION_METADATA in names else None
     )
-    segments = tuple(
-        SegmentFile(base_offset, path / name, verify_crc)
-        for base_offset, name in segment_names(names)
+    segments, swaps = (
+        tuple(SegmentFile(base_offset, path / name, verify_crc) for base_offset, name in found)
+        for found in (segment_names(names), segment_names(names, SWAP_NAME))
     )
-    files = PartitionFiles(path, tuple(names), epochs, topic_id, segments)
+    files = PartitionFiles(path, tuple(names), epochs, topic_id, segments, swaps)
     return summarize_partition(files, checkpoints, unreadable)
 
 
@@ -276,10 +279,10 @@ def summarize_partition(
     topic, partition, kind = parse_directory_name(files.path.name)
     epoch_entries = readable_or_none(files.epoch_entries, unreadable)
     topic_id = readable_or_none(files.topic_id, unreadable)
-    unreadable.extend(_unfinished(files))
-    log = _read_log(files.segments)
+    segments = _swapped(files, unreadable)
+    log = _read_log(segments)
     unreadable.extend(log.unreadable)
-    start = _log_start(files.segments)
+    start = _log_start(segments)
     key = (topic, partition)
     owns_name = kind == "replica"
     if owns_name and start is not None:
@@ -303,7 +306,7 @@ def summarize_partition(
         last_snapshot_offset=max(snapshots, default=None),
         max_timestamp=log.max_timestamp,
         unreadable=tuple(unreadable),
-        segments=files.segments,
+        segments=segments,
         unread=tuple(log.unread),
     )
 
@@ -420,18 +423,43 @@ def parse_directory_name(name: str) -> tuple[str, int, Kind]:
     return found["topic"], int(found["partition"]), KINDS[found["kind"]]
 
 
-def segment_names(names: Iterable[str]) -> list[tuple[int, str]]:
+def segment_names(
+    names: Iterable[str], pattern: re.Pattern[str] = SEGMENT_NAME
+) -> list[tuple[int, str]]:
     """(base offset, name) of the segments among the names of a partition's files, in order. What
-    the broker set aside (`.deleted`, `.cleaned`, `.swap`) is none."""
-    found = [(int(match[1]), name) for name in names if (match := SEGMENT_NAME.fullmatch(name))]
+    the broker set aside (`.deleted`, `.cleaned`) is none; pattern: of others than its segments."""
+    found = [(int(match[1]), name) for name in names if (match := pattern.fullmatch(name))]
     return sorted(found)
 
 
-def _unfinished(files: PartitionFiles) -> Iterator[Unreadable]:
-    for name in files.names:
-        if UNFINISHED_SEGMENT.fullmatch(name):
+def _swapped(files: PartitionFiles, unreadable: list[Unreadable]) -> tuple[Segment, ...]:
+    """The segments as the broker has them once it is through with what a stop broke off: a cleaned
+    segment takes the place of those that begin within it, and when it starts, Kafka finishes that.
+    But for one at or above what was still being written (`.cleaned`, KAFKA-6264)."""
+    unwritten = min(
+        (int(found[1]) for name in files.names if (found := CLEANED_NAME.fullmatch(name))),
+        default=1 << 63,
+    )
+    segments = list(files.segments)
+    for swap in files.swaps:
+        end = _end_of(swap) if swap.base_offset < unwritten else None
+        if end is None:
             reason = "the broker was replacing segments by this one; its records were not read"
-            yield Unreadable(str(files.path / name), "file", reason)
+            unreadable.append(Unreadable(str(swap.path), "file", reason))
+            continue
+        segments = [s for s in segments if not swap.base_offset <= s.base_offset < end]
+        segments.append(swap)
+    return tuple(sorted(segments, key=lambda s: s.base_offset))
+
+
+def _end_of(segment: Segment) -> int | None:
+    """The end of its last batch; None where it has none, or not all of it can be read."""
+    end: int | None = None
+    for item in segment.scan():
+        if len(item) == 2:
+            return None
+        end = item[1]
+    return end
 
 
 def _log_start(segments: tuple[Segment, ...]) -> int | None:
