@@ -366,16 +366,18 @@ def _answered_by_another(
     anew = flags is None or flags.has("leader_epoch_in_record_batches")
     if promise.how == "acks_1" or not anew:
         return True
-    return not _led_later_with_it(starts, who, place + 1, offset)
+    return not _led_later_with_it(state, starts, who, place + 1, offset)
 
 
-def _led_later_with_it(starts: TermStarts, who: int, first: int, offset: int) -> bool:
+def _led_later_with_it(state: State, starts: TermStarts, who: int, first: int, offset: int) -> bool:
     """Whether a broker may have led, from that place on, with what had been written at the offset:
     not with a log that ended below, nor as it led on from there."""
     lacks = False
     for term, start in zip(starts.terms[first:], starts.starts[first:], strict=True):
         if term.leader != who:
             lacks = False  # It may have fetched it from this one.
+        elif never_began(state, term):
+            continue  # It answered nobody then.
         elif start is not None and start <= offset:
             lacks = True
         elif not lacks:

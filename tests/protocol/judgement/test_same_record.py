@@ -176,10 +176,11 @@ def test_a_later_leader_may_answer_an_idempotent_producer_for_an_earlier_one() -
 
 def test_a_later_leader_answers_for_an_earlier_one_only_with_what_it_has() -> None:
     """Broker 2 began to lead with a log that ended at the offset; from broker 1, which leads next,
-    it may have fetched the record."""
-    again = [elected(1, 2), ev.BecameLeader(1, 2, 6, 6), elected(2, 3), ev.BecameLeader(2, 3, 7, 7)]
+    it may have fetched the record; elected then without ever hearing of it, it answered nobody."""
+    unheard = [elected(1, 2), ev.BecameLeader(1, 2, 6, 6), elected(2, 3)]
+    again = [*unheard, ev.BecameLeader(2, 3, 7, 7)]
     on = [elected(2, 2, "same_leader"), ev.BecameLeader(2, 2, 6, 6, None, 1)]
-    for then, writers in (([], [1]), (on, [1]), (again, [0, 1])):
+    for then, writers in (([], [1]), (on, [1]), (unheard, [1]), (again, [0, 1])):
         facts = failed_over(2, "all")
         facts[facts.index(elected(2, 1))] = elected(2, 1, "unclean")
         state = told([*facts[:-2], *then, *facts[-2:]])
