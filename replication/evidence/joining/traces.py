@@ -11,6 +11,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 
 # What a trace consists of: with any of these missing, nothing is concluded from silence.
 NEEDED_KINDS = frozenset(("log_appended", "high_watermark_set", "log_created"))
+_FOLLOWS = frozenset(("leader_and_isr_received", "became_follower"))
 _ROLES = frozenset(("became_leader", "became_follower"))
 _HIGH_WATERMARKS = {
     "leader_high_watermark_updated": "to_high_watermark",
@@ -19,7 +20,10 @@ _HIGH_WATERMARKS = {
 
 
 def in_order(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
-    """The lines, each high watermark behind the appends of its millisecond that it rests on."""
+    """The lines, each high watermark behind the appends of its millisecond that it rests on, and
+    each cut behind the role of its millisecond, from another file, for which a follower makes it.
+    """
+    lines = _roles_before_cuts(lines, broker)
     result: list[LogLineFact] = []
     waiting: list[LogLineFact] = []
     end: int | None = None
@@ -37,6 +41,21 @@ def in_order(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
             result += [w for w in waiting if (_high_watermark(w, broker) or 0) <= end]
             waiting = [w for w in waiting if (_high_watermark(w, broker) or 0) > end]
     return result + waiting
+
+
+def _roles_before_cuts(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
+    """With a role as follower before the cuts of the same millisecond: who leads cuts nothing."""
+    result: list[LogLineFact] = []
+    for fact in lines:
+        place = len(result)
+        if fact.kind in _FOLLOWS and fact.fields.get("leader") not in (None, broker):
+            same = place
+            while same and fact.at is not None and result[same - 1].at == fact.at:
+                same -= 1
+                if result[same].kind == "truncated" and result[same].path != fact.path:
+                    place = same
+        result.insert(place, fact)
+    return result
 
 
 def is_whole(lines: Iterable[LogLineFact], broker: int) -> bool:

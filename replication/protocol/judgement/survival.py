@@ -39,6 +39,7 @@ from replication.protocol.judgement.reference import (
 from replication.protocol.judgement.same_record import compare, lineage, may_have_written
 from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
+    never_began,
     unnamed_leader_epoch,
 )
 from replication.protocol.judgement.written_later import (
@@ -204,9 +205,42 @@ def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Abs
         once = once and all(_lines_tell(state, ref, e) for e in writers)
         if once and all(found[0] for found in fates):
             absences += _whoever_wrote(promise, [found[0] for found in fates])
-        elif not once or any(found[0] or found[1] for found in fates):
+        elif (
+            not once or any(found[0] or found[1] for found in fates)
+        ) and not _survives_as_committed(state, ref, promise, low, high):
             doubts.append(replace(doubt, first_offset=low, end_offset=high))
     return absences, doubts
+
+
+def _survives_as_committed(
+    state: State, ref: Reference, promise: Promise, first: int, end: int
+) -> bool:
+    """Whether records that a leader answered for at acks=1 survive since they had been committed:
+    in its only reign it answered at acks=all for one behind them, which it wrote after them, or its
+    high watermark came past them."""
+    if promise.how != "acks_1" or promise.replica is None:
+        return False
+    reign = _only_reign(state, ref, promise.replica)
+    if not reign:
+        return False
+    reached = reign[-1].end_high_watermark if reign[-1].ended is not None else None
+    behind = (reached or 0) >= end or any(
+        p.how == "acks_all" and p.replica == promise.replica and p.span.first_offset >= end
+        for p in state.history.acknowledgements
+    )
+    span = promise.span._replace(first_offset=first, end_offset=end)
+    return behind and fate(state, ref, replace(promise, span=span, how="acks_all")) == ([], [])
+
+
+def _only_reign(state: State, ref: Reference, leader: int) -> list[LeaderTerm]:
+    """A broker's terms, if they are in a row and it led on in each; empty where it may have led
+    twice."""
+    began = [t for t in ref.starts.terms if not never_began(state, t)]
+    own = [place for place, t in enumerate(began) if t.leader == leader]
+    if not own or own[-1] - own[0] != len(own) - 1 or not log_is_covered(state, leader):
+        return []
+    reign = [began[place] for place in own]
+    return reign if all(t.leads_on for t in reign[1:]) else []
 
 
 def _whoever_wrote(promise: Promise, lost: list[list[Absence]]) -> list[Absence]:

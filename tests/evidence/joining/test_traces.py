@@ -39,3 +39,15 @@ def test_a_high_watermark_waits_for_the_append_of_its_millisecond() -> None:
     assert in_order(told, 1) == [WHOLE[0], WHOLE[1], WHOLE[2], early]
     assert not is_whole(told[:3], 1)
     assert is_whole(in_order(told, 1), 1)
+
+
+def test_a_cut_waits_for_the_role_of_its_millisecond_that_another_file_tells() -> None:
+    """Who leads cuts nothing: it has heard of the new leader, though its own file comes second."""
+    cut = line("truncated", at=5, to_offset=4)
+    asked = line("leader_and_isr_received", at=5, leader=2, leader_epoch=1)
+    asked = asked._replace(path="broker-1/state-change.log")
+    assert in_order([cut, asked], 1) == [asked, cut]
+    leads = line("leader_and_isr_received", at=5, leader=1, leader_epoch=1)
+    later = asked._replace(at=6)
+    for kept in ([cut, later], [cut, asked._replace(path=cut.path)], [cut, leads]):
+        assert in_order(kept, 1) == kept

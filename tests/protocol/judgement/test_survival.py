@@ -4,6 +4,7 @@ import pytest
 
 from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
@@ -347,3 +348,40 @@ def test_a_start_after_a_stop_is_of_another_process_though_the_log_was_made_last
     ]
     assert told(facts).replicas[2].known_high_watermark is None
     assert told(facts[:-2]).replicas[2].known_high_watermark == 5
+
+
+@pytest.mark.parametrize(
+    ("behind", "cut_to", "again", "found"),
+    [
+        ((), 5, False, "UNKNOWN"),
+        ((), 6, False, "HOLDS"),
+        ((ev.RecordsAcknowledged(6, 7, "all", None, None, 3),), None, False, "HOLDS"),
+        ((ev.RecordsAcknowledged(6, 7, "all", None, None, 2),), None, False, "UNKNOWN"),
+        ((ev.RecordsAcknowledged(6, 7, "all", None, None, 3),), None, True, "UNKNOWN"),
+    ],
+)
+def test_what_a_leader_answered_for_at_acks_one_it_committed_with_what_it_wrote_after(
+    behind: tuple[ev.Fact, ...], cut_to: int | None, again: bool, found: str
+) -> None:
+    """Without leader epochs in records: broker 3 answers for offset 5, broker 2 leads from the ISR,
+    broker 1, which cut to 5 to follow it, leads then; or broker 3 leads once more. To its high
+    watermark it cuts before it follows."""
+    log = (Span(0, 9, None, 0),)
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0),
+        ev.RecordsAcknowledged(5, 6, "1", None, None, 3),
+        *behind,
+        elected(2, 1),
+        ev.BecameFollower(1, 1, 2),
+        ev.Truncated(1, 5, 8, "high_watermark"),
+        ev.BecameLeader(2, 1),
+        ev.BecameFollower(3, 1, 2),
+        *([] if cut_to is None else [ev.Truncated(3, cut_to, 8, "high_watermark")]),
+        *([elected(3, 2), ev.BecameLeader(3, 2)] if again else []),
+        elected(1, 3),
+        ev.BecameLeader(1, 3),
+        *(ev.ReplicaLogObserved(r, 0, 9, log, 9, None, (), True) for r in (1, 2, 3)),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
