@@ -179,7 +179,9 @@ def _by_position(
         if held.leader_epoch is None:
             return None
         return held.leader_epoch <= promise.latest_term[0]
-    if not _first_to_stand_there(state, ref, end - 1) and not _never_cut(state, first, end):
+    if not _first_to_stand_there(state, ref, end - 1) and not _never_cut(
+        state, promise, first, end
+    ):
         return None
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
         return None
@@ -497,14 +499,17 @@ def _first_to_stand_there(state: State, ref: Reference, last: int) -> bool:
     return all(t.to_offset > last for t in state.history.truncations)
 
 
-def _never_cut(state: State, first: int, end: int) -> bool:
+def _never_cut(state: State, promise: Promise, first: int, end: int) -> bool:
     """Whether every broker that ever led still holds what it appended to [first, end) as leader.
 
     Then an acknowledged record can only be the one that stands there. It takes the lines of all
     replicas, since a truncation is seen in nothing else, and of each leader a copy of the range
-    and the line of its first term, since stops count from there.
+    and the line of its first term, since stops count from there. Where nobody is known to have led,
+    or not who answered for it, nobody knows who appended it.
     """
-    if not state.ever_assigned:
+    led = {t.leader for t in state.history.terms}
+    answered = promise.replica if promise.how in ("acks_1", "acks_all") else None
+    if not state.ever_assigned or not led or answered not in {None, *led}:
         return False
     for number in state.ever_assigned | state.replicas.keys():
         if not any(state.covered(subject, number) for subject in ("broker_log", "replica_trace")):

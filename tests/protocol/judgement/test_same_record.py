@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.same_record import compare, may_have_written
@@ -298,3 +299,24 @@ def test_who_leads_on_from_below_an_offset_had_not_written_it(
     state = told(facts)
 
     assert may_have_written(state, reference(state).starts, 7) == found
+
+
+@pytest.mark.parametrize(
+    ("led", "answered", "found"),
+    [(False, None, "UNKNOWN"), (True, None, "HOLDS"), (True, 1, "HOLDS"), (True, 2, "UNKNOWN")],
+)
+def test_who_appended_a_record_nobody_knows_where_nothing_tells_who_led(
+    led: bool, answered: int | None, found: str
+) -> None:
+    """Without leader epochs: kafka-topics names broker 1, and of elections the lines may be missing
+    (state-change.log). Broker 2 cut what it had."""
+    log = (Span(0, 9, None, 0),)
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        ev.PartitionDescribed(leader=1),
+        *([elected(1, 0, "initial"), ev.BecameLeader(1, 0)] if led else []),
+        ev.Truncated(2, 5, 7, "high_watermark"),
+        ev.RecordsAcknowledged(5, 6, "1", None, None, answered),
+        *(ev.ReplicaLogObserved(r, 0, 9, log, 9, None, (), True) for r in (1, 2, 3)),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
