@@ -167,19 +167,24 @@ def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -
     """Where a copy of a running broker stands in the life that ends there: before its broker
     followed in an epoch of which the copy has nothing yet, and cut its log below what that shows.
 
-    in_life: it may be of any moment of that life, which counts where no epochs tell.
+    in_life: it may be of any moment of that life, which counts where no epochs tell. Not where the
+    log, by its trace, had never reached so far before the cut.
     """
     shown = max((e for e, *_ in copy.directory.spans if e is not None), default=None)
     log_end = copy.directory.log_end_offset or 0
     begin = max((n for n in range(end) if steps[n].kind == "life"), default=0)
     follows: int | None = None
     since: int | None = None
+    reached: int | None = None
     for number in range(begin, end):
         fact = steps[number].fact
-        if isinstance(fact, ev.BecameFollower | ev.BecameLeader):
+        if isinstance(fact, ev.LeaderAppended | ev.FollowerAppended):
+            reached = max(reached or 0, fact.end_offset)
+        elif isinstance(fact, ev.BecameFollower | ev.BecameLeader):
             follows, since = fact.leader_epoch, number
         elif isinstance(fact, ev.Truncated) and (fact.to_offset or 0) < log_end:
             older = in_life if shown is None else follows is not None and follows > shown
+            older = older and (reached is None or reached >= log_end)
             if older and (fact.from_offset is None or fact.from_offset >= log_end):
                 return number if since is None else since
     return end

@@ -1,12 +1,18 @@
 """All that is known of a partition in one order."""
 
+from dataclasses import replace
+
+import pytest
+
 from replication.evidence.joining.event_order import RANKS
-from replication.evidence.joining.partition_events import events_of
+from replication.evidence.joining.line_steps import Step
+from replication.evidence.joining.partition_events import _before_its_cut, events_of
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from tests.evidence.joining.evidence import evidence, leads, started
 from tests.evidence.joining.lines import acknowledged, line
+from tests.evidence.test_placement import copy_of
 
 
 def kinds(each: object) -> list[str]:
@@ -70,3 +76,21 @@ def test_who_gave_its_replica_away_is_no_stranger_before_the_controller_has_spok
         apply(state, event)
 
     assert state.replicas[1].role == "leader"
+
+
+@pytest.mark.parametrize(("reached", "before"), [((), True), ((70,), True), ((59,), False)])
+def test_a_copy_of_a_running_broker_is_from_before_a_cut_only_if_the_log_had_reached_so_far(
+    reached: tuple[int, ...], before: bool
+) -> None:
+    """Before leader epochs nothing else tells; what is longer than the trace's log was is later."""
+    told: list[tuple[str, ev.Fact | None]] = [
+        ("life", None),
+        *(("log_appended", ev.FollowerAppended(1, 50, end)) for end in reached),
+        ("became_follower", ev.BecameFollower(1, 2, 2)),
+        ("truncated", ev.Truncated(1, 59, None, "high_watermark")),
+    ]
+    steps = [Step(kind, fact, 0, ev.Source("x")) for kind, fact in told]
+    copy = copy_of("d", 62, clean=False)
+    copy = replace(copy, directory=replace(copy.directory, spans=((None, 0, 62),)))
+    found = _before_its_cut(copy, steps, len(steps), in_life=True)
+    assert found == (len(steps) - 2 if before else len(steps))
