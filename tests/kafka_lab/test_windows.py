@@ -37,13 +37,13 @@ def test_a_window_begins_when_one_failure_was_left(isr: tuple[int, ...], begins:
     """With 3 in the ISR, which lived on, 1 and 3 had to go: one of them once 1 was dead."""
     found = partition(isr).window(LOST, 11.0, 1)
     assert found is not None
-    assert (found.begins, found.lost) == (begins, 40.0)
+    assert (found.begins, found.lost, found.from_disk) == (begins, 40.0, False)
 
 
 def test_it_ends_with_the_last_copy() -> None:
     found = partition((1,), cut_at=30.0).window(LOST, 11.0, 1)
     assert found is not None
-    assert (found.begins, found.lost) == (11.0, 30.0)
+    assert (found.begins, found.lost, found.from_disk) == (11.0, 30.0, True)
 
 
 def test_what_was_compacted_is_lost_with_what_superseded_it() -> None:

@@ -29,13 +29,14 @@ LIVES, DIES = ("start", "up"), ("kill9", "exited", "ended_by_itself")
 class Window:
     """[begins, lost) in seconds since 1970: one failure would have lost the record, then did.
 
-    acknowledged: when its producer was told.
+    acknowledged: when its producer was told. from_disk: it ended as the last copy went.
     """
 
     record: LostRecord
     begins: float
     lost: float
     acknowledged: float
+    from_disk: bool = False
 
     @property
     def seconds(self) -> float:
@@ -96,7 +97,7 @@ class Partition:
             if self._failures_left(heir, held, moment) > 1:
                 break
             begins = moment
-        return Window(record, begins, lost, acknowledged)
+        return Window(record, begins, lost, acknowledged, from_disk=lost < led)
 
     def _lost(self, record: LostRecord, held: list[Held], told: float) -> tuple[int, float] | None:
         for term in terms(self.elections, self.ends):

@@ -4,7 +4,7 @@
 
 RUNS holds what `python -m tests.kafka_lab --chaos (or --healthy) --tape --keep RUNS` left. Each
 tape is shipped in its order and at its moments into the joining and the fold that the stream runs,
-a micro-batch for each second of the tape. Held against it, from the laboratory's own notes:
+a micro-batch for each half second of the tape. Held against it, from the laboratory's own notes:
 
 - each acknowledged loss that had been one failure away for two seconds stood in `at_risk` before
   it, with the cause that took it; beside it what UnderMinIsr, AtMinIsr and under-replicated would
@@ -42,10 +42,12 @@ from tests.kafka_lab.notes import Notes
 from tests.kafka_lab.site import Site, partitions_of
 from tests.kafka_lab.truth import Run, load_truths, read_lines
 from tests.kafka_lab.windows import Lifetimes, Partition, Window, assignments_of
-from tests.spark.risk_fleet import EVERY, Fleet
+from tests.spark.risk_fleet import Fleet
 
+EVERY = 0.5
 SHORTEST = 2.0
 OURS = "at_risk"
+STORAGE = ("leader_loses_its_tail", "leader_loses_its_log")
 YARDSTICKS = ("UnderMinIsr", "AtMinIsr", "UnderReplicated")
 
 
@@ -255,8 +257,10 @@ def names(row: dict[str, Any], window: Window) -> bool:
     """Whether the row tells of the record, with a cause that later killed it."""
     offset = window.record.offset
     in_range = row["first_offset"] <= offset < row["end_offset"]
-    # Of its causes, all that the ledger may call it come first.
-    return in_range and any(cause in window.record.causes for cause in row["causes"])
+    # Of its causes, all that the ledger may call it come first. What took the last copy is the
+    # failure, whatever election made it a loss later on.
+    took = window.from_disk and row["failure"] in STORAGE
+    return in_range and (took or any(cause in window.record.causes for cause in row["causes"]))
 
 
 def rows_of(rows: Iterable[dict[str, Any]], partition: TopicPartition) -> list[dict[str, Any]]:

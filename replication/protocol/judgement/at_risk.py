@@ -594,8 +594,9 @@ def _held_until(state: State, holder: Replica, other: Replica) -> int:
     """Up to where what the other's log does not show counts as missing there; 0: nowhere."""
     if not state.log_is_known(other):
         return 0
-    # Of a partition without a leader nobody fetches.
+    # Of a partition without a leader, or of one that is down, nobody fetches.
     fetches = state.registration.leader is not None and other.replica in _trusted(state)
+    fetches = fetches and _runs(state, holder.replica)
     return _held_long(state, holder, other, FETCHED_WITHIN_MS if fetches else 0)
 
 

@@ -447,6 +447,16 @@ def test_a_member_is_known_by_the_line_of_its_start_until_its_log_is_read_again(
     assert dangers(state) == [], "without digests it may have fetched long since"
 
 
+def test_from_a_leader_that_is_down_nobody_fetches() -> None:
+    """Read once after it had crashed a member lacks what it lacks; from one that runs it may have
+    fetched in the half second."""
+    read = [live(1, 1000, 14), live(2, 1200, 10)]
+    crashed = [live(1, 1000, 14), ev.ReplicaStopped(1, "process_crash"), live(2, 1200, 10)]
+    for facts, named in ((read, []), (crashed, [(10, 14)])):
+        found = [d for d in dangers(of_two(*facts, isr=(1, 2))) if d.next_leader == 2]
+        assert [(d.first_offset, d.end_offset) for d in found] == named
+
+
 def test_a_leader_whose_only_other_member_is_down_is_the_last_that_has_its_tail() -> None:
     """It may be back first, though the ISR still names the other."""
     read = [live(1, 1000, 10), live(2, 1100, 10)]
