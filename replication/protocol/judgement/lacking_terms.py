@@ -67,9 +67,27 @@ def led_on_after(
             and term.start_offset is not None
             and term.start_offset >= end
             and not _cut_before(state, term, first, written_in)
+            and not _began_below(state, missed, term, first, written_in)
         ):
             return term
     return None
+
+
+def _began_below(
+    state: State, missed: LeaderTerm, term: LeaderTerm, first: int, written_in: int | None
+) -> bool:
+    """Whether a leader had led after the missed term already, from the offset or below it, and not
+    before the records were written: it had lost them, unseen."""
+    if written_in is None:
+        return False
+    return any(
+        t.leader == term.leader
+        and missed.order < t.order < term.order
+        and t.leader_epoch > written_in
+        and t.start_offset is not None
+        and t.start_offset <= first
+        for t in state.history.terms
+    )
 
 
 def _cut_before(state: State, term: LeaderTerm, first: int, written_in: int | None) -> bool:

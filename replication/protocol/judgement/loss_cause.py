@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from replication.protocol.ground.model import Span
-from replication.protocol.ground.topic_partition import LeaderTerm, State, StorageLoss, Truncation
+from replication.protocol.ground.topic_partition import (
+    LeaderTerm,
+    State,
+    StorageLoss,
+    Truncation,
+    UncleanStart,
+)
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
@@ -371,14 +377,29 @@ def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | Non
         return False  # Every end of its log was seen.
     if not state.covered("broker_log", leader):
         return True
-    replica = state.replicas.get(leader)
-    back = None if replica is None else replica.came_back_with
-    return (back is not None and back <= lost.offset) or any(
+    back = [
+        start
+        for start in state.history.unclean_starts
+        if start.replica == leader and start.log_end_offset <= lost.offset
+    ]
+    return any(_may_have_taken(state, start, lost, term) for start in back) or any(
         loss.replica == leader
         and loss.had_end_offset <= lost.offset
         and (term is None or not is_after(loss, term))
         and is_of(loss, lost)
         for loss in state.history.storage_losses
+    )
+
+
+def _may_have_taken(state: State, start: UncleanStart, lost: Lost, term: LeaderTerm | None) -> bool:
+    """Whether a leader may have lost the record before it came back so, by the order of its own
+    lines: not after it began without it, nor before it led in an epoch below the record's."""
+    own = [t for t in state.history.terms if t.leader == start.replica and t.start_event_id]
+    if term in own and term is not None and start.at > term.started_at:
+        return False
+    written_in = lost.written_in
+    return written_in is None or not any(
+        start.at < t.started_at and t.leader_epoch < written_in for t in own
     )
 
 

@@ -78,7 +78,7 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
         return False
     held = _held_by(state, term, lost.offset)
     if held is None:
-        return None
+        return True if _followed_without_it(state, term, lost) else None
     same = same_record(held, lost.record)
     return None if same is None else not same
 
@@ -151,6 +151,26 @@ def _led_short_of(state: State, term: LeaderTerm, lost: Lost) -> bool:
     led = [t for t in state.history.terms if t.leader == term.leader and t.order <= term.order]
     starts = [term_start(state, t) for t in led if t.leader_epoch > (lost.written_in or 0)]
     return any(start is not None and start <= lost.offset for start in starts)
+
+
+def _followed_without_it(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the leader had cut its log there on the word of a leader that lacked the record, and
+    nobody else has led since who may have had it: what stands there now is another."""
+    steps = [c for c in cuts(state, term.leader, lost.offset) if not is_after(c, term)]
+    last = steps[-1] if steps else None
+    if not isinstance(last, Truncation) or last.term_epoch is None or lost.written_in is None:
+        return False
+    led = [
+        t
+        for t in state.history.terms
+        if (last.term_epoch, 0) <= t.order < term.order and t.leader != term.leader
+    ]
+    return (
+        lost.written_in < last.term_epoch
+        and bool(led)
+        and led[0].leader_epoch == last.term_epoch
+        and all(lacks(state, t, lost) for t in led)
+    )
 
 
 def _alone_so_far(state: State, term: LeaderTerm) -> bool:

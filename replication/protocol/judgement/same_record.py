@@ -329,6 +329,7 @@ def may_have_written(
             never_began(state, term)
             or (end is not None and end <= offset)
             or _led_on_from_below(state, starts, place, offset)
+            or (start is None and _led_on_from_above(state, starts, place, offset))
             or (promise is not None and _answered_by_another(state, starts, promise, place, offset))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
@@ -351,6 +352,22 @@ def _led_on_from_below(state: State, starts: TermStarts, place: int, offset: int
     led_on = term.leads_on and term.leader == starts.terms[place].leader
     # With less than it began with it has started again, without a line that says so.
     return led_on and start is not None and (starts.starts[place] or 0) <= start <= offset
+
+
+def _led_on_from_above(state: State, starts: TermStarts, place: int, offset: int) -> bool:
+    """Whether that term's leader, of whose start nothing tells the log end, has led on since a term
+    that began above the offset: who leads cuts nothing."""
+    leader = starts.terms[place].leader
+    if not log_is_covered(state, leader):
+        return False
+    while place and starts.terms[place].leads_on and starts.starts[place] is None:
+        place -= 1
+        while place and (
+            starts.terms[place].leader != leader or never_began(state, starts.terms[place])
+        ):
+            place -= 1
+    term, start = starts.terms[place], starts.starts[place]
+    return term.leader == leader and start is not None and start > offset
 
 
 def _answered_by_another(

@@ -69,3 +69,25 @@ def test_a_cut_from_before_it_was_written_has_not_taken_it() -> None:
     promise = state.history.acknowledgements[0]
 
     assert [t for _, _, t in first_lacking_terms(state, term_starts(state), promise) if t] == []
+
+
+def test_who_came_back_without_it_does_not_lead_on_with_it() -> None:
+    """Broker 1 lost its disk unseen, leads again from 0 and leads on in the epoch after, with five
+    other records."""
+    facts = [
+        *story(leads_on=2)[:-6],
+        elected(2, 1, "unclean", isr=(2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.ReplicaStarted(1, 0, 0, 0, False),
+        elected(1, 2, "unclean", isr=(1,)),
+        ev.BecameLeader(1, 2, 0, 0),
+        elected(1, 3, "same_leader", isr=(1,)),
+        ev.BecameLeader(1, 3, 5, 0),
+        ev.RecordsAcknowledged(0, 5, "all", 0, 0),
+        copy(1, (0, 5, 2, 0), (5, 6, 3, 0), mark=6),
+    ]
+    state = told(facts)
+    promise = state.history.acknowledgements[0]
+
+    lacking = first_lacking_terms(state, term_starts(state), promise)
+    assert [t.leader_epoch for _, _, t in lacking if t] == [1]

@@ -12,7 +12,7 @@ from replication.protocol.judgement import loss_cause
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.loss_cause import borders, cause_of, losing_term
-from replication.protocol.judgement.lost_record import Lost
+from replication.protocol.judgement.lost_record import Lost, lacks
 from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 RECORD = Span(3, 4, 0, 0)
@@ -623,4 +623,57 @@ def test_before_epochs_what_a_deposed_leader_answered_for_its_successor_never_ha
     record = Span(5, 6, None, 7)
     promise = Promise(record, None, "acks_1", "a", answered, told_at)
     gone = [Absence(5, 6, promise, None, back=False, final=True)]
+    assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause
+
+
+def test_who_cut_it_on_the_word_of_a_leader_without_it_lacks_it() -> None:
+    """Broker 2 lacks the record by its unclean election; broker 1 cuts it, follows and leads from
+    above it, until its disk is empty: what stood there nobody saw, but it was broker 2's."""
+    facts = [
+        *given(1, 2),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 3, 3),
+        ev.BecameFollower(1, 1, 2, 5, 3),
+        ev.Truncated(1, 3, 5, "leader_epoch"),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 6, 6),
+    ]
+    lost = Lost(RECORD, "acknowledged_by_leader", (0, 1 << 30))
+    state = told(facts)
+    assert lacks(state, state.history.terms[-1], lost) is True
+    assert losing_term(state, lost, []) is state.history.terms[1]
+    had_it = [f for f in facts if f != ev.BecameLeader(2, 1, 3, 3)]
+    state = told(had_it)
+    assert lacks(state, state.history.terms[-1], lost) is None
+
+
+@pytest.mark.parametrize(("place", "cause"), [(5, "acks_one_failover"), (9, "unknown"),
+                                              (11, "acks_one_failover")])  # fmt: skip
+def test_a_crash_before_the_record_was_written_or_after_the_term_has_not_taken_it(
+    place: int, cause: str
+) -> None:
+    """By the order of the leader's own lines: it came back short before it led in an epoch from
+    before the record's, or after it had begun without the record; in between it may have had it."""
+    facts = [
+        *given(1, 2)[1:],
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(2, 1, "clean"),
+        ev.BecameLeader(2, 1, 2, 2),
+        elected(1, 2, "preferred"),
+        ev.BecameLeader(1, 2, 3, 3),
+        elected(2, 3, "clean"),
+        ev.BecameLeader(2, 3, 3, 3),
+    ]
+    facts[place:place] = [
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 2, None, False),
+    ]
+    record = RECORD._replace(leader_epoch=2)
+    promise = Promise(record, None, "acks_1", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    state = told([*given(1, 2)[:1], *facts])
+
     assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause

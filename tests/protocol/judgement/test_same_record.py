@@ -320,3 +320,28 @@ def test_who_appended_a_record_nobody_knows_where_nothing_tells_who_led(
         *(ev.ReplicaLogObserved(r, 0, 9, log, 9, None, (), True) for r in (1, 2, 3)),
     ]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(("crashed", "found"), [(False, [0]), (True, [0, 2])])
+def test_who_leads_on_since_a_term_from_above_an_offset_has_not_written_it(
+    crashed: bool, found: list[int]
+) -> None:
+    """Of the start of epoch 2 nothing tells the log end; it led on from epoch 1, which began at
+    8."""
+    crash: list[ev.Fact] = [
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, None, None, False),
+    ]
+    facts = [
+        *given(1, 2, 3),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(1, 1),
+        ev.BecameLeader(1, 1, 8, 8),
+        *(crash if crashed else []),
+        elected(1, 2, "same_leader", (1,)),
+        ev.BecameLeader(1, 2),
+    ]
+    state = told(facts)
+
+    assert may_have_written(state, reference(state).starts, 5) == found
