@@ -448,6 +448,21 @@ def test_a_record_that_came_back_was_missing() -> None:
     assert verdicts(found)[0] == "VIOLATED"
 
 
+def test_what_came_back_after_a_close_call_may_be_told_as_recovered() -> None:
+    """Acknowledged as leader 2 is elected, which lacks it; back under leader 1."""
+    one = view(
+        acks=[acked("c", 2, "10.040", "1", 1)],
+        elections=[*IN_SYNC, Election(12, 2, 1, (1,))],
+        starts=[LeaderStart(1.1, 1, 0, 0), LeaderStart(10.08, 2, 1, 2)],
+        samples=LONGER,
+        finals={1: dumped(FIRST, SECOND), 2: dumped(FIRST, SECOND)},
+    )
+    found = truth.judge(one)
+    (loss,) = found.losses
+    assert (loss.statuses, loss.sure, loss.leader_epoch) == (["recovered"], False, 0)
+    assert verdicts(found)[1] is None
+
+
 def test_compaction_takes_what_a_later_record_of_its_key_replaces() -> None:
     newer = batch(3, 0, "d", key="c")
     one = view(

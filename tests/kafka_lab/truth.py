@@ -442,11 +442,12 @@ def _missing(
     found = []
     for term in reign:
         for at in reigns(term, view.starts):
-            if at <= since + CLOCK_SLACK:
+            if at <= since - CLOCK_SLACK:
                 continue
             certain = _lacks(view, replicas, term, held, at)
             if certain is not None:
-                found.append(Missing(at, term, certain and took_up(term, view.starts)))
+                later = at > since + CLOCK_SLACK and took_up(term, view.starts)
+                found.append(Missing(at, term, certain and later))
     gone = held.payload_id not in payload_ids(final)
     compacted_away = (
         gone
