@@ -6,6 +6,7 @@ never had it: without the loss or the cut it leads with the record; without an u
 some member of the ISR leads, which helps only if one of them still has the record.
 """
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -158,6 +159,7 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
             lost.answered_by is None and _another_led(state, leader, term)
         )
         unsure = not failed_over or _may_have_lost(state, lost, leader, term)
+        unsure = unsure or _perhaps_unclean(state, term)
         return Cause("unknown" if unsure else "acks_one_failover", (), None, lossy)
     if term is not None and _came_back_without(state, lost, term):
         return _by_storage(state, term, None, (), None, lossy | {leader})
@@ -202,12 +204,13 @@ def _by_election(
 def _deposed_cleanly(state: State, lost: Lost, term: LeaderTerm, waited_for: set[int]) -> bool:
     """Whether the members of the ISR, one of them elected after the record's leader, never had it:
     one of them would lead without it, had nobody been elected beside them."""
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
     after = [
         t
         for t in state.history.terms
         if lost.written_in is not None
         and lost.written_in < t.leader_epoch < term.leader_epoch
-        and t.leader in waited_for
+        and t.leader in waited_for - wrote
         and t.election_kind not in UNSURE_KINDS
     ]
     return bool(after) and all(
@@ -521,7 +524,8 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     Only the cause rests on it, never the verdict.
     """
     terms = state.history.terms
-    deposed = _deposed_by_then(state, lost)
+    until = _told_until(lost, absences)
+    deposed = _deposed_by_then(state, lost) if until == lost.told_at else None
     if deposed is not None:
         return deposed
     led = [t for t in terms if not never_began(state, t)]
@@ -540,7 +544,19 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     made = [a.promise.observed_at for a in absences if a.promise.observed_at is not None]
     if not made:
         return None
-    return next((t for t in could if t.observed_at is not None and t.observed_at > min(made)), None)
+    later = (t for t in could if t.observed_at is not None and t.observed_at > min(made))
+    first = next(later, None)
+    return None if first is None or (first.observed_at or 0) <= until else first
+
+
+def _told_until(lost: Lost, absences: list[Absence]) -> float:
+    """When its producer was told at the latest: of a run of acknowledgements only the first one's
+    time is known, and the last one's."""
+    latest: float = lost.told_at or 0
+    for promise in (a.promise for a in absences if a.promise.how in ("acks_all", "acks_1")):
+        if promise.span.first_offset < lost.offset:
+            latest = max(latest, math.inf if promise.until is None else promise.until)
+    return latest
 
 
 def _deposed_by_then(state: State, lost: Lost) -> LeaderTerm | None:
@@ -562,6 +578,24 @@ def _deposed_by_then(state: State, lost: Lost) -> LeaderTerm | None:
     return after
 
 
+def _perhaps_unclean(state: State, term: LeaderTerm | None) -> bool:
+    """Whether the settings may have permitted an unclean election, and nothing excludes one: how
+    that term's leader was elected is not known, or, of any term, which one it was."""
+    for one in state.history.terms if term is None else (term,):
+        permitted = one.unclean_permitted
+        if permitted is None:
+            permitted = state.settings.unclean_leader_election
+        if one.election_kind in UNSURE_KINDS and permitted is not False:
+            return True
+    return False
+
+
+def _perhaps_by_election(state: State, since: LeaderTerm) -> bool:
+    """Whether a leader from then on is not known to have come from the ISR."""
+    terms = state.history.terms
+    return any(t.order >= since.order and t.election_kind in UNSURE_KINDS for t in terms)
+
+
 def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     """Causes of losses by clean elections: the protocol failed, and only a known defect says how.
 
@@ -576,7 +610,10 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     wrote = led.pop() if len(led) == 1 and lost.tier == "acknowledged_by_isr" else None
     for missed in state.history.terms:
         again = led_on_after(state, missed, offset, offset + 1, wrote, lost.written_in)
-        if again is not None and (term is None or term is missed or again.order < term.order):
+        if again is None or not log_is_covered(state, again.leader):
+            continue  # Where its lines have gaps, it may have stopped in between.
+        unsure = term is None and _perhaps_by_election(state, missed)
+        if not unsure and (term is None or term is missed or again.order < term.order):
             return "premature_high_watermark"
     if term is None:
         return "unknown"

@@ -72,6 +72,8 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
         return True
     if lost.written_in is not None and _slept_through(state, term, lost.written_in):
         return True
+    if _joined_without_it(state, term, lost):
+        return True
     if _wrote_and_kept(state, term, lost) or (
         lost.written_in is None and _alone_so_far(state, term)
     ):
@@ -139,10 +141,38 @@ def _wrote_and_kept(state: State, term: LeaderTerm, lost: Lost) -> bool:
     wrote = any(
         t.leader == term.leader and t.leader_epoch == lost.written_in for t in state.history.terms
     )
-    if not wrote or _led_short_of(state, term, lost):
+    if not wrote or _led_short_of(state, term, lost) or _may_have_followed(state, term, lost):
         return False
     steps = cuts(state, term.leader, lost.offset)
     return not any(not is_after(c, term) and is_of(c, lost) for c in steps)
+
+
+def _may_have_followed(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether another leader had led since the record was written, and what the term's leader did
+    meanwhile not all of its lines tell."""
+    if log_is_covered(state, term.leader):
+        return False
+    return any(
+        t.leader != term.leader and (lost.written_in or 0) < t.leader_epoch < term.leader_epoch
+        for t in state.history.terms
+    )
+
+
+def _joined_without_it(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the leader was taken into the ISR of one that lacked the record, and elected from
+    there: where truncation goes by epochs it holds what that one held."""
+    before = [t for t in state.history.terms if t.order < term.order]
+    if not before or lost.written_in is None or not keeps_committed(state):
+        return False
+    led = before[-1]
+    return (
+        lost.written_in < led.leader_epoch
+        and term.election_kind not in UNSURE_KINDS
+        and led.isr is not None
+        and term.leader not in led.isr
+        and term.leader in (term.isr_before or ())
+        and lacks(state, led, lost) is True
+    )
 
 
 def _led_short_of(state: State, term: LeaderTerm, lost: Lost) -> bool:

@@ -677,3 +677,119 @@ def test_a_crash_before_the_record_was_written_or_after_the_term_has_not_taken_i
     state = told([*given(1, 2)[:1], *facts])
 
     assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause
+
+
+@pytest.mark.parametrize(("covered", "kind", "cause"), [
+    ((1, 2, 3), "clean", "premature_high_watermark"), ((2, 3), "clean", "unknown"),
+    ((1, 2, 3), "unclean", "unknown"),
+])  # fmt: skip
+def test_who_leads_on_past_an_epoch_is_to_blame_only_where_nothing_else_can_be(
+    covered: tuple[int, ...], kind: str, cause: str
+) -> None:
+    """It may have stopped where its lines have gaps; a later unclean election may have taken it."""
+    facts = [
+        *given(*covered),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 2, "clean"),
+        ev.BecameLeader(2, 2, 3, 0),
+        elected(1, 3, "clean"),
+        ev.BecameLeader(1, 3, 9, 0),
+        elected(3, 4, kind),
+        ev.BecameLeader(3, 4, 9, 0),
+    ]
+    state = told(facts)
+    state.history.terms[2].leads_on = True
+    lost = Lost(RECORD, "acknowledged_by_isr", None)
+    assert loss_cause._by_known_defect(state, lost, None) == cause
+
+
+@pytest.mark.parametrize(("kind", "permitted", "cause"), [
+    ("clean", True, "acks_one_failover"), ("unknown", False, "acks_one_failover"),
+    ("unknown", True, "unknown"),
+])  # fmt: skip
+def test_a_failover_is_told_only_where_no_unclean_election_can_have_been(
+    kind: str, permitted: bool, cause: str
+) -> None:
+    """Nothing tells which leader was the first without the record of broker 1, nor its epoch."""
+    facts = [
+        ev.PartitionDescribed((1, 2), 1, permitted, "delete", "2.8.1", None, "zookeeper"),
+        *given(1, 2)[1:],
+        elected(1, 4, "initial"),
+        ev.BecameLeader(1, 4, 0, 0),
+        elected(2, 5, kind),
+        ev.BecameLeader(2, 5),
+    ]
+    promise = Promise(Span(3, 4, None, 7), None, "acks_1", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    state = told(facts)
+    assert losing_term(state, Lost(promise.span, "acknowledged_by_leader", None), gone) is None
+    assert cause_of(state, promise.span, "acknowledged_by_leader", gone).name == cause
+
+
+def test_who_wrote_a_record_and_leads_on_was_not_elected_to_depose_itself() -> None:
+    """By clocks that differ broker 1 seems to have been told of it long after epoch 1 began."""
+    facts = [
+        *given(1, 2),
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(1, 1, "same_leader", (1,)),
+        ev.BecameLeader(1, 1, 5, 0),
+        elected(2, 3, "unclean", (2,)),
+        ev.BecameLeader(2, 3, 3, 3),
+        copy(2, (0, 3, 0, 0), (3, 9, 3, 0), mark=9),
+    ]
+    state = told(facts)
+    for term in state.history.terms:
+        term.observed_at = term.leader_epoch
+    promise = Promise(RECORD, None, "acks_1", "a", 1, 90_000)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    assert cause_of(state, RECORD, "acknowledged_by_leader", gone).name == "unclean_election"
+
+
+def followed(*covered: int, version: str = "4.1.1") -> State:
+    """Broker 1 wrote the record; broker 2 lacks it by its unclean election; broker 1 was taken into
+    its ISR and leads from above, and nobody saw what stands there."""
+    return told(
+        [
+            *given(*covered, version=version),
+            elected(1, 0, "initial", (1,)),
+            ev.BecameLeader(1, 0, 0, 0),
+            elected(2, 1, "unclean", (2,)),
+            ev.BecameLeader(2, 1, 3, 3),
+            ev.LeadershipRecorded(2, 1, (2, 1), 2),
+            elected(1, 3, "clean", (1,)),
+            ev.BecameLeader(1, 3, 6, 6),
+        ]
+    )
+
+
+@pytest.mark.parametrize(("version", "covered", "without"), [
+    ("4.1.1", (1, 2), True), ("4.1.1", (2,), True), ("1.1.1", (2,), None), ("1.1.1", (1, 2), False),
+])  # fmt: skip
+def test_who_was_taken_into_the_isr_of_a_leader_without_it_lacks_it(
+    version: str, covered: tuple[int, ...], without: bool | None
+) -> None:
+    state = followed(*covered, version=version)
+    lost = Lost(RECORD, "acknowledged_by_leader", (0, 1 << 30))
+    assert lacks(state, state.history.terms[-1], lost) is without
+
+
+@pytest.mark.parametrize(("until", "found"), [(15_000, 2), (25_000, None), (None, None)])
+def test_of_a_run_of_acknowledgements_only_the_first_and_the_last_time_is_known(
+    until: int | None, found: int | None
+) -> None:
+    """The second record of a run may have been told of before or after broker 2 was elected."""
+    state = without_epochs(
+        (10, elected(1, 0, "initial", (1, 2))),
+        (20, ev.BecameLeader(1, 0)),
+        (20_000, elected(2, 1)),
+        (20_010, ev.BecameLeader(2, 1)),
+        (30_000, elected(1, 2)),
+        (30_010, ev.BecameLeader(1, 2)),
+    )
+    lost = Lost(GONE, "acknowledged_by_leader", None, 12_000)
+    promise = Promise(Span(4, 6, None, None), None, "acks_1", "a", None, 12_000, until=until)
+    gone = [Absence(5, 6, promise, None, back=False, final=True)]
+    term = losing_term(state, lost, gone)
+    assert (None if term is None else term.leader) == found
