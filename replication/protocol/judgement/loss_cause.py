@@ -380,10 +380,16 @@ def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | Non
         return False  # Every end of its log was seen.
     if not state.covered("broker_log", leader):
         return True
+    # Of the first start of a log, which has lost nothing, it depends on the order of several
+    # brokers' steps whether it stands among them.
+    replica = state.replicas.get(leader)
+    lowest = None if replica is None else replica.came_back_with
     back = [
         start
         for start in state.history.unclean_starts
-        if start.replica == leader and start.log_end_offset <= lost.offset
+        if start.replica == leader
+        and lowest is not None
+        and lowest <= start.log_end_offset <= lost.offset
     ]
     return any(_may_have_taken(state, start, lost, term) for start in back) or any(
         loss.replica == leader
