@@ -61,13 +61,13 @@ def overlapping(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def unproven(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A ledger row whose finding is nowhere."""
+    """A ledger row whose finding is nowhere, and its cause neither."""
     row: dict[str, Any] = dict.fromkeys(c.name for c in contracts.tables()["loss_ledger"].columns)
     row |= {
         "topic_partition_id": "c/t/i/0", "cluster_id": "c", "topic": "t", "topic_id": "i",
         "partition": 0, "first_offset": 5, "end_offset": 8, "end_offset_bound": "exact",
         "records": 3, "tier": "committed", "contract": "broken", "status": "lost",
-        "surviving_copies": [], "cause": "unclean_election", "contributing": [],
+        "surviving_copies": [], "cause": "unknown", "contributing": [],
         "finding_id": "none-such", "run": "first", "micro_batch_id": 0,
     }  # fmt: skip
     return [*rows, row]
@@ -103,7 +103,8 @@ def test_each_damage_is_caught_by_name_and_nothing_else_fails(
     found = failing(session, damaged)
     assert set(found) == {
         "replica_states.spans_tile", "replica_states.replicas_stand_once",
-        "loss_ledger.ledger_rows_have_findings", "_batches.micro_batches_are_complete",
+        "loss_ledger.ledger_rows_have_findings", "loss_ledger.causes_are_known",
+        "_batches.micro_batches_are_complete",
         "_batches.ingested_rows_add_up", "verdicts.every_invariant_is_judged",
     }  # fmt: skip
     assert {r.failing for r in found.values()} == {1}

@@ -28,7 +28,6 @@ SUITES = suites.load(project_root() / "conf" / "expectations")
 # What the ground truth speaks of. Every other expectation passes on every incident.
 MAY_FAIL = {
     "no_committed_loss", "no_acknowledged_loss", "no_divergence", "no_unclean_election",
-    "causes_are_known",
 }  # fmt: skip
 
 
@@ -74,12 +73,6 @@ def expected_offsets(*lists: str) -> dict[tuple[str, str], list[int]]:
 
 def test_nothing_fails_that_the_ground_truth_does_not_speak_of(results: dict[str, Result]) -> None:
     assert set(results) == MAY_FAIL
-
-
-def test_of_one_loss_the_cause_is_not_known(results: dict[str, Result]) -> None:
-    assert {place(row) for row in results["causes_are_known"].rows} == {
-        ("chaos__4.1.1__seed2", "t-0")
-    }
 
 
 def test_committed_loss_is_found_where_it_is_and_offset_by_offset(

@@ -1,5 +1,6 @@
 """The format of conf/expectations/, what it refuses, and the words of an outcome."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,18 @@ def test_the_list_of_invariants_is_that_of_the_protocol() -> None:
     listing = next(e for e in verdicts.expectations if e.name == "every_invariant_is_judged")
     for module in INVARIANTS:
         assert f"'{module.__name__.rsplit('.', 1)[1]}'" in listing.sql
+
+
+@pytest.mark.parametrize(
+    ("table", "array", "never"),
+    [("loss_ledger", "losses", set()), ("at_risk", "at_risk", {"unknown"})],
+)
+def test_the_causes_are_those_of_the_answer(table: str, array: str, never: set[str]) -> None:
+    schema = json.loads((project_root() / "docs" / "answer.schema.json").read_text())
+    causes = schema["properties"][array]["items"]["properties"]["cause"]["enum"]
+    suite = next(s for s in suites.load(SHIPPED) if s.table == table)
+    words = next(e for e in suite.expectations if e.name == "words_are_known").where
+    assert {c for c in causes if f"'{c}'" not in words} == never
 
 
 def test_no_query_indexes_an_array_that_may_be_empty() -> None:
