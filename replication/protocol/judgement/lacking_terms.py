@@ -3,6 +3,8 @@
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.judgement.term_starts import TermStarts, term_start
 
+BY_CLIENTS = ("acks_all", "acks_1", "consumed")
+
 
 def first_lacking_terms(
     state: State, starts: TermStarts, promise: Promise
@@ -11,7 +13,7 @@ def first_lacking_terms(
     first, end = promise.span.first_offset, promise.span.end_offset
     if promise.latest_term is None:
         return [(first, end, None)]
-    later = starts.after(promise.latest_term)
+    later = _first_after(state, starts, promise, promise.latest_term)
     if starts.lowest_from[later] >= end:
         return [(first, end, None)]
     result: list[tuple[int, int, LeaderTerm | None]] = []
@@ -30,6 +32,27 @@ def first_lacking_terms(
     if first < end:
         result.append((first, end, None))
     return sorted(result, key=lambda r: r[0])
+
+
+def _first_after(
+    state: State, starts: TermStarts, promise: Promise, latest_term: tuple[int, int]
+) -> int:
+    """The place of the first term that began after the promise was made.
+
+    Before KIP-320 a follower fetches on from who leads on in an epoch of which it has not heard: it
+    may have learned there of records that were written there, unless their own epochs tell.
+    """
+    place = starts.after(latest_term)
+    led, flags = starts.leaders_in(latest_term[0]), state.behaviour()
+    fenced = flags is None or flags.has("fetch_carries_leader_epoch")
+    told = promise.how in BY_CLIENTS or promise.replica in led
+    if fenced or told or promise.span.leader_epoch is not None:
+        return place
+    while place < len(starts.terms) and {starts.terms[place].leader} == led:
+        if not starts.terms[place].leads_on:
+            break
+        place += 1
+    return place
 
 
 def appender(starts: TermStarts, promise: Promise) -> int | None:

@@ -250,7 +250,7 @@ def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm
     known = [a.term for a in absences if a.term is not None]
     if known or lost.written_in is not None:
         # Gone from the last leader's own log, where no later one began without it.
-        return known[0] if known else _only_change(state, lost)
+        return _elected_in(state, known[0]) if known else _only_change(state, lost)
     return _term_by_time(state, lost, absences)
 
 

@@ -265,6 +265,8 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
     """
     if term.election_kind not in UNSURE_KINDS or never_began(state, term):
         return False
+    if term.occurrence and term.start_offset is not None:
+        return False  # Back in its epoch it has, up to there, what it had when that began.
     if term.election_kind in BESIDE_THE_ISR:
         return _was_cut_since(state, term, held) or not _has(state, term.leader, held)
     if _keeps(state, term.leader, held):

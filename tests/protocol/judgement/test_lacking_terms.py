@@ -1,6 +1,7 @@
 """Only the leader that wrote an acks=all record can have answered for it later."""
 
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.lacking_terms import appender, first_lacking_terms
 from replication.protocol.judgement.term_starts import term_starts
 from tests.protocol.judgement.told import copy, elected, given, told, verdict
@@ -91,3 +92,28 @@ def test_who_came_back_without_it_does_not_lead_on_with_it() -> None:
 
     lacking = first_lacking_terms(state, term_starts(state), promise)
     assert [t.leader_epoch for _, _, t in lacking if t] == [1]
+
+
+def unheard_of(replica: int, leads_on: bool = True) -> list[ev.Fact]:
+    """Broker 1 leads on in epoch 1 and writes offset 3 there; broker 2, which heard of epoch 0
+    alone, has fetched it and has a high watermark above it."""
+    held = (Span(0, 4, None, 0),)
+    return [
+        *given(1, 2, 3, version="0.10.2.2", acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        elected(1, 1, "same_leader"),
+        *([] if leads_on else [ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 3)]),
+        ev.BecameLeader(1, 1, 3, 0),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaLogObserved(replica, 0, 4, held, 4, None, None, True),
+        ev.ReplicaLogObserved(1, 0, 4, held, None, None, None, True),
+    ]
+
+
+def test_a_follower_learns_on_from_who_leads_on_in_an_epoch_of_which_it_has_not_heard() -> None:
+    assert verdict(unheard_of(replica=2)) == "HOLDS"
+    assert verdict(unheard_of(replica=2, leads_on=False)) == "VIOLATED"
+    fenced = [*given(1, 2, 3, version="2.8.1", acks=False), *unheard_of(replica=2)[4:]]
+    assert verdict(fenced) == "VIOLATED"

@@ -793,3 +793,25 @@ def test_of_a_run_of_acknowledgements_only_the_first_and_the_last_time_is_known(
     gone = [Absence(5, 6, promise, None, back=False, final=True)]
     term = losing_term(state, lost, gone)
     assert (None if term is None else term.leader) == found
+
+
+def test_what_is_back_was_missed_by_the_election_of_who_came_to_lead_only_later() -> None:
+    """Broker 2 was elected beside the ISR without the records, died before it heard of that, and
+    led when it was back, from an ISR of its own; then broker 3 brings them back."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial", (1, 3)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 5, "all", 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, "unclean", (2,)),
+        elected(2, 3, "clean", (2,)),
+        ev.BecameLeader(2, 3, 3, 0),
+        elected(3, 4, "unclean", (3,)),
+        ev.BecameLeader(3, 4, 5, 0),
+        copy(3, (0, 5, 0, 0), (5, 9, 4, 0), mark=9),
+    ]
+    [loss] = answer(told(facts)).losses
+    assert (loss["status"], loss["cause"], loss["contract"]) == (
+        "recovered", "unclean_election", "not_promised",
+    )  # fmt: skip

@@ -345,3 +345,33 @@ def test_who_leads_on_since_a_term_from_above_an_offset_has_not_written_it(
     state = told(facts)
 
     assert may_have_written(state, reference(state).starts, 5) == found
+
+
+def back_in_its_epoch(log_end: int) -> list[ev.Fact]:
+    """Broker 3 wrote past broker 2 and cut to it, then was elected from the ISR after it, stopped,
+    and leads again in that epoch; then broker 2 tells a high watermark."""
+    return [
+        *given(1, 2, 3, acks=False),
+        elected(3, 1),
+        ev.BecameLeader(3, 1, 0, 0),
+        elected(2, 3, "clean"),
+        ev.BecameLeader(2, 3, 9, 9),
+        ev.BecameFollower(3, 3, 2, 11, 9),
+        ev.Truncated(3, 11, 9, "leader_epoch"),
+        elected(3, 5, "clean"),
+        ev.BecameLeader(3, 5, 12, 12),
+        ev.BecameFollower(2, 5, 3, 12, 12),
+        ev.ReplicaStopped(3, "clean"),
+        ev.ReplicaStarted(3, 0, log_end, None, log_end == 14),
+        ev.BecameLeader(3, 5, log_end, 12),
+        elected(3, 6, "same_leader"),
+        ev.BecameLeader(3, 6, 16, 12),
+        ev.BecameFollower(2, 6, 3, 16, 16),
+        copy(2, (0, 9, 1, 0), (9, 12, 3, 0), (12, 16, 5, 0)),
+        copy(3, (0, 9, 1, 0), (9, 12, 3, 0), (12, 16, 5, 0)),
+    ]
+
+
+def test_who_is_back_in_its_epoch_has_up_to_there_what_it_had_when_that_began() -> None:
+    assert verdict(back_in_its_epoch(log_end=14)) == "HOLDS"
+    assert verdict(back_in_its_epoch(log_end=10)) != "HOLDS"
