@@ -13,6 +13,7 @@ from replication.protocol.ground.model import (
     normalized,
     uncovered,
 )
+from replication.protocol.ground.versions import known_behaviour
 
 
 def _of_dump(
@@ -58,11 +59,11 @@ def shown_by(
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset
     end = directory.log_end_offset if directory.log_end_offset is not None else start
-    unread, entries = _unread(copy), _entries(copy)
+    unread, entries = _unread(copy, described), _entries(copy)
     spans = list(copy.spans)
     goes_on = bool(unread) and unread[-1][1] is None
     if goes_on:
-        end = max(end, *_reached(directory))
+        end = max(end, *_reached(directory), directory.high_watermark or 0)
     unseen = [(a, end if b is None else b) for a, b in unread]
     if keeps_every_offset:
         if entries and entries[0][1] < directory.segments[0].base_offset == start:
@@ -76,7 +77,7 @@ def shown_by(
         spans += [Span(x, y, None, None) for x, y in uncovered(a, b, spans)]
     whole = directory.end_is_certain and (directory.last_snapshot_offset or 0) <= end
     kind = {"replica": "current", "deleted": "failed"}.get(directory.kind, directory.kind)
-    stopped = copy.clean and whole and (directory.high_watermark or 0) <= end
+    stopped = copy.clean and whole and _high_watermark(copy, described) <= end
     # Of which of its leaders a doubted log had it, its epochs do not tell.
     high_watermark = directory.high_watermark if copy.unread_from is None else None
     return ev.ReplicaLogObserved(
@@ -92,19 +93,20 @@ def shown_by(
     )
 
 
-def _unread(copy: Copy) -> tuple[tuple[int, int | None], ...]:
+def _unread(copy: Copy, described: ev.PartitionDescribed) -> tuple[tuple[int, int | None], ...]:
     """From where to where (None: to the end) the log could not be read or is not believed."""
-    doubted = copy.unread_from if copy.unread_from is not None else _cut_at(copy)
+    doubted = copy.unread_from if copy.unread_from is not None else _cut_at(copy, described)
     if doubted is None:
         return copy.directory.unread
     return (*((a, b) for a, b in copy.directory.unread if a < doubted), (doubted, None))
 
 
-def _cut_at(copy: Copy) -> int | None:
+def _cut_at(copy: Copy, described: ev.PartitionDescribed) -> int | None:
     """Where the log of a broker that stopped cleanly ends before what its own files say it holds:
     somebody cut the copy. A log that was not closed may lack its end by itself."""
     end = copy.directory.log_end_offset or 0
-    short = max(_reached(copy.directory)) > end or not copy.directory.end_is_certain
+    reached = max(*_reached(copy.directory), _high_watermark(copy, described))
+    short = reached > end or not copy.directory.end_is_certain
     unread = copy.directory.unread
     return end if copy.clean and short and not (unread and unread[-1][1] is None) else None
 
@@ -135,9 +137,23 @@ def _seen(copy: Copy) -> ev.ReplicaLogObserved:
     )
 
 
+def _high_watermark(copy: Copy, described: ev.PartitionDescribed) -> int:
+    """How far the log had reached by its high watermark.
+
+    Up to 2.3 that stays where it was when the log is cut, and a clean stop may write it down so:
+    the recovery point, which such a stop puts at the log's end, tells then.
+    """
+    directory = copy.directory
+    flags = known_behaviour(described.kafka_version, described.inter_broker_version)
+    cut = flags is not None and not flags.has("high_watermark_kept_within_log")
+    if cut and copy.clean and directory.recovery_point == directory.log_end_offset:
+        return 0
+    return directory.high_watermark or 0
+
+
 def _reached(directory: PartitionDirectory) -> Iterator[int]:
-    """Offsets that a log had reached by the small files beside its segments."""
-    yield directory.high_watermark or 0
+    """Offsets that a log had reached by the small files beside its segments, but for its high
+    watermark."""
     yield directory.recovery_point or 0
     yield directory.last_snapshot_offset or 0
     yield from (start for _, start in directory.epoch_entries or ())

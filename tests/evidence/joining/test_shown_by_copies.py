@@ -54,6 +54,27 @@ def test_a_clean_stop_holds_what_its_files_say_and_a_crashed_one_may_not() -> No
     assert (crashed.copy, crashed.stopped, crashed.log_end_offset) == ("current", False, 9)
 
 
+def test_a_cut_leaves_the_high_watermark_up_to_2_3_and_a_clean_stop_writes_it_down() -> None:
+    held = [Span(0, 4, 0, 0)]
+
+    def found(version: str | None, **more: Any) -> ev.Fact:
+        each = copy(held, high_watermark=15, **more)
+        return shown_by(each, True, ev.PartitionDescribed(kafka_version=version))
+
+    shown = found("1.1.1", recovery_point=4)
+    assert isinstance(shown, ev.ReplicaLogObserved)
+    assert (shown.copy, shown.stopped, shown.log_end_offset) == ("current", True, 4)
+    for unsure in (
+        found("2.8.2", recovery_point=4),
+        found(None, recovery_point=4),
+        found("1.1.1"),
+        found("1.1.1", recovery_point=15),
+        found("1.1.1", recovery_point=4, last_snapshot_offset=9),
+    ):
+        assert isinstance(unsure, ev.ReplicaLogObserved)
+        assert (unsure.copy, unsure.stopped) == ("part", None)
+
+
 def test_a_segment_that_is_missing_in_between_is_unknown_unless_the_topic_is_compacted() -> None:
     two = [Span(0, 5, 2, 0), Span(9, 12, 2, 0)]
     unknown = Span(5, 9, None, None)
