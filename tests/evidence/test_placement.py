@@ -78,6 +78,22 @@ def test_a_copy_of_a_clean_stop_that_no_line_tells_has_no_known_place() -> None:
     assert not clean.order_known
 
 
+@pytest.mark.parametrize(("clean", "slot"), [(True, 1.0), (False, 2.0)])
+def test_a_copy_that_may_be_from_before_a_start_or_from_the_end(clean: bool, slot: float) -> None:
+    """Of a clean stop it would prove at the end that what was written since the start is gone."""
+    stop = [line(3, "stopped_cleanly")] if clean else []
+    lines = [
+        line(1, "process_started"),
+        line(2, "log_loaded", log_end_offset=0),
+        *stop,
+        line(4, "process_started"),
+        line(5, "log_loaded", log_end_offset=10),
+        *stop,
+    ]
+    (copy,) = placed([copy_of("copy", 10, clean=clean)], lines)
+    assert (copy.slot, copy.order_known) == (slot, True)
+
+
 @pytest.mark.parametrize(("newest", "slot"), [(4_500, 2.0), (2_500, 0.5)])
 def test_a_copy_with_records_of_a_life_that_it_does_not_fit_is_of_before_a_start_unseen(
     newest: int, slot: float

@@ -188,7 +188,8 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
     exact = [
         k for k in range(1, count) if k - 1 in possible and _fits_start(group, lives, k, clean)
     ]
-    undistinguished = bool(exact) and newest and _same_as_loaded(group, last)
+    # Of a clean stop it is rather from before: of what came then it would prove that it is gone.
+    undistinguished = bool(exact) and newest and not clean and _same_as_loaded(group, last)
     told = len(possible) < count
     if at_end and (
         undistinguished or (not exact and (clean or told or _is_of_last_life(group, lives)))
