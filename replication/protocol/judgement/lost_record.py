@@ -68,6 +68,8 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
             # The record may have been written after the restart.
             if _had_not_reached(state, term, lost.offset) or _had_another(state, term, lost):
                 return False
+            if _has_then(state, term, lost):
+                return False
             return taken_from(state, lost, term.leader, term) is not None or None
         return True
     if lost.written_in is not None and _slept_through(state, term, lost.written_in):
@@ -111,6 +113,12 @@ def _had_another(state: State, again: LeaderTerm, lost: Lost) -> bool:
         )
         for loss in state.history.storage_losses
     )
+
+
+def _has_then(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the very record stands in a leader's log that began below it: it wrote it since."""
+    held = _held_by(state, term, lost.offset)
+    return held is not None and same_record(held, lost.record) is True
 
 
 def _next_start(state: State, term: LeaderTerm) -> LeaderTerm | None:

@@ -124,3 +124,26 @@ def test_what_a_follower_cuts_before_it_fetches_is_nothing_of_that_epoch() -> No
     first, again = cut_by(), cut_by(ev.ReplicaStarted(2, 0, 9), ev.BecameFollower(2, 1, 3))
     assert taken_from(first, lost, 2, first.history.terms[-1]) is None
     assert taken_from(again, lost, 2, again.history.terms[-1]) is not None
+
+
+def test_what_stands_in_its_log_was_written_after_it_was_back_with_less_in_its_epoch() -> None:
+    """Broker 1 crashes, is back in its epoch with five records, writes on, and broker 2 is elected
+    without all that: what its log shows behind the five it cannot have lost in that crash."""
+    facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        elected(1, 2, "initial"),
+        ev.BecameLeader(1, 2, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 5, None, False),
+        ev.BecameLeader(1, 2, 5, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        copy(1, (0, 7, 2, 0), stopped=False),
+        elected(2, 3, "unclean", (2,)),
+        ev.BecameLeader(2, 3, 3, 0),
+        copy(2, (0, 3, 2, 0), (3, 9, 3, 0)),
+    ]
+    state = told(facts)
+    back = state.history.terms[1]
+    assert (back.leader, back.occurrence) == (1, 1)
+    assert lacks(state, back, Lost(Span(5, 6, 2, 0), "committed", None)) is False
+    assert lacks(state, back, Lost(Span(5, 6, 2, 1), "committed", None)) is None
