@@ -171,3 +171,25 @@ def test_a_copy_of_a_running_broker_with_what_was_cut_later_is_from_before(
     (number,) = [n for n, f in enumerate(found) if isinstance(f, ev.ReplicaStarted)]
 
     assert number == place_of_copy
+
+
+def test_a_copy_from_before_the_first_start_that_a_log_tells_of() -> None:
+    """The log begins in the middle of a life, of which no start is told."""
+    lines = [
+        line(1, "became_leader", leader_epoch=0, log_end_offset=8),
+        line(2, "stopped_cleanly"),
+        line(3, "process_started"),
+        line(4, "log_loaded", log_end_offset=9),
+        line(5, "became_leader", leader_epoch=1, log_end_offset=9),
+        line(6, "process_started"),
+        line(7, "log_loaded", log_end_offset=12),
+    ]
+    copies = placed([copy_of("before", 9, clean=True), copy_of("live", 8, clean=False)], lines)
+    assert [copy.slot for copy in copies] == [0.0, -0.5]
+
+    evidence = PartitionEvidence("", "t", "", 0)
+    evidence.lines[1], evidence.copies = lines, copies[:1]
+    found = [e.fact for e in events_of(evidence, "trace", 0)]
+    started = [f.log_end_offset for f in found if isinstance(f, ev.ReplicaStarted)]
+    # Without segments a copy only shows that its broker lived on.
+    assert started == [None, 9, 12]

@@ -7,6 +7,7 @@ only interleave what nothing else orders.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from math import floor
 
 from replication.evidence.joining.changed_settings import by_controllers
 from replication.evidence.joining.copies import Copy, in_time
@@ -154,7 +155,7 @@ def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
             later = (n for n, step in enumerate(steps) if step.at is not None and step.at > read_at)
             position = next(later, len(steps))
         else:
-            life = int(copy.slot)
+            life = floor(copy.slot)
             before = life if copy.slot - life < _EARLY_IN_A_LIFE else life + 1
             position = starts[before] if before < len(starts) else len(steps)
             if not copy.clean:

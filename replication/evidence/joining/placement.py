@@ -2,7 +2,8 @@
 
 A copy carries no time of its own. But a start prints the log end of every partition it loads, and
 a clean stop leaves a marker: so a copy fits before a start, after the last stop, or inside a life.
-Slots: life k is k + 0.5, the stop before start k is k, the end is the number of lives.
+Slots: life k is k + 0.5, the stop before start k is k, the end is the number of lives. Counted are
+starts that lines tell of: what a log tells of before its first one is life -1.
 Names of folders are labels and say nothing.
 """
 
@@ -27,8 +28,10 @@ class Life:
     ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do. ends: per
     partition the lowest, the highest and the last log end. loaded: what its start loaded, of each
     name: several, where one of a deleted topic lay beside it. recovered: its start looked through
-    segments that no clean stop had vouched for.
+    segments that no clean stop had vouched for. printed: its start stands in the log.
     """
+
+    printed: bool = True
 
     began_clean: bool | None = None
     ended_clean: bool | None = False
@@ -53,7 +56,7 @@ def lives_of(processes: list[Ordered], partitions: Iterable[Iterable[Ordered]]) 
     """
     starts = [order for order, fact in processes if fact.kind == "process_started"]
     lives = [Life(started_at=f.at) for _, f in processes if f.kind == "process_started"]
-    early = Life()
+    early = Life(printed=False)
     begun: Ordered | None = None
     early_epochs: dict[int, Order] = {}
     for lines in partitions:
@@ -153,6 +156,7 @@ def place(copies: list[Copy], lives: list[Life], registrations: int | None = Non
             if slot is None:
                 copy.order_known = False
             copy.slot = float(possible[-1] + 1) if slot is None else slot
+            copy.slot -= sum(1 for life in lives if not life.printed)
     _separate(groups)
 
 
