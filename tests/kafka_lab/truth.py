@@ -87,6 +87,8 @@ class PartitionTruth:
     notes: list[str] = field(default_factory=list)
     # Where any replica ever held a record that the last leader does not hold there, or a marker.
     gone_offsets: list[int] = field(default_factory=list)
+    # Where a later leader was without what any replica had held there; it may be back.
+    missed_offsets: list[int] = field(default_factory=list)
     # Offset and leader epoch of each record and marker that any replica ever held where a loss was.
     held: list[list[int]] = field(default_factory=list)
 
@@ -271,6 +273,7 @@ def together(lived: list[PartitionTruth]) -> PartitionTruth:
         acked=sum(one.acked for one in lived),
         notes=[note for one in lived for note in one.notes],
         gone_offsets=sorted({offset for one in lived for offset in one.gone_offsets}),
+        missed_offsets=sorted({offset for one in lived for offset in one.missed_offsets}),
         held=[held for one in lived for held in one.held],
     )
 
@@ -345,6 +348,13 @@ def judge(view: View) -> PartitionTruth:
         acked=len({ack["payload_id"] for ack in view.acks if ack["status"] == "acked"}),
         notes=notes,
         gone_offsets=sorted(_gone(view, replicas, final) | {offset for offset, _ in markers}),
+        missed_offsets=sorted(
+            {
+                held.offset
+                for held in replicas.everything()
+                if _missing(view, reign, replicas, final, held, replicas.everywhere_first(held))
+            }
+        ),
         held=_ever_held(replicas, markers, {one.offset for one in losses}),
     )
 
