@@ -193,3 +193,32 @@ def test_a_copy_from_before_the_first_start_that_a_log_tells_of() -> None:
     started = [f.log_end_offset for f in found if isinstance(f, ev.ReplicaStarted)]
     # Without segments a copy only shows that its broker lived on.
     assert started == [None, 9, 12]
+
+
+@pytest.mark.parametrize(("mark", "known"), [(15, False), (4, True)])
+def test_of_later_epochs_a_log_that_was_cut_has_nothing_left(mark: int, known: bool) -> None:
+    """Its high watermark lies above its end. No line tells of a start."""
+    cut, other = copy_of("cut", 4, clean=False), copy_of("other", 17, clean=False)
+    cut.directory = replace(cut.directory, high_watermark=mark)
+    other.latest_epoch = 3
+    lines = [line(1, "became_leader", leader_epoch=0, log_end_offset=2)]
+    assert [c.order_known for c in placed([cut, other], lines)] == [known, known]
+    # Of copies in no known order the shortest counts as the last.
+    assert (cut.slot < other.slot) is known
+
+
+@pytest.mark.parametrize(
+    ("end", "clean", "unread_from"), [(10, True, 10), (12, True, None), (10, False, None)]
+)
+def test_of_a_copy_that_ends_before_its_log_did_segments_are_missing(
+    end: int, clean: bool, unread_from: int | None
+) -> None:
+    """A log that was not closed may lack its end by itself."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "became_leader", leader_epoch=0, log_end_offset=0),
+        line(3, "log_appended", end_offset=12),
+        *([line(4, "stopped_cleanly")] if clean else []),
+    ]
+    (copy,) = placed([copy_of("copy", end, clean=clean)], lines)
+    assert copy.unread_from == unread_from

@@ -4,7 +4,7 @@ Each step takes values and gives values; here they follow one another, and what 
 incarnation of each topic partition is put together.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -135,7 +135,7 @@ def _known(
     for key in chain(histories, directories, dumps, of_lines, _of_nobodys(cluster, lives)):
         if key[0] not in INTERNAL:
             copies[key] = [*directories.get(key, ()), *dumps.get(key, ())]
-    _place(cluster, brokers, copies)
+    _place(cluster, brokers, copies, {key[0] for key in copies if len(lives.of(key[0])) > 1})
     listed, said = listed_replicas(cluster.log_dirs, lives, copies)
     notes += said
     later, said = later_history(cluster.quorum, cluster.history)
@@ -165,7 +165,10 @@ def _of_nobodys(cluster: ClusterEvidence, lives: Incarnations) -> Iterator[Key]:
 
 
 def _place(
-    cluster: ClusterEvidence, brokers: dict[int, BrokerLines], copies: dict[Key, list[Copy]]
+    cluster: ClusterEvidence,
+    brokers: dict[int, BrokerLines],
+    copies: dict[Key, list[Copy]],
+    reused: Container[str],
 ) -> None:
     """Gives each copied directory its slot among the lives of its broker's process."""
     by_broker: dict[int, list[Copy]] = {}
@@ -178,7 +181,7 @@ def _place(
             lives = lives_of(lines.processes, lines.by_partition())
             for life in lives if not cluster.clocks_compare else ():
                 life.started_at = None
-            place(mine, lives, registrations(cluster.history, broker))
+            place(mine, lives, registrations(cluster.history, broker), reused)
         else:
             place(mine, [])
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from replication.evidence.joining.copies import latest
+from replication.evidence.joining.copies import Copy, latest
 from replication.evidence.joining.lives_in_doubt import lives_in_doubt
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
@@ -10,6 +10,7 @@ from replication.protocol.ground import events as ev
 
 LISTED = "kafka-log-dirs lists a replica"
 UNREAD_LINES = "some of its lines cannot be read"
+UNTOLD_STOP = "a copy is of a clean stop of which none of its lines tells"
 NO_NAMES = "the payload ids are not these records' keys"
 
 
@@ -64,6 +65,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         unsure = evidence.unsure_lines.get(broker)
         if unsure is None and broker in evidence.damaged_lines:
             unsure = UNREAD_LINES
+        if unsure is None and any(c.broker == broker and _is_untold(c) for c in evidence.copies):
+            unsure = UNTOLD_STOP
         if unsure is None and (led := _led_unseen(evidence, broker)):
             unsure = f"it changed the ISR in leader epoch {led[0]}, of which no line of its tells"
         covered = "process_started" in kinds and unsure is None
@@ -77,6 +80,11 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("log_directory", broker, True, told)
     for broker in sorted(listed - handed_over):
         yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
+
+
+def _is_untold(copy: Copy) -> bool:
+    """Whether a copy is of a clean stop that the lines do not tell: see placement.py."""
+    return copy.clean and not copy.order_known
 
 
 def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:

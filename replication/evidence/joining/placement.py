@@ -8,7 +8,7 @@ Names of folders are labels and say nothing.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from itertools import pairwise
@@ -128,13 +128,19 @@ def _take_log_end(life: Life, fact: LogLineFact) -> None:
     life.ends[key] = (min(lowest, end), max(highest, end), end)
 
 
-def place(copies: list[Copy], lives: list[Life], registrations: int | None = None) -> None:
+def place(
+    copies: list[Copy],
+    lives: list[Life],
+    registrations: int | None = None,
+    reused: Container[str] = (),
+) -> None:
     """Gives every copy of one broker a slot; copies of one directory get one slot together.
 
     A copy whose log ends are just what a start loaded is from before that start. Any other is from
     the life its newest record's time falls into, the end counting as the last life's. A KRaft copy
     carries the controllers' log: how often the broker had registered by then says in which life it
-    was taken. registrations: how often it registered in all.
+    was taken. registrations: how often it registered in all. reused: names that several topics
+    bore, of which lines may be about another.
     """
     by_parent: dict[str, list[Copy]] = {}
     for copy in copies:
@@ -142,7 +148,8 @@ def place(copies: list[Copy], lives: list[Life], registrations: int | None = Non
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
     # What lies set aside beside a partition is another log under its name: lines tell of this one.
     present = [[c for c in g if c.directory.kind == "replica"] or g for g in groups]
-    if not lives and not _is_ordered(groups):
+    if not any(life.printed for life in lives) and not _is_ordered(groups):
+        lives = []
         # The shortest counts as the last: it claims least, and the broker lived on after it.
         groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
         for copy in copies:
@@ -157,6 +164,9 @@ def place(copies: list[Copy], lives: list[Life], registrations: int | None = Non
                 copy.order_known = False
             copy.slot = float(possible[-1] + 1) if slot is None else slot
             copy.slot -= sum(1 for life in lives if not life.printed)
+            of_it = copy.directory.topic not in reused
+            if slot == len(lives) and of_it and _is_cut(copy, lives):
+                copy.unread_from = copy.directory.log_end_offset
     _separate(groups)
 
 
@@ -307,6 +317,16 @@ def _fits_end(group: list[Copy], life: Life) -> bool:
     return True
 
 
+def _is_cut(copy: Copy, lives: list[Life]) -> bool:
+    """Whether a copy from after the last clean stop ends before the log did, by that life's lines:
+    segments of it are not here."""
+    directory = copy.directory
+    ends = lives[-1].ends.get((directory.topic, directory.partition)) if lives else None
+    end = directory.log_end_offset
+    present = copy.clean and directory.kind == "replica"
+    return present and ends is not None and end is not None and end < ends[-1]
+
+
 def _is_ordered(groups: list[list[Copy]]) -> bool:
     """Whether what only ever grows tells which copy is the last: a log's end also falls."""
     return not groups or all(
@@ -315,13 +335,20 @@ def _is_ordered(groups: list[list[Copy]]) -> bool:
 
 
 def _is_older(a: list[Copy], b: list[Copy]) -> bool:
-    grows = (
+    grows = [
         (a[0].metadata_end, b[0].metadata_end),
         (a[0].broker_epoch, b[0].broker_epoch),
-        (a[0].latest_epoch, b[0].latest_epoch),
         (_log_starts(a), _log_starts(b)),
-    )
+    ]
+    if not _was_cut(a):
+        grows.append((a[0].latest_epoch, b[0].latest_epoch))
     return any(x is not None and y is not None and x < y for x, y in grows)
+
+
+def _was_cut(group: list[Copy]) -> bool:
+    """Whether a log ends below its own high watermark: what it had of later epochs may be cut."""
+    held = ((c.directory.high_watermark, c.directory.log_end_offset) for c in group)
+    return any((mark or 0) > (end or 0) for mark, end in held)
 
 
 def _log_starts(group: list[Copy]) -> int:

@@ -338,13 +338,16 @@ def _add(known: dict[int, Registration], new: Registration) -> None:
 def _add_isr(
     known: dict[int, Registration], fact: LogLineFact, partition_epoch: int, isr: tuple[int, ...]
 ) -> None:
-    """A change of the ISR alone: leader and leader epoch are those of the state before."""
+    """A change of the ISR alone: leader and leader epoch are those of the state before. Where that
+    is not here, nobody may have been elected since the one that is: the next state tells."""
     if partition_epoch in known:
         return
-    before = known.get(partition_epoch - 1) or known.get(
-        max((e for e in known if e < partition_epoch), default=-1)
-    )
+    before = known.get(max((e for e in known if e < partition_epoch), default=-1))
+    after = known.get(min((e for e in known if e > partition_epoch), default=-1))
     if before is None or before.leader is None:
+        return
+    adjacent = before.partition_epoch == partition_epoch - 1
+    if not adjacent and (after is None or after.leader_epoch != before.leader_epoch):
         return
     known[partition_epoch] = replace(
         before,

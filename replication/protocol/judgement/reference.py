@@ -165,4 +165,4 @@ def lived_on_unseen(state: State, replica: Replica | None) -> bool:
     """Whether the log that a copy shows may have been cut since, where no line would tell."""
     if replica is None or not replica.stale:
         return False
-    return not state.told_of("broker_log", replica.replica)
+    return not log_is_covered(state, replica.replica)

@@ -1,6 +1,7 @@
 """What is declared whole: where something is absent there, it was not."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.declared_coverage import declared_coverage, is_traced
@@ -83,3 +84,14 @@ def test_a_trace_that_lacks_a_term_which_the_controller_gave_is_none() -> None:
     assert not is_traced(evidence(*traced_lines(), recorded=given(3, 4)), 1)
     assert not is_traced(evidence(*traced_lines(), damaged_lines={1}), 1)
     assert not is_traced(evidence(leads(4, 1)), 1)
+
+
+def test_a_copy_of_a_clean_stop_that_no_line_tells_shows_that_lines_are_missing() -> None:
+    whole = evidence(started(), leads(0, 1))
+    for clean, known, covered in ((True, False, False), (True, True, True), (False, False, True)):
+        copy = SimpleNamespace(
+            broker=1, clean=clean, order_known=known, is_dump=True, read_at=None, slot=0.0,
+            spans=[], directory=SimpleNamespace(kind="replica"),
+        )  # fmt: skip
+        found = declared(replace(whole, copies=[copy]))
+        assert ("broker_log", 1, covered) in found

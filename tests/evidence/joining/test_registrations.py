@@ -107,3 +107,16 @@ def test_a_leaders_line_of_a_change_that_is_known_fills_no_later_gap() -> None:
     assert [r.fact.isr for r in found if r.fact.partition_epoch == 3] == [(1,)]
     assert kinds(found)[-1] == (4, 2, "unclean")
     assert kinds(from_lines([*known, expanded], REPLICAS))[-1] == (4, 2, "unknown")
+
+
+@pytest.mark.parametrize(("later", "told"), [(3, True), (4, False), (None, False)])
+def test_who_led_when_the_isr_changed_is_known_where_no_epoch_can_have_begun(
+    later: int | None, told: bool
+) -> None:
+    """Partition epochs 3 and 4 are not here: another may have been elected by then."""
+    facts = [
+        state(2, 1, 3, REPLICAS),
+        line("isr_changed_by_leader", partition_epoch=5, isr=(2, 3)),
+        *([] if later is None else [state(6, 1, later, REPLICAS)]),
+    ]
+    assert (5 in {r.fact.partition_epoch for r in from_lines(facts, REPLICAS)}) is told

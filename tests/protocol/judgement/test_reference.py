@@ -1,8 +1,11 @@
 """Which log counts now: a later epoch that anything names has a leader, known or not."""
 
+import pytest
+
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.reference import (
     all_logs_are_covered,
+    lived_on_unseen,
     newest_leader_epoch,
     reference,
 )
@@ -52,3 +55,17 @@ def test_where_all_lines_are_here_the_last_that_led_still_counts() -> None:
     )
 
     assert reference(state).leader == 1
+
+
+@pytest.mark.parametrize(("covered", "unseen"), [(True, False), (False, True), (None, True)])
+def test_where_lines_have_gaps_a_log_may_have_been_cut_since_its_copy(
+    covered: bool | None, unseen: bool
+) -> None:
+    facts: list[ev.Fact] = [
+        *given(),
+        *([] if covered is None else [ev.CoverageDeclared("broker_log", 1, covered)]),
+        copy(1, (0, 5, 0, 0)),
+        ev.ReplicaStarted(1),
+    ]
+    state = told(facts)
+    assert lived_on_unseen(state, state.replicas[1]) is unseen
