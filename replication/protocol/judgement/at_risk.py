@@ -117,7 +117,7 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
     leader = state.replicas.get(state.registration.leader)
     if leader is None or not state.log_is_known(leader):
         return []
-    found = _of_elected(state, leader)
+    found = _of_elected(state, assigned, leader)
     for number, kind in heirs:
         heir = state.replicas.get(number)
         if heir is not None:
@@ -165,6 +165,8 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
     if last not in (None, leader):
         kind = _kind_of_election(state)
         found.append((kind, leader, leader, kind == "unclean_election"))
+        if _may_return(state, leader, last):
+            found.append(("leader_loses_its_tail", last, None, False))
     return found
 
 
@@ -229,9 +231,14 @@ def _eligible(state: State) -> set[int]:
 
 
 def _leads_again(state: State, last: int) -> bool:
-    """Whether the last leader may be elected: as a member, or as the last known leader, once nobody
-    else is eligible."""
-    return last in _able(state)
+    """Whether the last leader may be elected: as a member, as the last known leader, once nobody
+    else is eligible, or as anybody may be."""
+    return last in _able(state) or state.settings.unclean_leader_election is True
+
+
+def _may_return(state: State, elected: int, last: int) -> bool:
+    """Whether who led last may lead next: who was elected after it never began, and is down."""
+    return not _runs(state, elected) and _leads_again(state, last)
 
 
 def _of_heir(state: State, known: Known, leader: Replica, heir: Replica, kind: str) -> list[Danger]:
@@ -451,13 +458,17 @@ def _waited_for(state: State, assigned: tuple[int, ...], last: int) -> list[int]
     ]
 
 
-def _of_elected(state: State, elected: Replica) -> list[Danger]:
-    """What the last leader has and the one elected after it, which has not begun, has not."""
+def _of_elected(state: State, assigned: tuple[int, ...], elected: Replica) -> list[Danger]:
+    """What the last leader has and the one elected after it, which has not begun, has not; and
+    what it alone has, where it may lead again."""
     led = led_last(state)
     last = None if led is None or led == elected.replica else state.replicas.get(led)
     if last is None or not state.log_is_known(last):
         return []
-    return _of_candidate(state, last, elected, _kind_of_election(state) == "clean_election")
+    found = _of_candidate(state, last, elected, _kind_of_election(state) == "clean_election")
+    if _may_return(state, elected.replica, last.replica):
+        found += _tail_of_the_last(state, assigned, last)
+    return found
 
 
 def _kind_of_election(state: State) -> str:

@@ -141,7 +141,28 @@ def test_a_member_of_the_isr_may_have_fetched_within_half_a_second() -> None:
     committed = (7, 9, "leader_stops", "storage_loss")
     assert found(62, seen(1, 10, 62, high_watermark=9)) == [committed, rest]
     gone = ev.LeadershipRecorded(None, 1, (2,), 3), 62
-    assert found(60.4, gone) == [(7, 10, "clean_election", "acks_one_failover")]
+    assert found(60.4, gone) == [
+        (7, 10, "leader_loses_its_tail", "storage_loss"),
+        (7, 10, "clean_election", "acks_one_failover"),
+    ]
+
+
+def test_who_was_elected_while_it_is_down_leaves_the_last_leaders_tail_in_danger() -> None:
+    """It may never begin, and the last leader lead again: without what it alone has."""
+    led, logs = (ev.BecameLeader(1, 0), 2), (seen(1, 10, 60), seen(2, 7, 61))
+    elected = ev.LeadershipRecorded(2, 1, (1, 2), 3), 62
+    begins = (7, 10, "clean_election", "acks_one_failover", 2)
+    for down, named in (
+        ((), [begins]),
+        (((ev.ReplicaStopped(2, "process_crash"), 61),),
+         [(7, 10, "leader_loses_its_tail", "storage_loss", 1), begins]),
+    ):  # fmt: skip
+        state = running(led, *logs, *down, elected, isr=(1, 2))
+        told = [
+            (d.first_offset, d.end_offset, d.failure, d.cause, d.broker) for d in dangers(state)
+        ]
+        assert told == named
+        assert {d["since"] for d in answer(state).at_risk} == {"1970-01-01T00:01:02.000Z"}
 
 
 def test_the_cause_follows_the_isr_though_no_log_has_changed() -> None:
