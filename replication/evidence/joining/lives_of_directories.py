@@ -1,9 +1,9 @@
 """Which of the topics of one name each copied replica is of.
 
 Its partition.metadata tells, where it has one: a follower of 2.8 has none, and older releases know
-no topic ids. Then the same batches as in a replica of a known life tell; then what lies beside it;
-and only then the time of its newest record, which a producer that tried again may have made before
-the topic was there.
+no topic ids. Then the same batches as in a replica of a known life tell; then when it was seen
+beside its broker, by lines of a digest; then what lies beside it; and only then the time of its
+newest record, which a producer that tried again may have made before the topic was there.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,11 +13,12 @@ from pathlib import Path
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.topic_lives import life_of_directory
-from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
+from replication.evidence.log_directories.digest_lines import SeenDirectory
+from replication.evidence.log_directories.log_directory import PartitionDirectory
 
 # So many batches from the log's start are compared.
 _COMPARED = 1_000
-_Replica = tuple[LogDirectory, PartitionDirectory]
+_Replica = tuple[BrokerDirectory, PartitionDirectory]
 _Lives = dict[Path, str | None]
 _Rule = Callable[[_Replica, _Lives, Incarnations], str | None]
 
@@ -26,7 +27,7 @@ def lives_of_directories(
     directories: Iterable[BrokerDirectory], incarnations: Incarnations
 ) -> _Lives:
     """Topic ids by the replicas' paths; None where the name was used again and nothing tells."""
-    replicas = [(d.directory, p) for d in directories for p in d.directory.partitions]
+    replicas = [(d, p) for d in directories for p in d.directory.partitions]
     found: _Lives = {}
     for _, p in replicas:
         if p.topic_id is not None:
@@ -46,7 +47,8 @@ def _told_apart(alike: list[_Replica], found: _Lives, incarnations: Incarnations
     """Decides the replicas of one partition, by the surest sign first."""
     batches = {p.path: batches_of(p) for _, p in alike}
     _by_batches(batches, found)
-    rules: tuple[_Rule, ...] = (_beside_a_deleted_one, _by_time)
+    # What the third tells of a deleted log, the second is asked of those beside it once more.
+    rules: tuple[_Rule, ...] = (_as_seen, _beside_a_deleted_one, _by_time, _beside_a_deleted_one)
     for rule in rules:
         for d, p in alike:
             life = rule((d, p), found, incarnations) if p.path not in found else None
@@ -76,6 +78,22 @@ def _by_batches(batches: dict[Path, frozenset[tuple[int, int, int]]], found: _Li
                 again = True
 
 
+def _as_seen(replica: _Replica, found: _Lives, incarnations: Incarnations) -> str | None:
+    """The life that had begun on its own broker when it was seen, as long as it was seen so."""
+    d, p = replica
+    lives = incarnations.created_anew.get(p.topic, [])
+    undated = p.topic in incarnations.undated
+    if not isinstance(p, SeenDirectory) or p.kind != "replica" or undated:
+        return None
+    begun = [
+        (stretch.first_at, life.topic_id)
+        for life in lives
+        if (stretch := life.stretches.get(d.broker)) is not None and stretch.first_at is not None
+    ]
+    then = [max((b for b in begun if b[0] <= at), default=None) for at in (p.told_at, p.read_at)]
+    return then[0][1] if then[0] is not None and then[0] == then[1] else None
+
+
 def _beside_a_deleted_one(
     replica: _Replica, found: _Lives, incarnations: Incarnations
 ) -> str | None:
@@ -84,7 +102,7 @@ def _beside_a_deleted_one(
     known = [topic_id for topic_id, _, _ in incarnations.of(p.topic)]
     earlier = {
         life
-        for other in beside.partitions
+        for other in beside.directory.partitions
         if (other.topic, other.partition, other.kind) == (p.topic, p.partition, "deleted")
         and (life := found.get(other.path)) in known
     }

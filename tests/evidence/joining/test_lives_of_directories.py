@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.lives_of_directories import lives_of_directories
-from replication.evidence.joining.topic_lives import Life
+from replication.evidence.joining.topic_lives import Life, Stretch
+from replication.evidence.log_directories.digest_lines import directories_of
 from replication.evidence.log_directories.log_directory import read_log_directory
 from tests.evidence.segment_bytes import CREATED, Record, batch
 
@@ -50,6 +54,45 @@ def test_beside_the_deleted_log_of_the_first_life_lies_the_second_ones(tmp_path:
     written(tmp_path / "2" / "t-0", None)
 
     assert lives(tmp_path) == {f"1/{DELETED}": A, "1/t-0": B, "2/t-0": None}
+
+
+def test_a_deleted_log_whose_records_tell_its_life_tells_that_of_the_one_beside_it(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "1" / DELETED, b"early")
+    written(tmp_path / "1" / "t-0", None)
+
+    two = Incarnations(
+        {"t": [("x", None, CREATED + 1_000), ("", CREATED + 1_000, None)]}, ANEW.created_anew
+    )
+    assert lives(tmp_path, two) == {f"1/{DELETED}": "x", "1/t-0": ""}
+
+
+@pytest.mark.parametrize(
+    ("seen", "life"), [((50, 90), "x"), ((100, 180), ""), ((50, 150), None), ((10, 20), None)]
+)
+def test_what_lines_of_a_digest_tell_is_of_the_life_that_its_broker_had_begun_by_then(
+    seen: tuple[int, int], life: str | None
+) -> None:
+    """They tell no batch and no record's time."""
+    began = [Life("x", None, {3: begun_at(30)}), Life("", 100, {3: begun_at(100)})]
+    two = Incarnations({"t": [("x", None, 100), ("", 100, None)]}, {"t": began})
+    told = {"replication_digest": 1, "n": 1, "started": 0, "directory": "/d", "path": "d.lines"}
+    log = {"topic_id": None, "log_start_offset": 0, "log_end_offset": 5, "leader_epochs": [[0, 0]],
+           "high_watermark": None, "recovery_point": None}  # fmt: skip
+    lines = [
+        told | {"at": seen[0], "what": "partition", "name": "t-0"} | log,
+        told | {"at": seen[1], "what": "directory", "n": 2, "meta": "broker.id=3\nversion=0\n"},
+    ]
+    [directory] = directories_of(lines, Path())
+    copied = BrokerDirectory(3, "c", directory, None, "test")
+    assert list(lives_of_directories([copied], two).values()) == [life]
+    undated = Incarnations(two.lifetimes, two.created_anew, frozenset("t"))
+    assert list(lives_of_directories([copied], undated).values()) == [None]
+
+
+def begun_at(moment: int) -> Stretch:
+    return Stretch([LogLineFact("log_created", moment, 1, "", 3, "t", 0, {})], True)
 
 
 def test_a_name_that_was_used_once_is_one_life(tmp_path: Path) -> None:
