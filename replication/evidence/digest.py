@@ -754,7 +754,8 @@ class DigestLines:
     `tell` makes one round. A line is {"replication_digest": 1, "n": .., "started": .., "at": ..,
     "every": .., "directory": .., "what": ..}: n counts this process's lines, started and at are
     milliseconds. what: directory (meta.properties, each round: this process lives), partition,
-    gone (no longer there), error, metadata (bytes of a file of the metadata log), metadata_files.
+    gone (no longer there; emptied: no broker took it away), error, metadata (bytes of a file of
+    the metadata log), metadata_files.
     broker_runs, of a directory: whether a broker holds its lock; null where that is not known.
     """
 
@@ -776,6 +777,11 @@ class DigestLines:
     def tell(self) -> None:
         """One round. The checkpoint files are read first: of a running broker a log can only have
         grown since its high watermark was noted, if it was not cut."""
+        topic_ids = {
+            name: json.loads(text)["topic_id"]
+            for (what, name), text in self._told.items()
+            if what == "partition"
+        }
         if self._rounds % ROUNDS_UNTIL_ALL == 0:
             self._told.clear()
         if self._rounds % ROUNDS_UNTIL_ALL_METADATA == 0:
@@ -807,12 +813,13 @@ class DigestLines:
         ]
         for name in partitions:
             self._partition(name, checkpoints)
-        known = [name for what, name in self._told if what == "partition"]
-        for name in sorted(set(known) - set(partitions)):
-            del self._told["partition", name]
+        # A broker leaves its lock's file where it is, whoever holds it: somebody took that away.
+        emptied = runs is False or ".lock" not in names
+        for name in sorted(set(topic_ids) - set(partitions)):
+            self._told.pop(("partition", name), None)
             self._ends.pop(name, None)
             self._grown.pop(name, None)
-            self._line("gone", name=name)
+            self._line("gone", name=name, topic_id=topic_ids[name], emptied=emptied)
         if CLUSTER_METADATA in names:
             self._metadata()
         # Last, so that whoever has read it has read what this round found.

@@ -22,6 +22,7 @@ from replication.evidence.log_directories.digest_lines import (
     directories_of,
     is_digest_lines,
     read_digest_lines,
+    subject_of,
 )
 from replication.evidence.unreadable import Unreadable
 from tests.evidence.segment_bytes import Record, batch
@@ -131,6 +132,86 @@ def test_only_what_has_changed_is_told_and_that_the_process_lives(tmp_path: Path
     assert beside.told()["log_end_offset"] == 3
     shutil.rmtree(tmp_path / "t-0")
     assert [(line["what"], line["name"]) for line in beside.round()] == [("gone", "t-0")]
+
+
+def test_what_is_gone_is_told_in_the_round_that_tells_all_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "ROUNDS_UNTIL_ALL", 1)
+    beside = Beside(tmp_path)
+    beside.write(".lock", "")
+    beside.round()
+    shutil.rmtree(tmp_path / "t-0")
+    [gone] = beside.round()
+    assert (gone["what"], gone["emptied"]) == ("gone", False), "a broker may have deleted it"
+    assert gone["topic_id"] == "4Uu25ilRQ3mamw4tl1E6PA"
+    beside.log(batch(0))
+    beside.round()
+    for name in ("t-0", ".lock"):
+        shutil.rmtree(tmp_path / name) if name == "t-0" else (tmp_path / name).unlink()
+    assert [line["emptied"] for line in beside.round()] == [True]
+
+
+LOG = {"topic_id": None, "log_start_offset": 0, "log_end_offset": 5, "leader_epochs": [[0, 0]],
+       "high_watermark": None, "recovery_point": None}  # fmt: skip
+
+
+def seen(*lines: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    """What is known of t-0 by the lines of broker 3's directories: log end, told at, read at."""
+    whole = [
+        {"replication_digest": 1, "n": n, "started": 0, "directory": "/a", "path": "x"} | line
+        for n, line in enumerate(lines, 1)
+    ]
+    found = [p for d in directories_of(whole, Path()) for p in d.partitions]
+    return {
+        p.path.name: (p.log_end_offset or 0, p.told_at, p.read_at)
+        for p in found
+        if isinstance(p, SeenDirectory)
+    }
+
+
+def at(moment: int, what: str, **more: Any) -> dict[str, Any]:
+    return {"at": moment, "what": what} | (
+        {"name": "t-0"} if what in ("partition", "gone") else {"meta": "broker.id=3\nversion=0\n"}
+    ) | more  # fmt: skip
+
+
+HELD = at(1, "partition", **LOG)
+
+
+def test_a_replica_that_somebody_took_away_holds_nothing_from_then_on() -> None:
+    gone = at(2, "gone", emptied=True)
+    assert seen(HELD, at(1, "directory")) == {"t-0": (5, 1, 1)}
+    assert seen(HELD, at(1, "directory"), gone, at(9, "directory")) == {"t-0": (0, 2, 9)}
+    # With its meta.properties: whose it was, an older line tells.
+    emptied = at(9, "directory", meta=None)
+    assert seen(HELD, at(1, "directory"), gone, emptied) == {"t-0": (0, 2, 9)}
+    assert (
+        len({subject_of(line | {"directory": "/a"}) for line in (emptied, at(1, "directory"))}) == 2
+    )
+    # A broker that runs deletes what it is told to, and moves logs to other directories.
+    assert seen(HELD, at(2, "gone", emptied=False), at(9, "directory")) == {}
+    other = {"directory": "/b"}
+    there = [HELD | other | {"at": 3}, at(4, "directory", **other)]
+    assert seen(HELD, *there, gone, at(9, "directory")) == {"t-0": (5, 3, 4)}
+    deleted = at(2, "partition", **LOG) | {"name": "t-0.0123456789abcdef0123456789abcdef-delete"}
+    assert "t-0" not in seen(HELD, deleted, gone, at(9, "directory"))
+    # Another directory has not been looked at since: it may have been put there.
+    assert seen(HELD, at(1, "directory", **other), gone, at(9, "directory")) == {}
+
+
+def test_an_older_digest_tells_by_the_directory_whether_a_broker_took_it_away() -> None:
+    for runs, left in ((False, {"t-0": (0, 2, 9)}), (True, {}), (None, {})):
+        assert seen(HELD, at(2, "gone"), at(9, "directory", broker_runs=runs)) == left
+
+
+def test_a_process_that_began_anew_and_told_all_leaves_out_what_is_gone() -> None:
+    anew = {"started": 7}
+    stays = {"t-0": (5, 1, 1)}
+    assert seen(HELD, at(8, "directory", partitions=1, **anew)) == stays, "a line is on its way"
+    down = at(8, "directory", partitions=0, broker_runs=False, **anew)
+    assert seen(HELD, down) == {"t-0": (0, 7, 8)}
+    assert seen(HELD, at(8, "directory", partitions=0, broker_runs=True, **anew)) == {}
 
 
 def test_a_line_says_where_the_log_ended_in_the_last_seconds(

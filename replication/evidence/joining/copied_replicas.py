@@ -7,6 +7,7 @@ from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.lives_of_directories import lives_of_directories
 from replication.evidence.joining.one_cluster import INTERNAL, ClusterEvidence, Key
+from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.dumped_logs import NotOneLog, SegmentDump, dumped_directory
@@ -44,7 +45,25 @@ def copied_directories(
                 )
             else:
                 result.setdefault((p.topic, topic_id, p.partition), []).append(_copy(d, p))
+    for d in copied:
+        for p in d.directory.partitions:
+            topic_id = lives[p.path]
+            if topic_id is not None and isinstance(p, SeenDirectory) and p.kind == "replica":
+                for later in _begun_since(p, topic_id, incarnations):
+                    own = result.setdefault((p.topic, later, p.partition), [])
+                    if all(c.broker != d.broker or c.directory.kind != "replica" for c in own):
+                        own.append(_copy(d, p.emptied(later)))
     return result, unreadable
+
+
+def _begun_since(seen: SeenDirectory, topic_id: str, incarnations: Incarnations) -> list[str]:
+    """The topics of the name that had been created when a log of an earlier one was seen where
+    theirs would be: its broker has had nothing of them by then."""
+    known = incarnations.of(seen.topic)
+    if seen.topic in incarnations.undated or topic_id not in (i for i, _, _ in known):
+        return []
+    later = known[[i for i, _, _ in known].index(topic_id) + 1 :]
+    return [i for i, created, _ in later if created is not None and created <= seen.read_at]
 
 
 def dumped_copies(

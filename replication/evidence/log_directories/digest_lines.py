@@ -24,6 +24,7 @@ from replication.evidence.log_directories.log_directory import (
 )
 from replication.evidence.log_directories.segments import RecordBatch
 from replication.evidence.log_directories.small_files import (
+    MetaProperties,
     parse_clean_shutdown,
     parse_meta_properties,
 )
@@ -72,6 +73,21 @@ class SeenDirectory(PartitionDirectory):
             grown=(),
         )
 
+    def emptied(self, topic_id: str) -> "SeenDirectory":
+        """Nothing, of another topic of the name: this one's log lies where its would."""
+        return replace(
+            self,
+            topic_id=topic_id,
+            log_start_offset=0,
+            log_end_offset=0,
+            spans=(),
+            epoch_entries=None,
+            high_watermark=None,
+            recovery_point=None,
+            told_at=self.read_at,
+            grown=(),
+        )
+
     def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
         """Nothing: only spans are known."""
         yield from ()
@@ -79,11 +95,14 @@ class SeenDirectory(PartitionDirectory):
 
 @dataclass(slots=True)
 class _Told:
-    """The newest lines about one log directory of one machine."""
+    """The newest lines about one log directory of one machine. meta: its meta.properties, as they
+    were when it had any. gone: of replicas that are no longer there, the line that told so."""
 
     name: str
     newest: Line | None = None
+    meta: str | None = None
     partitions: dict[str, Line] = field(default_factory=dict)
+    gone: dict[str, Line] = field(default_factory=dict)
     errors: dict[str, Line] = field(default_factory=dict)
     files: Line | None = None
     pieces: dict[tuple[str, int], Line] = field(default_factory=dict)
@@ -143,9 +162,12 @@ def order_of(line: Line) -> tuple[int, int]:
 
 
 def subject_of(line: Line) -> tuple[str, str, str, int]:
-    """What a line speaks of: of two that speak of the same the newer counts."""
+    """What a line speaks of: of two that speak of the same the newer counts. Whose an emptied
+    directory had been, an older line tells."""
     what = "partition" if line["what"] == "gone" else line["what"]
-    name = "" if what == "directory" else str(line.get("name", ""))
+    name = str(line.get("name", ""))
+    if what == "directory":
+        name = "" if line.get("meta") else "emptied"
     return (line["directory"], what, name, line.get("at_byte", 0) if what == "metadata" else 0)
 
 
@@ -165,9 +187,12 @@ def directories_of(lines: Iterable[Line], workplace: Path) -> list[LogDirectory]
         place = (line["path"], line["directory"])
         key: tuple[str, str] = (whose.get(place) or line["path"], line["directory"])
         _take(told.setdefault(key, _Told(line["directory"])), line)
+    every = [each for _, each in sorted(told.items(), key=lambda item: item[0])]
+    for each in every:
+        _leave_behind(each)
     return [
-        _log_directory(each, workplace / f"digest-lines-{number}")
-        for number, (_, each) in enumerate(sorted(told.items(), key=lambda item: item[0]))
+        _log_directory(each, _emptied(each, every), workplace / f"digest-lines-{number}")
+        for number, each in enumerate(every)
     ]
 
 
@@ -176,13 +201,15 @@ def _take(told: _Told, line: Line) -> None:
     what, name = line["what"], str(line.get("name", ""))
     told.path = Path(str(line.get("path", "")))
     if what == "directory":
-        told.newest = line
+        told.newest, told.meta = line, line.get("meta") or told.meta
         told.errors.pop("", None)
     elif what == "partition":
         told.partitions[name] = line
+        told.gone.pop(name, None)
         told.errors.pop(name, None)
     elif what == "gone":
         told.partitions.pop(name, None)
+        told.gone[name] = line
     elif what == "error":
         told.errors[name] = line
     elif what == "metadata_files":
@@ -191,7 +218,48 @@ def _take(told: _Told, line: Line) -> None:
         told.pieces[name, line["at_byte"]] = line
 
 
-def _log_directory(told: _Told, folder: Path) -> LogDirectory:
+def _leave_behind(told: _Told) -> None:
+    """Takes what an older process told for gone where the newest has told all that is there now."""
+    newest = told.newest or {}
+    started = newest.get("started")
+    older = [name for name, line in told.partitions.items() if line["started"] != started]
+    if newest.get("partitions") == len(told.partitions) - len(older):
+        for name in older:
+            seen = {"at": started, "topic_id": told.partitions.pop(name)["topic_id"]}
+            told.gone[name] = {**seen, "emptied": newest.get("broker_runs") is False}
+
+
+def _emptied(told: _Told, every: list[_Told]) -> dict[str, Line]:
+    """Of the replicas that are gone those that no broker took away and that lie in no other of its
+    directories: the lines that told so. What a running broker deletes, its own lines tell."""
+    newest, meta = told.newest or {}, _meta_of(told)
+    without = newest.get("broker_runs") is False or not newest.get("meta")
+    found = {n: line for n, line in told.gone.items() if line.get("emptied", without)}
+    if not found or meta is None:
+        return {}
+    own = [each for each in every if _is_same_broker(meta, _meta_of(each))]
+    there = {parse_directory_name(name)[:2] for each in own for name in each.partitions}
+    seen = min((each.newest or {}).get("at", 0) for each in own)
+    return {
+        name: line
+        for name, line in found.items()
+        if line["at"] <= seen and parse_directory_name(name)[:2] not in there
+    }
+
+
+def _meta_of(told: _Told) -> MetaProperties | None:
+    meta = parse_meta_properties(told.meta or "", told.name)
+    return None if isinstance(meta, Unreadable) or meta.broker_id is None else meta
+
+
+def _is_same_broker(one: MetaProperties, other: MetaProperties | None) -> bool:
+    """Unless they name two clusters: not every release names one."""
+    alike = other is not None and one.broker_id == other.broker_id
+    clusters = {one.cluster_id, other.cluster_id if other is not None else None}
+    return alike and (None in clusters or len(clusters) == 1)
+
+
+def _log_directory(told: _Told, emptied: dict[str, Line], folder: Path) -> LogDirectory:
     path = told.path
     unreadable = [
         Unreadable(str(path), "file", f"{told.name}/{name}: {line['reason']}")
@@ -199,14 +267,17 @@ def _log_directory(told: _Told, folder: Path) -> LogDirectory:
     ]
     newest = told.newest or {}
     where = f"{path} ({told.name})"
-    meta, clean = newest.get("meta"), newest.get("clean_shutdown")
+    meta, clean = told.meta, newest.get("clean_shutdown")
     partitions = []
     for name, line in sorted(told.partitions.items()):
         try:
-            read_at = max(line["at"], newest.get("at", 0))
+            # A later process would have told of it again.
+            alike = newest.get("started") == line["started"]
+            read_at = max(line["at"], newest.get("at", 0) if alike else 0)
             partitions.append(_partition(path / name, line, read_at, runs=clean is None))
         except (KeyError, TypeError, ValueError) as error:
             unreadable.append(Unreadable(str(path), "file", f"its line about {name}: {error!r}"))
+    partitions += [_nothing_left(path / name, line, newest) for name, line in emptied.items()]
     return LogDirectory(
         path=path,
         meta=readable_or_none(parse_meta_properties(meta, where) if meta else None, unreadable),
@@ -255,6 +326,14 @@ def _partition(path: Path, line: Line, read_at: int, *, runs: bool) -> SeenDirec
         read_at=read_at,
         grown=tuple(sorted((at, to) for at, to in grown if start < to < end and at < line["at"])),
     )
+
+
+def _nothing_left(path: Path, line: Line, newest: Line) -> SeenDirectory:
+    """A replica of which somebody took away all that there was."""
+    empty = {"log_start_offset": 0, "log_end_offset": 0, "leader_epochs": None}
+    empty |= {"high_watermark": None, "recovery_point": None, "topic_id": line.get("topic_id")}
+    read_at = max(line["at"], newest.get("at", 0))
+    return _partition(path, {**empty, "at": line["at"]}, read_at, runs=True)
 
 
 def _spans(entries: Iterable[tuple[int, int]], start: int, end: int) -> Iterator[Span]:

@@ -1,7 +1,10 @@
 """Which log each directory or dump is of, and when a dump stands in for a directory."""
 
+import dataclasses
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from replication.evidence.collecting.collection import BrokerDirectory, BrokerDump
 from replication.evidence.joining.copied_replicas import (
@@ -11,6 +14,7 @@ from replication.evidence.joining.copied_replicas import (
 )
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import ClusterEvidence
+from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.evidence.metadata_log.history import BrokerChange
 from replication.evidence.tools.dumped_logs import SegmentDump
 from tests.evidence.joining.history import history
@@ -19,8 +23,8 @@ from tests.evidence.test_placement import copy_of
 TWO = Incarnations({"t": [("a", None, 20), ("b", 20, None)]})
 
 
-def directory(topic_id: str | None = None) -> BrokerDirectory:
-    parent = copy_of("copy", 5, clean=False).parent
+def directory(topic_id: str | None = None, name: str = "copy") -> BrokerDirectory:
+    parent = copy_of(name, 5, clean=False).parent
     partitions = tuple(replace(p, topic_id=topic_id) for p in parent.partitions)
     return BrokerDirectory(1, "c", replace(parent, partitions=partitions), None, "test")
 
@@ -45,6 +49,24 @@ def test_without_an_id_a_name_that_was_used_twice_tells_nothing() -> None:
     found, (why,) = copied_directories([directory()], TWO)
     assert found == {}
     assert "of which incarnation" in str(why.reason)
+
+
+@pytest.mark.parametrize(("read_at", "later"), [(30, [(0, 30)]), (10, []), (None, [])])
+def test_a_broker_that_was_seen_with_an_earlier_topics_log_has_nothing_of_the_later_one(
+    read_at: int | None, later: list[tuple[int, int]]
+) -> None:
+    """It was down when the topic was created anew; a copy that names no time tells nothing."""
+    kept = directory("a")
+    if read_at is not None:
+        [log] = kept.directory.partitions
+        fields = {f.name: getattr(log, f.name) for f in dataclasses.fields(log)}
+        seen = SeenDirectory(**fields, told_at=5, read_at=read_at)
+        kept = replace(kept, directory=replace(kept.directory, partitions=(seen,)))
+    found, _ = copied_directories([kept], TWO)
+    told = [(c.directory.log_end_offset, c.read_at) for c in found.get(("t", "b", 0), ())]
+    assert told == later
+    both, _ = copied_directories([kept, directory("b", "beside")], TWO)
+    assert len(both["t", "b", 0]) == 1
 
 
 def test_a_dump_stands_in_for_a_directory_that_is_not_here() -> None:
