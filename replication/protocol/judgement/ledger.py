@@ -255,7 +255,9 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
             found = SurvivingCopy(aside.replica, "salvage", aside.observed_at, when, aside.as_of)
             salvage[(aside.replica, aside.kind)] = found
     loss.copies += [salvage[key] for key in sorted(salvage)]
-    if any(c.kind == "replica" for c in loss.copies):
+    # The log that counts may have them again: a leader was without them, nobody saw the last one's.
+    unseen = ref.replica is None and not ref.candidates and not any(p.final for p in loss.absences)
+    if any(c.kind == "replica" for c in loss.copies) and not unseen:
         loss.status = "recoverable"
         return
     assigned = set(state.settings.assigned_replicas or ()) | state.ever_assigned
@@ -265,7 +267,7 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
     )
     set_aside = any(c.kind != "older" for c in state.history.copies if _holds(c.spans, loss))
     if loss.missing_replicas or set_aside:
-        loss.status = "recoverable" if set_aside else "undetermined"
+        loss.status = "recoverable" if set_aside and not unseen else "undetermined"
 
 
 def _still_counts(state: State, replica: int) -> bool:

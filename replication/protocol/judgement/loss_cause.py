@@ -421,7 +421,16 @@ def _came_back_without(state: State, lost: Lost, term: LeaderTerm) -> bool:
     led = [t for t in state.history.terms if t.order <= term.order]
     missed_epoch = any(t.leads_on and t.leader != before.leader for before, t in pairwise(led))
     since = [t for t in led if lost.written_in is None or t.leader_epoch > lost.written_in]
-    return not missed_epoch and all(t.election_kind not in UNSURE_KINDS for t in since)
+    sure = not missed_epoch and all(t.election_kind not in UNSURE_KINDS for t in since)
+    return sure and not _misses_elections(state, lost, led)
+
+
+def _misses_elections(state: State, lost: Lost, led: list[LeaderTerm]) -> bool:
+    """Whether elections since the record was written are not told of, of which one may have been
+    unclean. One epoch between two leaders may be one that nobody led."""
+    since = [t for t in led if lost.written_in is None or t.leader_epoch >= lost.written_in]
+    missed = any(t.leader_epoch > before.leader_epoch + 2 for before, t in pairwise(since))
+    return missed and state.settings.unclean_leader_election is not False
 
 
 def _is_back_short(state: State, lost: Lost, term: LeaderTerm) -> bool:
@@ -574,6 +583,11 @@ def _deposed_by_then(state: State, lost: Lost) -> LeaderTerm | None:
     timed = [(t, t.observed_at) for t in state.history.terms if t.observed_at is not None]
     if any(t.leader == lost.answered_by and abs(at - told_at) <= SLACK for t, at in timed):
         return None
+    if any(
+        t.leader == lost.answered_by and before < told_at + SLACK and told_at <= at
+        for (_, before), (t, at) in pairwise(timed)
+    ) and not log_is_covered(state, lost.answered_by):
+        return None  # Others may have heard late that it led again.
     after: LeaderTerm | None = None
     led = False
     for term in (t for t, at in timed if at + SLACK < told_at):

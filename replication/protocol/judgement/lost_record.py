@@ -364,6 +364,9 @@ def may_be_anothers(state: State, lost: Lost, cut: Truncation) -> bool:
     followed = next((t for t in state.history.terms if t.leader_epoch == cut.term_epoch), None)
     if followed is None:
         return not log_is_covered(state, cut.replica)
+    if cut.reason == "out_of_range" and lost.written_in is None:
+        # It is not in the leader's log; that was before or after it was written there.
+        return lacks(state, followed, lost) is not False
     # What is out of range is not in the leader's log, whoever wrote it.
     wrote = lost.written_in is not None and followed.leader_epoch <= lost.written_in
     if wrote and cut.reason != "out_of_range":

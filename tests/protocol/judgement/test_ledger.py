@@ -205,3 +205,24 @@ def test_an_acknowledgement_that_may_be_of_either_lost_record_is_of_one() -> Non
 def test_an_acknowledgement_log_at_hand_is_not_asked_for(asked: str) -> None:
     assert still_to_get(told(given()), [asked, "consumption logs"]) == ["consumption logs"]
     assert still_to_get(told(given(acks=False)), [asked]) == [asked]
+
+
+@pytest.mark.parametrize(("shown", "status"), [(True, "recoverable"), (False, "undetermined")])
+def test_what_a_leader_was_without_the_last_one_may_have_again(shown: bool, status: str) -> None:
+    """Broker 3 holds what broker 2 began without; broker 1, who leads since, is not here."""
+    facts = [
+        *given(1, 2, 3),
+        elected(3, 0, "initial", (3,)),
+        ev.BecameLeader(3, 0, 0, 0),
+        ev.RecordsAcknowledged(2, 4, "all", 0, 0),
+        ev.ReplicaStopped(3, "process_crash"),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 2, 0),
+        elected(1, 2, "unclean", (1,)),
+        ev.BecameLeader(1, 2, 2, 0) if shown else ev.BecameLeader(1, 2, 4, 0),
+        copy(3, (0, 4, 0, 0)),
+        copy(2, (0, 2, 0, 0)),
+        *([copy(1, (0, 2, 0, 0), (2, 3, 2, 0))] if shown else []),
+    ]
+    (loss,) = answer(told(facts)).losses
+    assert loss["status"] == status

@@ -815,3 +815,43 @@ def test_what_is_back_was_missed_by_the_election_of_who_came_to_lead_only_later(
     assert (loss["status"], loss["cause"], loss["contract"]) == (
         "recovered", "unclean_election", "not_promised",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("leader_epoch", "cause"), [(2, "storage_loss"), (4, "unknown")])
+def test_no_disk_is_to_blame_where_elections_are_not_told_of(leader_epoch: int, cause: str) -> None:
+    """Broker 2 is back with less and leads from the ISR; nobody need have led in one epoch before,
+    but of several one may have begun with an unclean election."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "all", 0, 0, leader=1),
+        ev.BecameFollower(2, 0, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 3, None, False),
+        elected(2, leader_epoch),
+        ev.BecameLeader(2, leader_epoch, 3, 3),
+        copy(2, (0, 3, 0, 0), (3, 9, leader_epoch, 0), mark=9),
+    ]
+    promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_isr", gone).name == cause
+
+
+@pytest.mark.parametrize("covered", [True, False])
+def test_others_may_have_heard_late_that_who_answered_leads_again(covered: bool) -> None:
+    """Broker 2 was deposed and answers, before anybody is known to have heard that it leads."""
+    facts = [
+        *given(*((1, 2) if covered else (1,)), version="0.10.2.2"),
+        elected(2, 0, "initial"),
+        elected(1, 1),
+        elected(2, 3, "unclean"),
+        elected(1, 4, "unclean"),
+    ]
+    state = told(facts)
+    for at, term in zip((10, 10_000, 20_000, 30_000), state.history.terms, strict=True):
+        term.observed_at = at
+    lost = Lost(Span(5, 6, None, 7), "acknowledged_by_leader", None, 15_000, 2)
+    deposed = loss_cause._deposed_by_then(state, lost)
+    assert (deposed is state.history.terms[1]) is covered
+    assert (deposed is None) is not covered

@@ -14,6 +14,7 @@ from replication.protocol.judgement.lost_record import (
     has_since,
     is_after,
     lacks,
+    may_be_anothers,
     taken_from,
 )
 from tests.protocol.judgement.told import copy, elected, given, told
@@ -147,3 +148,23 @@ def test_what_stands_in_its_log_was_written_after_it_was_back_with_less_in_its_e
     assert (back.leader, back.occurrence) == (1, 1)
     assert lacks(state, back, Lost(Span(5, 6, 2, 0), "committed", None)) is False
     assert lacks(state, back, Lost(Span(5, 6, 2, 1), "committed", None)) is None
+
+
+@pytest.mark.parametrize(("written_in", "anothers"), [(None, True), (1, False)])
+def test_what_is_out_of_range_its_leader_may_have_lacked_from_the_start(
+    written_in: int | None, anothers: bool
+) -> None:
+    """Broker 2's log ends below the record; with what it began no line tells."""
+    facts = [
+        *given(1, 2, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1),
+        ev.BecameFollower(1, 1, 2),
+        ev.Truncated(1, 3, 5, "out_of_range"),
+    ]
+    state = told(facts)
+    lost = Lost(Span(4, 5, written_in, 7), "acknowledged_by_isr", None)
+    [cut] = state.history.truncations
+    assert may_be_anothers(state, lost, cut) is anothers
