@@ -65,7 +65,7 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         return _fate_by_all(state, ref, promise)
     absences: list[Absence] = []
     doubts: list[Doubt] = []
-    by_content = _by_what_its_leader_held(state, promise)
+    by_content = _by_what_its_leader_held(state, promise) or _by_who_answered(state, ref, promise)
     if by_content:
         for one in by_content:
             found = fate(state, ref, one)
@@ -116,6 +116,32 @@ def _by_what_its_leader_held(state: State, promise: Promise) -> list[Promise]:
     if any(one.leader_epoch is not None for one in held):
         return []
     return [replace(promise, span=one) for one in held]
+
+
+def _by_who_answered(state: State, ref: Reference, promise: Promise) -> list[Promise]:
+    """An acknowledgement of offsets alone, as far as by the records that stood there in the log of
+    who answered when its only reign ended: what it answers for is in its log. Empty where none is
+    known."""
+    if promise.how not in ("acks_1", "acks_all") or is_seen(promise.span):
+        return []
+    if promise.replica is None or promise.latest_term is not None:
+        return []
+    reign = _only_reign(state, ref, promise.replica)
+    first, end = promise.span[:2]
+    held = held_then(state, promise.replica, reign[-1].started_at, first, end) if reign else []
+    found = [
+        replace(
+            promise,
+            span=one,
+            latest_term=None if one.leader_epoch is None else (one.leader_epoch, ANY_OCCURRENCE),
+        )
+        for one in held
+    ]
+    rest = uncovered(first, end, held) if found else []
+    left = [
+        replace(promise, span=promise.span._replace(first_offset=a, end_offset=b)) for a, b in rest
+    ]
+    return found + left
 
 
 def _as_it_stands(ref: Reference, promise: Promise) -> list[Promise]:

@@ -356,7 +356,9 @@ def test_a_start_after_a_stop_is_of_another_process_though_the_log_was_made_last
         ((), 5, False, "UNKNOWN"),
         ((), 6, False, "HOLDS"),
         ((ev.RecordsAcknowledged(6, 7, "all", None, None, 3),), None, False, "HOLDS"),
-        ((ev.RecordsAcknowledged(6, 7, "all", None, None, 2),), None, False, "UNKNOWN"),
+        ((ev.RecordsAcknowledged(6, 7, "all", None, None, 2),), 5, False, "UNKNOWN"),
+        # It never cut what it had written, and that stands in the log that counts.
+        ((), None, False, "HOLDS"),
         ((ev.RecordsAcknowledged(6, 7, "all", None, None, 3),), None, True, "UNKNOWN"),
     ],
 )
@@ -384,4 +386,37 @@ def test_what_a_leader_answered_for_at_acks_one_it_committed_with_what_it_wrote_
         ev.BecameLeader(1, 3),
         *(ev.ReplicaLogObserved(r, 0, 9, log, 9, None, (), True) for r in (1, 2, 3)),
     ]
+    assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(
+    ("answered", "back_with", "content", "found"),
+    [
+        (1, 4, 0, "HOLDS"),
+        (1, 4, 1, "VIOLATED"),
+        (1, 3, 0, "UNKNOWN"),
+        (None, 4, 0, "UNKNOWN"),
+    ],
+)
+def test_what_was_answered_for_stood_in_the_log_of_who_answered(
+    answered: int | None, back_with: int, content: int, found: str
+) -> None:
+    """Broker 1 answers for offset 3, crashes, is back and cuts to its high watermark. What it cut
+    is known, unless its disk had lost it before."""
+    spans = [Span(0, 3, None, 0), Span(3, 4, None, 0)]
+    facts = [
+        *given(1, 2, version="0.10.2.2"),
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "1", leader=answered),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaLogObserved(1, 0, back_with, tuple(spans[: back_with - 2]), 2, None, None, False),
+        ev.ReplicaStarted(1, 0, back_with, None, False),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1),
+        ev.BecameFollower(1, 1, 2),
+        ev.Truncated(1, 2, back_with, "high_watermark"),
+    ]
+    after = (Span(0, 3, None, 0), Span(3, 4, None, content), Span(4, 6, None, 0))
+    facts += [ev.ReplicaLogObserved(r, 0, 6, after, None, None, None, True) for r in (1, 2)]
     assert verdict(facts, ACKNOWLEDGED) == found
