@@ -53,6 +53,7 @@ class Spool:
         """Lays out the lines of one micro-batch. Raises OSError where the disk refuses."""
         taken = Taken()
         logs: dict[Path, _Log] = {}
+        cut = self._cut_before(micro_batch_id)
         digests: dict[Path, list[dict[str, Any]]] = {}
         for line in lines:
             taken.rows += 1
@@ -63,7 +64,9 @@ class Spool:
             if line.digest:
                 digests.setdefault(self._host(line), []).append(json.loads(line.text))
                 continue
-            log = logs.setdefault(place, _Log())
+            if place not in logs:
+                logs[place] = _Log(open_part=cut.get(str(place.relative_to(self.folder)), ""))
+            log = logs[place]
             if log.add(line):
                 taken.kept += 1
                 taken.clusters.add(place.relative_to(self.folder).parts[0])
@@ -73,13 +76,37 @@ class Spool:
         for host, found in digests.items():
             self._take_digest(micro_batch_id, host, found, taken)
         self._forget(micro_batch_id)
+        cut |= {str(place.relative_to(self.folder)): log.open_part for place, log in logs.items()}
+        self._keep_cut(micro_batch_id, {name: part for name, part in cut.items() if part})
         for place, log in logs.items():
+            if not log.lines:
+                continue
             place.parent.mkdir(parents=True, exist_ok=True)
             target = place.with_name(f"{place.name}.{micro_batch_id:010}.log")
             unfinished = target.with_name(f".{target.name}")
             unfinished.write_text("\n".join(log.in_order()) + "\n", encoding="utf-8")
             unfinished.replace(target)
         return taken
+
+    def _cut_before(self, micro_batch_id: int) -> dict[str, str]:
+        """By log, the begin of a line whose rest has not come: half a line is no evidence."""
+        kept = self.folder.parent / "cut"
+        before = [p for p in kept.glob("*.json") if int(p.stem) < micro_batch_id]
+        found = json.loads(max(before).read_text(encoding="utf-8")) if before else {}
+        return {str(name): str(part) for name, part in found.items()}
+
+    def _keep_cut(self, micro_batch_id: int, cut: dict[str, str]) -> None:
+        kept = self.folder.parent / "cut"
+        before = sorted(p for p in kept.glob("*.json") if int(p.stem) < micro_batch_id)
+        if cut or before:
+            kept.mkdir(parents=True, exist_ok=True)
+            target = kept / f"{micro_batch_id:010}.json"
+            unfinished = target.with_name(f".{target.name}.unfinished")
+            unfinished.write_text(json.dumps(cut, sort_keys=True), encoding="utf-8")
+            unfinished.replace(target)
+        later = (p for p in kept.glob("*.json") if int(p.stem) > micro_batch_id)
+        for old in (*before[:-1], *later):
+            old.unlink()
 
     def _hear(self, taken: Taken, line: ShippedLine, clock: str, at: int | None) -> None:
         cluster, host = self._host(line).relative_to(self.folder).parts
@@ -175,8 +202,7 @@ class _Log:
             ordered = sorted(self.lines, key=lambda each: (each[0] or 0, each[2]))
         else:
             ordered = sorted(self.lines, key=lambda each: (each[1], each[2]))
-        rest = [self.open_part] if self.open_part else []
-        return [text for *_, text in ordered] + rest
+        return [text for *_, text in ordered]
 
 
 def _digest_first(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

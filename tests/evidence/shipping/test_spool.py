@@ -6,6 +6,7 @@ several shippers; after any number of micro-batches the spool and a folder of wh
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,28 @@ def test_what_was_shipped_so_far_is_what_a_folder_of_it_says(
             copied = folder_of(so_far, tmp_path / f"copied-{number}")
             [cluster] = spool.clusters()
             assert answer_of(cluster, capsys) == answer_of(copied, capsys)
+
+
+def test_a_line_that_was_cut_waits_for_its_rest_in_later_micro_batches(tmp_path: Path) -> None:
+    """A container's runtime cuts long lines; half of one tells other numbers than the whole."""
+    text = "[2026-03-04 05:06:07,089] INFO Removed fetcher for partitions Set(t-0, t-12) (k)"
+    whole, other = ShippedLine(text, "k", "c.log"), ShippedLine("[2026-01-01] x", "k", "d.log")
+    first = replace(whole, text=text[:64], partial=True)
+    second = replace(whole, text=text[64:70], partial=True)
+    spool = Spool(tmp_path / "spool")
+    for number, lines in enumerate(([other, first], [second], [other], [other, first])):
+        for _ in range(2):
+            taken = spool.take(number, lines)
+            assert taken.rows == taken.kept + taken.repeated + len(taken.refused)
+    assert not list(tmp_path.rglob("c.log*"))
+    # Of a checkpoint that was lost: what came after it comes again.
+    for _ in range(2):
+        spool.take(3, [replace(whole, text=text[70:])])
+    [log] = tmp_path.rglob("c.log*")
+    assert log.read_text() == text + "\n"
+    spool.take(4, [whole])
+    assert {p.read_text() for p in tmp_path.rglob("c.log*")} == {text + "\n"}
+    assert len(list(tmp_path.rglob("*.json"))) <= 2
 
 
 def test_names_lead_nowhere_else(tmp_path: Path) -> None:
