@@ -199,6 +199,9 @@ def run(folder: Path, kafka: str, rounds: int) -> int:
             shipper = start_rsyslog(folder, lab.cluster.directory, broker)
             watching.start()
             try:
+                # Measured is a stream that runs, not its start.
+                lab.cluster.create_topic("first", {0: [1, 2, 3]}, min_insync_replicas=1)
+                waited("first answer", lambda: verdicts(watch.tables), stream)
                 for number in range(rounds):
                     topic = f"t{number}"
                     moments[topic] = loses(lab, topic)
