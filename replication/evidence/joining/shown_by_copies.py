@@ -54,7 +54,7 @@ def shown_by(
     if isinstance(directory, DumpedDirectory):
         return _of_dump(copy.broker, directory, copy.spans, described)
     if copy.read_at is not None:
-        return _seen(copy)
+        return _seen(copy, "compact" in (described.cleanup_policy or ""))
     if directory.log_start_offset is None or not directory.segments:
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset
@@ -119,16 +119,22 @@ def _entries(copy: Copy) -> tuple[tuple[int, int], ...] | None:
     return tuple(e for e in entries if e[1] < doubted)
 
 
-def _seen(copy: Copy) -> ev.ReplicaLogObserved:
-    """What a line of a digest tells of a replica: all but the bytes of its records."""
-    directory = copy.directory
+def _seen(copy: Copy, compacted: bool) -> ev.ReplicaLogObserved:
+    """What a line of a digest tells of a replica: all but the bytes of its records.
+
+    Of a log that is compacted it does not tell where records are: a follower that fetched an epoch
+    after its first records were cleaned notes its begin later than its leader did.
+    """
+    directory, spans = copy.directory, copy.spans
+    if compacted:
+        spans = normalized([span._replace(leader_epoch=None) for span in spans])
     entries = directory.epoch_entries
     kind = {"replica": "current" if copy.clean else "live", "deleted": "failed"}
     return ev.ReplicaLogObserved(
         replica=copy.broker,
         log_start_offset=directory.log_start_offset or 0,
         log_end_offset=directory.log_end_offset or 0,
-        spans=tuple(copy.spans),
+        spans=tuple(spans),
         high_watermark=directory.high_watermark,
         recovery_point=directory.recovery_point,
         epoch_entries=None if entries is None else tuple(EpochEntry(*e) for e in entries),

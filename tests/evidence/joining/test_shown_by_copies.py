@@ -101,6 +101,20 @@ def test_what_was_seen_beside_a_running_broker_is_live_and_of_one_that_stopped_c
     assert seen(copy(spans, read_at=5)).copy == "current"
 
 
+def test_where_records_are_in_a_compacted_log_its_epochs_do_not_tell() -> None:
+    """A follower that fetched epoch 1 after its first records were cleaned notes its begin late."""
+    early, late = (
+        [Span(0, 4, 0, None), Span(4, 9, 1, None)],
+        [Span(0, 8, 0, None), Span(8, 9, 1, None)],
+    )
+    for policy in ("compact", "[compact, delete]"):
+        described = ev.PartitionDescribed(cleanup_policy=policy)
+        for each in (early, late):
+            shown = shown_by(copy(each, clean=False, read_at=5), False, described)
+            assert isinstance(shown, ev.ReplicaLogObserved)
+            assert shown.spans == (Span(0, 9, None, None),)
+
+
 def test_from_where_its_files_contradict_each_other_a_copy_counts_as_unread() -> None:
     found = seen(copy(
         [Span(0, 20, 0, 0)], unread_from=20, high_watermark=25, epoch_entries=((0, 0), (1, 20)),
