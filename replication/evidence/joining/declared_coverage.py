@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from replication.evidence.joining.copies import Copy, latest
 from replication.evidence.joining.lives_in_doubt import lives_in_doubt
+from replication.evidence.joining.missing_lines import missing_lines
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol.ground import events as ev
@@ -67,8 +68,7 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
             unsure = UNREAD_LINES
         if unsure is None and any(c.broker == broker and _is_untold(c) for c in evidence.copies):
             unsure = UNTOLD_STOP
-        if unsure is None and (led := _led_unseen(evidence, broker)):
-            unsure = f"it changed the ISR in leader epoch {led[0]}, of which no line of its tells"
+        unsure = unsure or missing_lines(evidence, broker)
         covered = "process_started" in kinds and unsure is None
         yield ev.CoverageDeclared("broker_log", broker, covered, unsure and evidence.shown(unsure))
         if is_traced(evidence, broker):
@@ -85,28 +85,6 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
 def _is_untold(copy: Copy) -> bool:
     """Whether a copy is of a clean stop that the lines do not tell: see placement.py."""
     return copy.clean and not copy.order_known
-
-
-def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
-    """Leader epochs in which the broker changed the ISR, and that none of its lines names, though
-    they name a later one: of those in between some are missing.
-
-    With ZooKeeper only the leader changes the ISR within an epoch (Partition.updateIsr): whatever
-    the controller changes raises the epoch.
-    """
-    if evidence.described.controller != "zookeeper":
-        return []
-    epochs = (f.fields.get("leader_epoch") for f in evidence.lines[broker])
-    named = {e for e in epochs if isinstance(e, int)}
-    versions: dict[int, set[int]] = {}
-    for record in evidence.recorded:
-        fact = record.fact
-        if fact.leader == broker and fact.partition_epoch is not None:
-            # A topic is created with version 0.
-            first = {0} if fact.leader_epoch == 0 else set[int]()
-            versions.setdefault(fact.leader_epoch, first).add(fact.partition_epoch)
-    last = max(named, default=-1)
-    return sorted(e for e, v in versions.items() if len(v) > 1 and e < last and e not in named)
 
 
 def _of_clients(evidence: PartitionEvidence, subject: str) -> ev.CoverageDeclared:

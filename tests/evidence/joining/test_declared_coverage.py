@@ -34,7 +34,7 @@ def test_who_changed_the_isr_in_an_epoch_that_no_line_of_its_names_has_lost_line
             for v in versions
         ]
         found = evidence(
-            started(), leads(3, 1), recorded=recorded,
+            started(), line("log_created"), leads(3, 1), recorded=recorded,
             described=ev.PartitionDescribed(controller=controller),
         )  # fmt: skip
         return ("broker_log", 1, True) in declared(found)
@@ -91,7 +91,7 @@ def test_a_copy_of_a_clean_stop_that_no_line_tells_shows_that_lines_are_missing(
     for clean, known, covered in ((True, False, False), (True, True, True), (False, False, True)):
         copy = SimpleNamespace(
             broker=1, clean=clean, order_known=known, is_dump=True, read_at=None, slot=0.0,
-            spans=[], directory=SimpleNamespace(kind="replica"),
+            spans=[], directory=SimpleNamespace(kind="replica", spans=(), epoch_entries=()),
         )  # fmt: skip
         found = declared(replace(whole, copies=[copy]))
         assert ("broker_log", 1, covered) in found

@@ -1,0 +1,91 @@
+"""How it shows that lines of a broker are missing: of what it did, by all else, none tells."""
+
+from collections.abc import Iterator
+
+from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+
+_AS_LEADER = ("became_leader", "leader_and_isr_received")
+_AS_FOLLOWER = ("became_follower", "leader_and_isr_received")
+# What only the first line about a replica's log tells.
+_AT_FIRST = ("log_created",)
+
+
+def missing_lines(evidence: PartitionEvidence, broker: int) -> str | None:
+    """What shows that lines of a broker are missing; None where nothing does."""
+    changed = _changed_unseen(evidence, broker)
+    if changed:
+        return f"it changed the ISR in leader epoch {changed[0]}, of which no line of its tells"
+    led = _led_unseen(evidence, broker)
+    if led:
+        return f"it led in leader epoch {led[0]}, of which no line of its tells"
+    followed = _followed_unseen(evidence, broker)
+    if followed is not None:
+        return f"its log knows of leader epoch {followed}, and its lines name none so high"
+    return None
+
+
+def _changed_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
+    """Leader epochs in which the broker changed the ISR, and that none of its lines names, though
+    they name a later one: of those in between some are missing.
+
+    With ZooKeeper only the leader changes the ISR within an epoch (Partition.updateIsr): whatever
+    the controller changes raises the epoch.
+    """
+    if evidence.described.controller != "zookeeper":
+        return []
+    named = set(_named(evidence, broker))
+    versions: dict[int, set[int]] = {}
+    for record in evidence.recorded:
+        fact = record.fact
+        if fact.leader == broker and fact.partition_epoch is not None:
+            # A topic is created with version 0.
+            first = {0} if fact.leader_epoch == 0 else set[int]()
+            versions.setdefault(fact.leader_epoch, first).add(fact.partition_epoch)
+    last = max(named, default=-1)
+    return sorted(e for e, v in versions.items() if len(v) > 1 and e < last and e not in named)
+
+
+def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
+    """Leader epochs in which it led, for some log knows of them, and that none of its lines names;
+    or that it was to lead in before its lines begin; all, where they name no epoch at all."""
+    recorded: dict[int, set[int | None]] = {}
+    for record in evidence.recorded:
+        recorded.setdefault(record.fact.leader_epoch, set()).add(record.fact.leader)
+    own = {e for e, leaders in recorded.items() if leaders - {None} == {broker}}
+    led = own & {e for copy in evidence.copies for e in _known_to(copy)}
+    lines = evidence.lines.get(broker, [])
+    named = set(_named(evidence, broker))
+    if not named:
+        return sorted(own)
+    if not any(line.kind in _AT_FIRST for line in lines):
+        led |= {e for e in own if e < min(named)}
+    return sorted(led - set(_named(evidence, broker, _AS_LEADER)))
+
+
+def _followed_unseen(evidence: PartitionEvidence, broker: int) -> int | None:
+    """The last leader epoch that its log knows of, where its lines name none so high, though they
+    would: of a release that tells of each leader that it follows."""
+    known = [e for c in evidence.copies if c.broker == broker for e in _known_to(c)]
+    named = list(_named(evidence, broker))
+    tells = evidence.described.controller == "kraft" or any(
+        line.kind in _AS_FOLLOWER for line in evidence.lines.get(broker, ())
+    )
+    last = max(known, default=-1)
+    return last if tells and last > max(named, default=-1) else None
+
+
+def _named(
+    evidence: PartitionEvidence, broker: int, kinds: tuple[str, ...] | None = None
+) -> Iterator[int]:
+    """The leader epochs that its lines name, of these kinds or any."""
+    for line in evidence.lines.get(broker, ()):
+        leader_epoch = line.fields.get("leader_epoch")
+        if isinstance(leader_epoch, int) and (kinds is None or line.kind in kinds):
+            yield leader_epoch
+
+
+def _known_to(copy: Copy) -> Iterator[int]:
+    """The leader epochs that a copy of a log shows."""
+    yield from (span[0] for span in copy.directory.spans if span[0] is not None)
+    yield from (leader_epoch for leader_epoch, _ in copy.directory.epoch_entries or ())
