@@ -2,12 +2,14 @@
 
 import pytest
 
+from replication.evidence.broker_logs.packed_facts import Packer
 from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.folding import fold
 from replication.protocol.ground import events as ev
+from tests.evidence.joining.lines import line
 
 
 def registered(at: int, replicas: tuple[int, ...] | None) -> Recorded:
@@ -48,3 +50,27 @@ def test_an_assignment_that_only_a_description_names() -> None:
     evidence.recorded = [registered(100, None)]
     evidence.kafka_topics_replicas = (1, 2, 4)
     assert assigned(evidence) == (1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("release", "controller", "min_isr", "kind"),
+    [("4.3.0", "kraft", 2, "unknown"), ("4.3.0", "kraft", 1, "unclean"),
+     ("4.3.0", "kraft", None, "unknown"), (None, "kraft", 2, "unknown"),
+     ("3.9.1", "kraft", 2, "unclean"), ("2.8.2", "zookeeper", 2, "unclean")],
+)  # fmt: skip
+def test_whether_an_election_beside_the_isr_was_unclean_depends_on_who_may_be_eligible(
+    release: str | None, controller: str, min_isr: int | None, kind: str
+) -> None:
+    lines = [
+        line("became_leader", broker=b, number=b, partition_epoch=b, leader_epoch=b, isr=(b,))
+        for b in (1, 2)
+    ]
+    evidence = PartitionEvidence("", "t", "", 0)
+    evidence.packed = {}
+    for each in lines:
+        packer = Packer(each.path)
+        packer.add(each)
+        evidence.packed[each.fields["leader_epoch"]] = packer.done()
+    evidence.described = ev.PartitionDescribed(controller=controller, kafka_version=release)
+    evidence.settings = {} if min_isr is None else {"min.insync.replicas": str(min_isr)}
+    assert finished(evidence).recorded[-1].fact.election_kind == kind

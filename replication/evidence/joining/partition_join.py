@@ -4,6 +4,7 @@ Needs nothing but what it is handed, so that partitions can be finished one afte
 little memory, or on many machines.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,7 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             for f in mine
             if f.topic is not None
         ]
-        told = from_lines(facts, described.assigned_replicas)
+        told = from_lines(facts, described.assigned_replicas, _eligible_below(described))
         join = filled if result.by_zookeeper and not result.history_complete else joined
         result.recorded = join(result.recorded, told)
         if described.assigned_replicas is None:
@@ -227,6 +228,17 @@ def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
     ):
         return None
     return evidence.kafka_topics_replicas
+
+
+def _eligible_below(described: ev.PartitionDescribed) -> float:
+    """Below how many members of the ISR who is outside may be eligible to lead (KIP-966)."""
+    flags = known_behaviour(described.kafka_version, described.inter_broker_version)
+    if described.controller == "zookeeper":
+        return 0
+    if flags is not None and not flags.has("eligible_leader_replicas_known"):
+        return 0
+    needed = described.min_insync_replicas
+    return math.inf if needed is None else needed
 
 
 def _truncates_by(described: ev.PartitionDescribed) -> str:

@@ -77,10 +77,16 @@ def from_metadata(changes: Iterable[PartitionChange], path: str) -> list[Recorde
     return result
 
 
-def from_lines(facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None) -> list[Recorded]:
-    """The history that lines of any number of brokers give together, in partition epoch order."""
+def from_lines(
+    facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None, eligible_below: float = 0
+) -> list[Recorded]:
+    """The history that lines of any number of brokers give together, in partition epoch order.
+
+    eligible_below: of how many members of the ISR on nobody outside of it may be eligible, where
+    lines do not say who is (KIP-966).
+    """
     ordered = sorted(facts, key=lambda f: (f.at or 0, f.path, f.line))
-    return _recorded(_by_partition_epoch(ordered), replicas)
+    return _recorded(_by_partition_epoch(ordered), replicas, eligible_below)
 
 
 def from_zookeeper(
@@ -102,7 +108,9 @@ def from_zookeeper(
     return _recorded(known, replicas)
 
 
-def _recorded(known: dict[int, Registration], replicas: tuple[int, ...] | None) -> list[Recorded]:
+def _recorded(
+    known: dict[int, Registration], replicas: tuple[int, ...] | None, eligible_below: float = 0
+) -> list[Recorded]:
     """Registrations by partition epoch as events to be, with each election's kind."""
     result: list[Recorded] = []
     before: Registration | None = None
@@ -115,6 +123,9 @@ def _recorded(known: dict[int, Registration], replicas: tuple[int, ...] | None) 
         election = None
         if now.leader is not None and now.leader_epoch != last_leader_epoch:
             election = now.election or _kind(now, adjacent, now.replicas or replicas)
+            if adjacent is not None and election == "unclean" and not now.unclean:
+                clean = _perhaps_eligible(adjacent, eligible_below) or _left(adjacent, now)
+                election = "unknown" if clean else election
         fact = LeadershipRecorded(
             leader=now.leader,
             leader_epoch=now.leader_epoch,
@@ -163,6 +174,18 @@ def _kind(now: Registration, before: Registration | None, replicas: tuple[int, .
         isr=now.isr or (),
         is_preferred=preferred and unchanged and before.leader in before.isr,
     )
+
+
+def _perhaps_eligible(before: Registration, eligible_below: float) -> bool:
+    """Whether a leader from outside the ISR may have been eligible by what no line tells."""
+    untold = before.elr is None and before.isr is not None
+    return untold and len(before.isr or ()) < eligible_below
+
+
+def _left(before: Registration, now: Registration) -> bool:
+    """Whether replicas left the assignment by then: that ends a reassignment, and whom it added,
+    the old leader's word took into the ISR at that very moment."""
+    return bool(set(before.replicas or ()) - set(now.replicas or before.replicas or ()))
 
 
 def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:

@@ -48,6 +48,27 @@ def test_the_kind_of_an_election_is_told_by_the_state_just_before(
     assert kinds(from_lines([old, later], REPLICAS))[-1][2] == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("elr", "needed", "kind"),
+    [(None, 2, "unknown"), (None, 1, "unclean"), (None, 0, "unclean"), ((), 2, "unclean"),
+     ((3,), 2, "eligible_leader_replica")],
+)  # fmt: skip
+def test_who_came_from_outside_the_isr_may_have_been_eligible(
+    elr: tuple[int, ...] | None, needed: int, kind: str
+) -> None:
+    """Brokers' lines do not say who is (KIP-966), and with enough members of the ISR nobody is."""
+    old = state(4, 2, 1, (2,), elr=elr)
+    assert kinds(from_lines([old, state(5, 3, 2, (3,))], REPLICAS, needed))[-1][2] == kind
+
+
+@pytest.mark.parametrize(("replicas", "kind"), [((3, 2), "unknown"), ((3, 2, 1), "unclean")])
+def test_who_leads_as_a_reassignment_ends_may_have_come_into_the_isr_just_then(
+    replicas: tuple[int, ...], kind: str
+) -> None:
+    old = state(4, 1, 1, (1,), replicas=(3, 2, 1))
+    assert kinds(from_lines([old, state(5, 3, 2, (3,), replicas=replicas)], None))[-1][2] == kind
+
+
 def test_a_controllers_line_with_both_states_tells_the_kind_by_itself() -> None:
     change = line(
         "partition_changed", broker=100, partition_epoch_before=3, partition_epoch_after=4,
