@@ -28,6 +28,10 @@ GONE = Before(None, (), (), (3,))
         (3, Before(1, (1, 2)), {"isr": (2, 3)}, "clean"),
         (3, Before(1, (1, 2)), {"isr": (3,)}, "unclean"),
         (3, Before(1, (1, 2)), {"isr": (2, 3), "marked_unclean": True}, "unclean"),
+        # It may be alone: others of the target are away (KAFKA-19975).
+        (3, Before(1, (1,), adding=(3,)), {"isr": (3,)}, "clean"),
+        (3, Before(1, (1,), adding=(3,)), {"isr": (3,), "adding": (3,)}, "unclean"),
+        (3, Before(1, (1,), adding=(3,)), {"isr": (3,), "marked_unclean": True}, "unclean"),
         # The controller elects the last known leader only where it is the only one.
         (3, Before(None, (), (), (2, 3)), {}, "unclean"),
     ],

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The partition's state just before an election. elr, last_known_elr: empty without KIP-966."""
+    """The partition's state just before an election. elr, last_known_elr: empty without KIP-966.
+    adding: what a reassignment adds, where that is told."""
 
     leader: int | None
     isr: Sequence[int]
     elr: Sequence[int] = ()
     last_known_elr: Sequence[int] = ()
+    adding: Sequence[int] = ()
 
 
 def election_kind(
@@ -22,12 +24,13 @@ def election_kind(
     marked_unclean: bool = False,
     is_preferred: bool = False,
     unclean_allowed: bool = False,
+    adding: Sequence[int] = (),
 ) -> str:
     """clean, preferred, unclean, eligible_leader_replica, last_known_leader or same_leader.
 
     isr: as the election's own record makes it. marked_unclean: that record or line says so.
     is_preferred: the head of the assignment took over from a leader that could have gone on
-    leading. unclean_allowed: by settings that are known.
+    leading. unclean_allowed: by settings that are known. adding: what is still to be added then.
 
     A record says it only in part: RECOVERING is written when it changes, so a second unclean
     election in a row carries no mark. What decides is where the leader came from. A member of the
@@ -39,7 +42,8 @@ def election_kind(
     ISR and ELR empty and one member in lastKnownElr). The rest is unclean, but where the ISR has
     others beside the leader: then the old leader's word took it in, and the same record ended a
     reassignment (PartitionReassignmentReplicas.maybeCompleteReassignment). Who is elected beside
-    the ISR is alone in it.
+    the ISR is alone in it. So may be one whom a reassignment added: it ends only with all that it
+    adds in the ISR, which then elects.
     """
     if leader == before.leader:
         return "same_leader"
@@ -47,7 +51,8 @@ def election_kind(
         return "preferred" if is_preferred else "clean"
     if leader in before.elr and not marked_unclean:
         return "eligible_leader_replica"
-    if len(isr) > 1 and leader in isr and not marked_unclean:
+    added = leader in before.adding and leader not in adding
+    if (len(isr) > 1 or added) and leader in isr and not marked_unclean:
         return "preferred" if is_preferred else "clean"
     # An ELR that still had members lost them in this very record.
     elr_is_empty = not before.elr or not unclean_allowed

@@ -75,11 +75,12 @@ def how_elected(
     assert after.leader is not None
     return election_kind(
         after.leader,
-        Before(before.leader, before.isr, before.elr, before.last_known_elr),
+        Before(before.leader, before.isr, before.elr, before.last_known_elr, before.adding),
         isr=after.isr,
         marked_unclean=after.recovering and not before.recovering,
         is_preferred=_is_preferred(before, after, old_leader),
         unclean_allowed=unclean_allowed,
+        adding=after.adding,
     )
 
 
