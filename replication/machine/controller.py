@@ -192,7 +192,7 @@ def recreate(world: World) -> None:
         isr[0], 0, 0, isr, active=set(isr), controller_epoch=c.controller_epoch
     )
     world.requests.clear()
-    world.reassigned_to = None
+    world.reassigned_to = world.reassigned_from = None
     world.registrations.clear()
     describe(world)
     for broker in hearing:
@@ -205,6 +205,7 @@ def reassign(world: World, target: Iterable[int], deliver: Iterable[int] | None 
 
     deliver: who hears of it, by default every replica that runs and is not cut off.
     """
+    world.reassigned_from = world.reassigned_from or world.assigned_replicas
     world.reassigned_to = tuple(target)
     go_on_reassigning(world, deliver)
 

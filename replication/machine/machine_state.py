@@ -141,9 +141,9 @@ class World:
 
     contents: the name of each content id, in the order of its first append. batches: what
     idempotent and transactional producers wrote. reassigned_to: the replicas that a reassignment
-    under way is to end with. registrations: as they were when each was recorded. requests: fetches
-    on their way to a leader. topic_id: of this incarnation of the topic, "" before topic ids;
-    first_step: where in steps it begins.
+    under way is to end with; reassigned_from: those that it began with. registrations: as they were
+    when each was recorded. requests: fetches on their way to a leader. topic_id: of this
+    incarnation of the topic, "" before topic ids; first_step: where in steps it begins.
     """
 
     behaviour: Behaviour
@@ -161,6 +161,7 @@ class World:
     isr_changes_wait: bool = False
     batches: dict[int, Batch] = field(default_factory=dict)
     reassigned_to: tuple[int, ...] | None = None
+    reassigned_from: tuple[int, ...] | None = None
     registrations: list[Controller] = field(default_factory=list)
     requests: dict[int, Request] = field(default_factory=dict)
     topic_id: str = ""

@@ -157,13 +157,18 @@ def go_on_reassigning(
         return False
     members = frozenset(c.isr) if isr is None else isr
     then = reassignment(
-        world.assigned_replicas, world.reassigned_to, members, c.leader, world.behaviour
+        world.assigned_replicas,
+        world.reassigned_to,
+        members,
+        c.leader,
+        world.behaviour,
+        world.reassigned_from,
     )
     if not then.complete and then.replicas == world.assigned_replicas and not resumed:
         return False
     left = frozenset(world.assigned_replicas) - frozenset(then.replicas)
     if then.complete:
-        world.reassigned_to = None
+        world.reassigned_to = world.reassigned_from = None
     if kraft:
         before, world.assigned_replicas = world.assigned_replicas, then.replicas
         members -= left

@@ -240,6 +240,17 @@ def test_kraft_before_3_8_waits_for_what_a_reassignment_adds() -> None:
     assert not reassignment((2, 3, 1), (2,), frozenset({1}), 1, old).complete
 
 
+def test_kraft_from_4_3_waits_for_what_it_adds_unless_more_leave_than_come() -> None:
+    new, middle = (behaviour(v, controller="kraft") for v in ("4.3.0", "4.2.0"))
+    running = ((3, 2, 1), (3, 2), frozenset({1, 3}), 1)
+
+    assert reassignment(*running, new, before=(1, 2)).complete
+    assert not reassignment(*running, middle, before=(1, 2)).complete
+    assert not reassignment((3, 2, 1), (3, 2), frozenset({1}), 1, new, before=(1, 2)).complete
+    assert not reassignment(*running, new, before=(1, 2, 4)).complete
+    assert not reassignment(*running, new, before=(1, 2, 3)).complete
+
+
 def test_topic_identity() -> None:
     assert topic_identity("a", "a") == "same"
     assert topic_identity("a", "b") == "different"

@@ -67,6 +67,7 @@ CODE_BOUNDARIES = [
     ("log_end_is_in_sync", "0.9.0.1 2.0.1", "2.1.0"),
     ("leading_on_keeps_followers", "0.8.2.2", "0.9.0.0"),
     ("reassignment_waits_for_whole_target", "3.7.1", "3.8.0"),
+    ("reassignment_waits_for_added_alone", "3.9.1 4.1.1 4.2.0", "4.3.0"),
     ("late_fetch_response_dropped", "2.7.2 2.8.0 3.8.1 3.9.0 4.0.0", "3.9.1 4.0.1 4.1.0"),
     ("isr_needs_broker_epoch", "3.4.1", "3.5.0"),
 ]

@@ -314,6 +314,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "in KRaft a reassignment ends once all its target is in the ISR, not just what it adds",
     ),
     Boundary(
+        "reassignment_waits_for_added_alone",
+        ("4.3.0",),
+        "KAFKA-19975",
+        "in KRaft one that takes away no more than it adds ends once what it adds is in the ISR",
+    ),
+    Boundary(
         "late_fetch_response_dropped",
         ("3.9.1", "4.0.1", "4.1.0"),
         "KAFKA-18991",
