@@ -155,7 +155,10 @@ def _lossy_while_down(loss: Loss, replicas: Replicas, storage: list[StorageLoss]
 
 def _had(replicas: Replicas, emptied: StorageLoss, held: Held) -> bool:
     """Whether an emptied disk held the record, or what compaction had left in its place."""
-    log = replicas.at(emptied.broker, emptied.at - EMPTYING)
+    begins = emptied.at - EMPTYING
+    log = replicas.at(emptied.broker, begins)
+    # It may have come by it just before it went down, when nobody had looked again by then.
+    log |= replicas.held_within(emptied.broker, begins, emptied.at)
     first = replicas.first_seen(emptied.broker, held)
     return held in log or (
         first is not None

@@ -2,8 +2,9 @@
 
 A record is committed under a term - a leader that the controller named, until it names another -
 whose leader held it: when the leader acknowledged it, or a later one of its log, at acks=all; when
-a high watermark above it was seen; or when the leader was alone in the ISR and wrote on. What a
-deposed leader still acknowledges, and what its high watermark reaches then, commits nothing.
+a high watermark above it was seen; or when the leader was alone in the ISR, nobody fetched from it,
+and it wrote on. What a deposed leader still acknowledges, and what its high watermark reaches then,
+commits nothing.
 """
 
 from dataclasses import dataclass
@@ -158,13 +159,25 @@ def _alone(
         known = replicas.at(term.leader, change.at + rules.alone_after)
         for at, log in replicas.seen(term.leader, change.at, until - SOON):
             written = [held.offset for held in log - known]
-            if at <= change.at + rules.alone_after or not written:
+            waits = at <= change.at + rules.alone_after or _is_fetched_from(replicas, term, at)
+            if waits or not written:
                 found.possible |= line & log
                 continue
             highest = max(written)
             for held in line & log:
                 if held.offset <= highest:
                     found.add(held, Commitment(at, "written by a leader alone in the ISR", True))
+
+
+def _is_fetched_from(replicas: Replicas, term: LeaderTerm, at: float) -> bool:
+    """Whether another replica got something new of late: of one that is caught up and may join the
+    ISR the high watermark waits, too, even if it has stopped fetching since."""
+    begins = at - LAG
+    return any(
+        replicas.held_within(broker, begins, at + SOON) - replicas.at(broker, begins)
+        for broker in replicas.brokers
+        if broker != term.leader
+    )
 
 
 def _everywhere(

@@ -1,7 +1,7 @@
 """Who led each partition and when, by the controller's word and by the brokers' own log lines."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ class Election:
     leader: int | None
     isr: tuple[int, ...]
     elr: tuple[int, ...] = ()
+    # What a reassignment is to add.
+    adding: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,10 @@ class LeaderTerm:
     @property
     def unclean(self) -> bool:
         """Whether the leader was neither in the ISR that it followed nor eligible beside it; nor
-        taken into it with others, by the record that ended a reassignment."""
+        taken into it by the record that ended a reassignment: with others, or added by that."""
         if self.before is None or len(self.changes[0].isr) > 1:
+            return False
+        if self.leader in self.before.adding and not self.changes[0].adding:
             return False
         return self.leader not in self.before.isr + self.before.elr
 
@@ -236,13 +240,15 @@ def _elections_of_metadata_log(site: Site) -> dict[TopicPartition, list[Election
         in_sync = tuple(isr) if isr is not None else (last.isr if last else ())
         elr = fields.get("eligibleLeaderReplicas")
         eligible = tuple(elr) if elr is not None else (last.elr if last else ())
+        more = fields.get("addingReplicas")
+        adding = tuple(more) if more is not None else (last.adding if last else ())
         leader = fields.get("leader")
         if last is not None and leader is None:
-            change = Election(created_ms / 1000, last.leader_epoch, last.leader, in_sync, eligible)
+            change = replace(last, at=created_ms / 1000, isr=in_sync, elr=eligible, adding=adding)
         else:
             leader_epoch = fields["leaderEpoch"] if last is None else last.leader_epoch + 1
             chosen = None if leader == NO_LEADER else leader
-            change = Election(created_ms / 1000, leader_epoch, chosen, in_sync, eligible)
+            change = Election(created_ms / 1000, leader_epoch, chosen, in_sync, eligible, adding)
         last_of[number] = change
         found.setdefault((names[number[0]], number[1]), []).append(change)
     return found

@@ -317,6 +317,16 @@ def test_a_lone_leader_commits_what_it_writes() -> None:
     assert not any(loss.committed for loss in truth.judge(replace(one, settings=waits)).losses)
 
 
+def test_a_lone_leader_waits_for_who_fetches_again() -> None:
+    """Caught up and about to join the ISR; then it stops once more."""
+    last = batch(3, 0, "d")
+    samples = [
+        *LONGER, log_sample(6.0, 2, FIRST, SECOND), log_sample(7.0, 1, FIRST, SECOND, last),
+    ]  # fmt: skip
+    one = view(samples=samples, elections=SHRUNK)
+    assert not any(loss.committed for loss in truth.judge(one).losses)
+
+
 def test_an_unclean_election_is_the_cause_and_promises_nothing_where_permitted() -> None:
     acks = [acked("c", 2, "05.000", "all", 1)]
     for permitted, contract in ((True, "not_promised"), (False, "broken")):
@@ -482,6 +492,27 @@ def test_an_emptied_disk_took_what_compaction_had_left_in_a_records_place() -> N
     )
     (held,) = records(SECOND)
     loss = causes.Loss(held, 3.0, 10.0, terms(IN_SYNC, 20)[0], promised=True)
+    emptied = [causes.StorageLoss(8.0, 1, None)]
+    why = causes.why(loss, replicas, emptied, causes.Settings(Version("4.3.0")))
+    assert why.causes == {"storage_loss"}
+
+
+@pytest.mark.parametrize(("adding", "unclean"), [((), False), ((3,), True)])
+def test_who_was_added_by_a_reassignment_that_ended_so_was_in_sync(
+    adding: tuple[int, ...], unclean: bool
+) -> None:
+    """Alone: the rest of its target is away (KAFKA-19975)."""
+    known = [Election(1, 0, 1, (1,), adding=(3,)), Election(10, 1, 3, (3,), adding=adding)]
+    assert terms(known, 20)[-1].unclean is unclean
+    assert terms([replace(known[0], adding=()), known[1]], 20)[-1].unclean
+
+
+def test_an_emptied_disk_took_what_came_just_before_its_broker_went_down() -> None:
+    replicas = Replicas(
+        [log_sample(7.0, 1, FIRST), log_sample(7.8, 1, FIRST, SECOND), log_sample(9.0, 1)]
+    )
+    (held,) = records(SECOND)
+    loss = causes.Loss(held, 7.7, 10.0, terms(IN_SYNC, 20)[0], promised=True)
     emptied = [causes.StorageLoss(8.0, 1, None)]
     why = causes.why(loss, replicas, emptied, causes.Settings(Version("4.3.0")))
     assert why.causes == {"storage_loss"}

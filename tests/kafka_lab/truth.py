@@ -111,7 +111,7 @@ def load_truths(path: Path) -> dict[TopicPartition, PartitionTruth]:
         topic, _, number = name.rpartition("-")
         fields["losses"] = [LostRecord(**loss) for loss in fields["losses"]]
         fields["elections"] = [
-            Election(**{**one, "isr": tuple(one["isr"]), "elr": tuple(one["elr"])})
+            Election(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()})
             for one in fields["elections"]
         ]
         found[topic, int(number)] = PartitionTruth(**fields)
