@@ -53,13 +53,13 @@ def test_an_assignment_that_only_a_description_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "controller", "min_isr", "kind"),
+    ("release", "controller", "needed", "kind"),
     [("4.3.0", "kraft", 2, "unknown"), ("4.3.0", "kraft", 1, "unclean"),
      ("4.3.0", "kraft", None, "unknown"), (None, "kraft", 2, "unknown"),
      ("3.9.1", "kraft", 2, "unclean"), ("2.8.2", "zookeeper", 2, "unclean")],
 )  # fmt: skip
 def test_whether_an_election_beside_the_isr_was_unclean_depends_on_who_may_be_eligible(
-    release: str | None, controller: str, min_isr: int | None, kind: str
+    release: str | None, controller: str, needed: int | None, kind: str
 ) -> None:
     lines = [
         line("became_leader", broker=b, number=b, partition_epoch=b, leader_epoch=b, isr=(b,))
@@ -72,5 +72,5 @@ def test_whether_an_election_beside_the_isr_was_unclean_depends_on_who_may_be_el
         packer.add(each)
         evidence.packed[each.fields["leader_epoch"]] = packer.done()
     evidence.described = ev.PartitionDescribed(controller=controller, kafka_version=release)
-    evidence.settings = {} if min_isr is None else {"min.insync.replicas": str(min_isr)}
+    evidence.settings = {} if needed is None else {"min.insync.replicas": str(needed)}
     assert finished(evidence).recorded[-1].fact.election_kind == kind
