@@ -170,6 +170,10 @@ live-fleet: setup kafka-jars ## losses on real brokers with digest.py beside the
 live-campaign: setup ## taped laboratory runs (RUNS=dir: python -m tests.kafka_lab --chaos or --healthy, --tape --keep dir) shipped live again: was each loss told before, beside the usual alerts
 	$(BIN)/python -m tests.spark.live_campaign $(RUNS)
 
+.PHONY: live-bases
+live-bases: setup ## taped laboratory runs (RUNS=dir: python -m tests.kafka_lab --chaos --calm 4 --tape --keep dir) shipped with bases and without: the same verdicts
+	$(BIN)/python -m tests.spark.live_bases $(RUNS)
+
 live-faults: setup ## shipper, topic's broker and stream killed, all sent twice (needs rsyslog, rsyslog-kafka): the tables of an import, each alert once. SEED=n
 	$(BIN)/python -m tests.spark.live_faults --seed $(or $(SEED),1)
 

@@ -48,6 +48,7 @@ class Partition:
     partition_epoch: int = 0
     start: int = 0
     end: int = 0
+    start_of_epoch: int = 0
 
 
 @dataclass
@@ -109,6 +110,7 @@ class Cluster:
             p.replicas.append(p.replicas.pop(0))
             p.leader_epoch += 1
             p.partition_epoch += 1
+            p.start_of_epoch = p.end
         joined = [str(r) for r in p.replicas]
         return {
             "tp": f"orders-{p.topic:02d}-{p.number}",

@@ -84,7 +84,8 @@ class Live:
     def joining(self) -> LiveJoin:
         """Kept, since it remembers what it has read."""
         folder, events = Path(str(self.run.folder)), Path(str(self.events))
-        return LiveJoin(folder, events, self.source.cluster_ids, self.settings.silence_bound)
+        bounds = self.settings.silence_bound, self.settings.base_after
+        return LiveJoin(folder, events, self.source.cluster_ids, *bounds)
 
     @property
     def events(self) -> Place:

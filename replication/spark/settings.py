@@ -36,6 +36,7 @@ class Settings:
     starting_offsets: str
     fail_on_data_loss: bool
     silence_bound: float
+    base_after: float
 
     @property
     def interval_seconds(self) -> float | None:

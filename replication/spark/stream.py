@@ -36,6 +36,7 @@ FLAGS = (
     "fold_max_bytes_per_trigger",
     "settle_seconds", "poll_seconds", "state_shards", "held_limit", "held_total_limit",
     "write_threads", "starting_offsets", "fail_on_data_loss", "silence_bound",
+    "base_after",
 )  # fmt: skip
 EXIT_OK, EXIT_UNUSABLE = 0, 2
 LAST_TRIES = 3

@@ -37,6 +37,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--scenario", choices=sorted(SCENARIOS), action="append", default=[])
     parser.add_argument("--chaos", action="store_true", help="only chaos runs")
     parser.add_argument("--healthy", action="store_true", help="restarts and moves, no faults")
+    parser.add_argument(
+        "--calm", type=float, default=0.0, metavar="S", help="with --chaos: seconds between faults"
+    )
     parser.add_argument("--seed", type=int, action="append", default=[])
     parser.add_argument("--kafka", choices=SUPPORTED, action="append", default=[])
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep every run under DIR")
@@ -69,7 +72,7 @@ def runs(chosen: argparse.Namespace) -> Iterator[Named]:
         for seed in chosen.seed or CHAOS_SEEDS:
             if version in versions:
                 kind = "healthy" if chosen.healthy else "chaos"
-                run = _seeded(kind, seed, Version(version), chosen.tape)
+                run = _seeded(kind, seed, Version(version), chosen.tape, chosen.calm)
                 yield f"{kind}__{version}__seed{seed}", run
 
 
@@ -77,9 +80,12 @@ def _scenario(name: str, version: Version) -> Callable[[Path], Experiment]:
     return lambda directory: SCENARIOS[name].run(version, directory)
 
 
-def _seeded(kind: str, seed: int, version: Version, taped: bool) -> Callable[[Path], Experiment]:
-    run = run_healthy if kind == "healthy" else run_chaos
-    return lambda directory: run(seed, version, directory, taped)
+def _seeded(
+    kind: str, seed: int, version: Version, taped: bool, calm: float
+) -> Callable[[Path], Experiment]:
+    if kind == "healthy":
+        return lambda directory: run_healthy(seed, version, directory, taped)
+    return lambda directory: run_chaos(seed, version, directory, taped, calm)
 
 
 def main(arguments: list[str]) -> int:

@@ -138,7 +138,7 @@ class Zombie:
 class Chaos:
     """One run of a plan on a cluster that is up."""
 
-    def __init__(self, plan: ChaosPlan, experiment: Experiment) -> None:
+    def __init__(self, plan: ChaosPlan, experiment: Experiment, calm: float = 0.0) -> None:
         self.plan = plan
         self.experiment = experiment
         self.cluster: Cluster = experiment.cluster
@@ -151,6 +151,7 @@ class Chaos:
         self.without_directory: set[int] = set()
         self.zombies: dict[int, Zombie] = {}
         self.lives_left = plan.lives - 1
+        self.calm = calm
 
     def run(self) -> None:
         began = time.monotonic()
@@ -160,6 +161,9 @@ class Chaos:
                 self._new_life()
             else:
                 self._one_fault()
+            if self.calm and self.chance.random() < 0.5:
+                self.heal()
+                time.sleep(self.calm)
 
     def heal(self) -> None:
         """Everybody up and nobody frozen; those that were down are copied before their start."""
@@ -382,9 +386,12 @@ class Chaos:
                 )
 
 
-def run_chaos(seed: int, version: Version, directory: Path, taped: bool = False) -> Experiment:
+def run_chaos(
+    seed: int, version: Version, directory: Path, taped: bool = False, calm: float = 0.0
+) -> Experiment:
     """One seeded run from start to truth; the evidence is under `directory`/evidence. taped: what
-    shippers would have sent is kept beside it, see `Tape`."""
+    shippers would have sent is kept beside it, see `Tape`. calm: seconds without a fault, with
+    everybody up, after about every second one; 0: none."""
     plan = ChaosPlan.from_seed(seed, version)
     set_up = Plan(
         version,
@@ -400,7 +407,7 @@ def run_chaos(seed: int, version: Version, directory: Path, taped: bool = False)
         cluster.create_topic("t", plan.assignment, **plan.topic_settings())
         with Tape(cluster, directory) if taped else nullcontext():
             loads = _loads(plan, experiment)
-            chaos = Chaos(plan, experiment)
+            chaos = Chaos(plan, experiment, calm)
             try:
                 chaos.run()
                 chaos.heal()

@@ -1,24 +1,36 @@
 """Many small files of one log made one, without the lines that tell nothing.
 
 A line is left out only where the log reads the same without it: every fact, whose it is, what is
-known of the log as a whole. So a spool grows with what was told, not with what was shipped.
+known of the log as a whole; or where it tells of a partition what came before its base (`settled`),
+and all else reads the same. So a spool grows with what counts, not with what was shipped.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from replication.evidence.broker_logs.broker_log import is_broker_log
+from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log
 from replication.evidence.collecting.broker_text_log import BrokerLog, read_log, with_excerpts
+from replication.evidence.shipping.settled import Base
 from replication.evidence.unreadable import Unreadable
 
 # So many files of a log become one, so many of those one again.
 TOGETHER = 32
+# A file is written anew where so large a share of its telling lines is forgotten.
+WORTH_IT = 0.1
+# What lines about partitions leave in what is known of a log beside themselves. It tells of a
+# topic's lives, of the clusters that a log served, and of losses; a settled partition has had none.
+_BESIDE = frozenset(
+    ("count", "topic_ids", "in_lines", "first_at", "last_at", "telling", "births", "controllers",
+     "writers", "homes")
+)  # fmt: skip
+Bases = Mapping[tuple[str, int], Base]
+NO_BASES: Bases = {}
 _NUMBER = re.compile(r"^(?P<log>.*)\.(?P<number>\d{10})(?P<level>m*)\.log$")
 _HEADED = re.compile(r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]?\d*)")
 
@@ -29,9 +41,10 @@ def number_of(path: Path) -> int | None:
     return int(found["number"]) if found else None
 
 
-def compact(folder: Path, before: int) -> None:
+def compact(folder: Path, before: int, bases: Mapping[str, Bases]) -> None:
     """Makes one of each log's files, where there are many. before: files of this micro-batch and
-    later ones stay as they are. A crash leaves lines twice, until the next time."""
+    later ones stay as they are. bases: of a cluster's partitions. A crash leaves lines twice, until
+    the next time."""
     levels: dict[tuple[Path, str], dict[str, list[tuple[int, Path]]]] = {}
     for path in folder.rglob("*.log"):
         found = _NUMBER.match(path.name)
@@ -51,13 +64,46 @@ def compact(folder: Path, before: int) -> None:
             if len(files) >= TOGETHER:
                 newest = number_of(files[-1])
                 target = parent / f"{log}.{newest:010}{level}m.log"
-                _join(files, folder.with_name("unfinished.log"), target)
+                cluster = parent.relative_to(folder).parts[0]
+                of_cluster = bases.get(cluster, NO_BASES)
+                _join(files, folder.with_name("unfinished.log"), target, of_cluster)
+    if before % TOGETHER == 0:
+        _forget(folder, before, bases)
 
 
-def _join(files: list[Path], unfinished: Path, target: Path) -> None:
+def _forget(folder: Path, before: int, bases: Mapping[str, Bases]) -> None:
+    """Takes what came before the bases out of files that were joined from many."""
+    for path in sorted(folder.rglob("*m.log")):
+        number = number_of(path)
+        of_cluster = bases.get(path.relative_to(folder).parts[0], NO_BASES)
+        if not of_cluster or number is None or number >= before:
+            continue
+        log, _ = _reading(path, NO_BASES)
+        told = (
+            [_forgets(of_cluster, fact, log) for lines in log.lines for fact in lines]
+            if log
+            else []
+        )
+        if sum(told) > WORTH_IT * len(told):
+            shorter = _without_silent_lines(path, of_cluster)
+            if shorter is not None:
+                unfinished = folder.with_name("unfinished.log")
+                _write(unfinished, shorter)
+                unfinished.replace(path)
+
+
+def _forgets(bases: Bases, fact: LogLineFact, log: BrokerLog) -> bool:
+    """Whether a line of a log tells of a partition what came before its base."""
+    base = bases.get((fact.topic or "", -1 if fact.partition is None else fact.partition))
+    broker = log.broker if fact.broker is None else fact.broker
+    return base is not None and base.forgets(fact, broker)
+
+
+def _join(files: list[Path], unfinished: Path, target: Path, bases: Bases) -> None:
     """unfinished: a place outside of what is imported: half a file is no evidence."""
     _write(unfinished, _by_stamps(files))
-    shorter = _without_silent_lines(unfinished)
+    shorter = _without_silent_lines(unfinished, bases) if bases else None
+    shorter = shorter or _without_silent_lines(unfinished, NO_BASES)
     if shorter is not None:
         _write(unfinished, shorter)
     unfinished.replace(target)
@@ -108,10 +154,11 @@ def _write(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8"))
 
 
-def _without_silent_lines(path: Path) -> str | None:
-    """The text of a log without the lines of which nothing is taken; None where it must stay."""
+def _without_silent_lines(path: Path, bases: Bases) -> str | None:
+    """The text of a log without the lines of which nothing is taken, or nothing any more; None
+    where it must stay."""
     lines = _lines(path)
-    whole, told = _reading(path)
+    whole, told = _reading(path, bases)
     if whole is None or not whole.speaks_for_one:
         return None
     kept: list[str] = []
@@ -124,33 +171,35 @@ def _without_silent_lines(path: Path) -> str | None:
     trial = path.with_name(f"{path.name}.trial")
     try:
         _write(trial, "".join(kept))
-        again, _ = _reading(trial)
-        same = again is not None and _known(whole) == _known(again)
+        again, _ = _reading(trial, bases)
+        same = again is not None and _known(whole, bases) == _known(again, bases)
     finally:
         trial.unlink()
     return "".join(kept) if same else None
 
 
-def _reading(path: Path) -> tuple[BrokerLog | None, set[int]]:
-    """A log as `import` reads it, and the lines of which it takes something."""
+def _reading(path: Path, bases: Bases) -> tuple[BrokerLog | None, set[int]]:
+    """A log as `import` reads it, and the lines of which it takes something that counts."""
     unreadable: list[Unreadable] = []
     if not is_broker_log(path):
         return None, set()
     facts = list(with_excerpts(path, UTC))
     log = read_log(path, facts, None, unreadable)
-    told = {fact.line for fact in facts if not isinstance(fact, Unreadable)}
+    read = [fact for fact in facts if not isinstance(fact, Unreadable)]
+    told = {fact.line for fact in read if not _forgets(bases, fact, log)}
     return (None if unreadable else log), told
 
 
-def _known(log: BrokerLog) -> list[Any]:
-    """All that is known of a log, without its lines' places."""
+def _known(log: BrokerLog, bases: Bases) -> list[Any]:
+    """All that is known of a log and counts, without its lines' places."""
     found: list[Any] = []
     for each in fields(log):
         value = getattr(log, each.name)
-        if each.name == "path":
+        if each.name == "path" or (bases and each.name in _BESIDE):
             continue
         if each.name == "lines":
-            value = [(packed.about, _plain(packed)) for packed in value]
+            rest = ((p.about, [f for f in p if not _forgets(bases, f, log)]) for p in value)
+            value = [(about, _plain(facts)) for about, facts in rest if facts]
         elif each.name in ("processes", "telling"):
             value = _plain(value)
         found.append(value)

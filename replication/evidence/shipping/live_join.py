@@ -4,12 +4,14 @@ The same joining as `import`: the spool is imported, and a partition whose event
 before is written whole, under a higher trace generation, which replaces the older one in the fold.
 So at any moment the answer is that of importing what has been shipped so far.
 
-Bounds: what is kept are the lines that tell something (`compaction`). What a micro-batch costs
-beside its own lines is a look at every partition's evidence, not its joining (`memory`).
+Bounds: what is kept are the lines that tell something (`compaction`) since the present leader of
+their partition was elected, where all that came before is settled (`settled`). What a micro-batch
+costs beside its own lines is a look at every partition's evidence, not its joining (`memory`).
 """
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,17 +21,19 @@ from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
-from replication.evidence.shipping.memory import Fingerprints, Memory
+from replication.evidence.shipping.memory import WITHIN_MS, Fingerprints, Memory
+from replication.evidence.shipping.settled import Base, settled, without_settled
 from replication.evidence.shipping.silence import Heard, heard_of, silent_brokers
 from replication.evidence.shipping.spool import Spool, Taken
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event, ReplicaLogObserved
-from replication.protocol.judgement.at_risk import FETCHED_WITHIN_MS, TOLD_WITHIN_MS
 
 Name = tuple[str, str, str, int]
 STATE = "partitions.json"
-_WITHIN_MS = (0, FETCHED_WITHIN_MS, TOLD_WITHIN_MS)
+# Each partition is asked in one of so many micro-batches whether it is settled.
+SETTLED_IN_TURN = 20
 
 
 @dataclass(slots=True)
@@ -49,11 +53,37 @@ class Joined:
 @dataclass(slots=True)
 class Known:
     """What is kept between two micro-batches: of each partition the fingerprint of what was written
-    last, when each host was heard of, and the ids of topics that were first written without one."""
+    last and the base on which it stands, when each host was heard of, and the ids of topics that
+    were first written without one."""
 
     partitions: dict[str, str] = field(default_factory=dict)
     heard: Heard = field(default_factory=dict)
     nameless: dict[str, str] = field(default_factory=dict)
+    bases: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def base(self, key: str) -> Base | None:
+        """Of a partition by its name in JSON."""
+        told = self.bases.get(key)
+        return None if told is None else Base.from_json(told)
+
+    def bases_by_name(
+        self, cluster_ids: Mapping[str, str]
+    ) -> dict[str, dict[tuple[str, int], Base]]:
+        """By the clusters' names and the topics'; none of topics of which several bore the name."""
+        names = {cluster_id: name for name, cluster_id in cluster_ids.items()}
+        written = Counter((c, t, p) for c, t, _, p in map(json.loads, self.partitions))
+        found: dict[str, dict[tuple[str, int], Base]] = {}
+        for key in self.bases:
+            cluster_id, topic, _, partition = json.loads(key)
+            if written[cluster_id, topic, partition] == 1:
+                of_cluster = found.setdefault(names.get(cluster_id, cluster_id), {})
+                of_cluster[topic, partition] = Base.from_json(self.bases[key])
+        return found
+
+    def newest(self, cluster: str) -> int:
+        """When a digest of a cluster was made last, by its machine's clock, ms; 0: never."""
+        own = (clocks for host, clocks in self.heard.items() if host.split("/", 1)[0] == cluster)
+        return max((clocks.get("digest", 0) for clocks in own), default=0)
 
     def topic_id(self, name: Name, there: set[Name]) -> str:
         """By what the partition is called: "" where it was written before its topic's id was told,
@@ -74,13 +104,16 @@ class LiveJoin:
     A partition's identity must not change while lines come in, and most lines name no cluster: a
     cluster is called by its id here, else by its name, whatever start-up lines may say later. So is
     a topic that was written before its id was told: it stays without.
-    silence_bound: as `silence.silent_hosts` has it. memory: by cluster, for as long as this lives.
+    silence_bound: as `silence.silent_hosts` has it. base_after: how old the election of a leader
+    must be, seconds, before what lines told of the time before it is folded into a base; 0: never.
+    memory: by cluster, for as long as this lives.
     """
 
     folder: Path
     out: Path
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     silence_bound: float = 0.0
+    base_after: float = 0.0
     memory: dict[str, Memory] = field(default_factory=dict)
 
     def step(
@@ -93,6 +126,7 @@ class LiveJoin:
         spool = Spool(self.folder / "spool")
         joined = Joined(spool.take(micro_batch_id, lines))
         known = self._known(micro_batch_id)
+        bases = known.bases_by_name(self.cluster_ids)
         known.heard = joined.heard = heard_of(known.heard, joined.taken.heard)
         chosen: list[Event] = []
         for cluster in spool.clusters() if joined.taken.kept else []:
@@ -112,7 +146,7 @@ class LiveJoin:
             joined.silent[cluster.name] = silent
             for partition in imported.partitions:
                 partition.silent = silent
-            chosen += self._changed(imported, cluster.name, known, joined)
+            chosen += self._changed(imported, cluster.name, known, joined, micro_batch_id)
             joined.notes += [f"{cluster.name}: {note}" for note in imported.notes]
         self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / f"{micro_batch_id:010}.jsonl"
@@ -122,25 +156,33 @@ class LiveJoin:
             joined.events = write_events(unfinished, chosen)
             unfinished.replace(target)
         self._remember(micro_batch_id, known)
-        spool.compact(micro_batch_id)
+        spool.compact(micro_batch_id, bases)
         return joined
 
-    def _changed(self, imported: Import, cluster: str, known: Known, joined: Joined) -> list[Event]:
+    def _changed(
+        self, imported: Import, cluster: str, known: Known, joined: Joined, micro_batch_id: int
+    ) -> list[Event]:
         """The events of each partition whose facts are not those written last."""
         result: list[Event] = []
         several = len({p.cluster_id for p in imported.partitions} - {""}) > 1
         if several:
             joined.notes.append(f"{cluster}: lines of several clusters came under this name")
-        told = self.memory[cluster].told
-        fingerprints = Fingerprints(imported.collection.unpacked.into)
+        memory = self.memory[cluster]
+        told = memory.told
+        fingerprints = Fingerprints(imported.collection.unpacked.into, memory.last_lines)
         names = [self._name(cluster, p, several=several) for p in imported.partitions]
         there, written = set(names), known.partitions
         for index, (partition, name) in enumerate(zip(imported.partitions, names, strict=True)):
             topic_id = known.topic_id(name, there)
             name = (*name[:2], topic_id, name[3])
             key, evidence = json.dumps(name), fingerprints.of(partition)
+            if (index + micro_batch_id) % SETTLED_IN_TURN == 0:
+                self._settle(imported, partition, known, key, cluster)
+            base = known.base(key)
+            evidence += repr(base).encode()
             if key in written and told.get(key) == (evidence, written[key]):
                 continue
+            imported.partitions[index] = without_settled(partition, base)
             events = [named(event, name[0], topic_id) for event in imported.events_of(index)]
             fingerprint = _fingerprint(events)
             told[key] = evidence, fingerprint
@@ -148,7 +190,24 @@ class LiveJoin:
                 written[key] = fingerprint
                 joined.changed.append(name)
                 result += events
+        memory.last_lines = fingerprints.last_lines
         return result
+
+    def _settle(
+        self, imported: Import, partition: PartitionEvidence, known: Known, key: str, cluster: str
+    ) -> None:
+        """Notes the base on which the partition stands now, if that is another one."""
+        if not self.base_after:
+            return
+        before = known.newest(cluster) - int(self.base_after * 1000)
+        trace = imported.trace_id, imported.generation
+
+        def events_of(evidence: PartitionEvidence) -> list[Event]:
+            return list(identified(finished(evidence), *trace))
+
+        base = settled(partition, known.base(key), events_of, before)
+        if base is not None:
+            known.bases[key] = base.to_json()
 
     def _name(self, cluster: str, partition: PartitionEvidence, *, several: bool) -> Name:
         cluster_id = self.cluster_ids.get(cluster, cluster)
@@ -207,7 +266,7 @@ def _fingerprint(events: list[Event]) -> str:
         for a in seen
         for b in seen
         for since, at in seen[b]
-        for within in _WITHIN_MS
+        for within in WITHIN_MS
         if a != b and seen[a][-1][1] - at >= within
     ]
     digest.update(repr(sorted(set(after))).encode())

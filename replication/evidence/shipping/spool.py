@@ -11,14 +11,14 @@ about each replica are kept, in one file of a host.
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from replication.evidence.digest import LINES_NAME, LINES_VERSION
 from replication.evidence.log_directories.digest_lines import order_of, subject_of
-from replication.evidence.shipping.compaction import compact, number_of
+from replication.evidence.shipping.compaction import Bases, compact, number_of
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.silence import Heard, moment_of
 
@@ -146,9 +146,10 @@ class Spool:
         for number in sorted(before)[:-1]:
             told[number].unlink()
 
-    def compact(self, micro_batch_id: int) -> None:
-        """Makes few files of what earlier micro-batches brought."""
-        compact(self.folder, micro_batch_id)
+    def compact(self, micro_batch_id: int, bases: Mapping[str, Bases]) -> None:
+        """Makes few files of what earlier micro-batches brought. bases: of partitions, by cluster,
+        as they were before this micro-batch."""
+        compact(self.folder, micro_batch_id, bases)
 
     def clusters(self) -> list[Path]:
         """A folder of evidence for each cluster."""

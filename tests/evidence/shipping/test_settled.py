@@ -1,0 +1,170 @@
+"""Bases of settled partitions: what is forgotten changes no verdict, and what is open is kept."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.live import Fleet
+from replication.evidence.importer import import_evidence
+from replication.evidence.shipping import compaction, live_join
+from replication.evidence.shipping.envelopes import ShippedLine
+from replication.evidence.shipping.live_join import LiveJoin, named
+from replication.evidence.shipping.settled import Base
+from replication.protocol.judgement.bounded import fold_all
+from tests.evidence.shipping.test_live_join import newest
+
+MINUTES = 6
+QUIET = 2
+BASE_AFTER = 60.0
+Change = Callable[[ShippedLine], ShippedLine | None]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every partition is asked in every micro-batch, and files are joined soon."""
+    monkeypatch.setattr(live_join, "SETTLED_IN_TURN", 1)
+    monkeypatch.setattr(compaction, "TOGETHER", 2)
+
+
+def fleet_lines() -> list[list[ShippedLine]]:
+    """Three brokers, 25 partitions: a minute's lines each; in all but the last two every partition
+    gets another leader."""
+    fleet = Fleet(3, 1)
+    found = [list(fleet.begins())]
+    for number in range(MINUTES):
+        moved = fleet.cluster.partitions if number < MINUTES - QUIET else []
+        lines = list(fleet.moved(moved))
+        fleet.cluster.now += 60_000
+        found.append([*lines, *fleet.digests(moved)])
+    return found
+
+
+def shipped(folder: Path, minutes: list[list[ShippedLine]], base_after: float) -> LiveJoin:
+    live = LiveJoin(folder / "live", folder / "events", base_after=base_after)
+    for number, lines in enumerate(minutes):
+        live.step(number, lines)
+    return live
+
+
+def verdicts(folder: Path) -> dict[Any, list[tuple[str, str]]]:
+    return {
+        f.identity: [(v["invariant"], v["verdict"]) for v in f.answer.verdicts]
+        for f in fold_all(newest(folder / "events"))
+    }
+
+
+def bases(live: LiveJoin) -> dict[str, Any]:
+    newest_state = sorted(live.folder.glob("*.partitions.json"))[-1]
+    found: dict[str, Any] = json.loads(newest_state.read_text())["bases"]
+    return found
+
+
+def told(live: LiveJoin) -> int:
+    return sum(p.read_text().count("leader epoch") for p in live.folder.rglob("*.log"))
+
+
+def test_elections_of_before_are_forgotten_and_no_verdict_changes(tmp_path: Path) -> None:
+    minutes = fleet_lines()
+    live = {after: LiveJoin(tmp_path / f"{after}" / "live", tmp_path / f"{after}" / "events",
+                            base_after=after) for after in (0.0, BASE_AFTER)}  # fmt: skip
+    for number, lines in enumerate(minutes):
+        for one in live.values():
+            one.step(number, lines)
+        assert verdicts(tmp_path / f"{BASE_AFTER}") == verdicts(tmp_path / "0.0")
+    assert len(bases(live[BASE_AFTER])) == 25
+    assert not bases(live[0.0])
+    lengths = [len(newest(one.out)) for one in live.values()]
+    assert lengths[1] < lengths[0] * 0.7
+    # What is forgotten leaves the spool when files are joined the next time.
+    for number in range(len(minutes), len(minutes) + 4):
+        for one in live.values():
+            one.step(number, minutes[-1])
+    assert told(live[BASE_AFTER]) < told(live[0.0]) * 0.7
+    assert verdicts(tmp_path / f"{BASE_AFTER}") == verdicts(tmp_path / "0.0")
+
+
+def test_what_is_shipped_again_of_before_a_base_counts_for_nothing(tmp_path: Path) -> None:
+    minutes = fleet_lines()
+    live = shipped(tmp_path, minutes, BASE_AFTER)
+    for number, lines in enumerate(minutes, len(minutes)):
+        assert live.step(number, lines).changed == []
+
+
+def test_a_micro_batch_that_is_done_again_finds_the_same_bases(tmp_path: Path) -> None:
+    minutes = fleet_lines()
+    live = shipped(tmp_path, minutes, BASE_AFTER)
+    found, answer = bases(live), verdicts(tmp_path)
+    assert found
+    started = LiveJoin(live.folder, live.out, base_after=BASE_AFTER)
+    started.step(MINUTES, minutes[-1])
+    assert (bases(started), verdicts(tmp_path)) == (found, answer)
+
+
+def behind(line: ShippedLine) -> ShippedLine | None:
+    """Broker 3's logs end at their start."""
+    if not line.digest or line.host != "broker-3":
+        return line
+    told = json.loads(line.text)
+    if told["what"] == "partition":
+        told["log_end_offset"] = told["log_start_offset"]
+    return replace(line, text=json.dumps(told))
+
+
+def forked(line: ShippedLine) -> ShippedLine | None:
+    """Broker 3's logs have a leader epoch that no other one has."""
+    if not line.digest or line.host != "broker-3":
+        return line
+    told = json.loads(line.text)
+    if told["what"] == "partition":
+        told["leader_epochs"] = [[e + (e > 0), at] for e, at in told["leader_epochs"]]
+    return replace(line, text=json.dumps(told))
+
+
+def undigested(line: ShippedLine) -> ShippedLine | None:
+    """No digest is made beside broker 3."""
+    return None if line.digest and line.host == "broker-3" else line
+
+
+def shrunk(line: ShippedLine) -> ShippedLine | None:
+    """Leaders begin with themselves alone in the ISR."""
+    if "starts at leader epoch" not in line.text or ", ISR [" not in line.text:
+        return line
+    before, _, rest = line.text.partition(", ISR [")
+    members, _, rest = rest.partition("]")
+    return replace(line, text=f"{before}, ISR [{members.split(',')[0]}]{rest}")
+
+
+@pytest.mark.parametrize("change", [behind, forked, undigested, shrunk])
+def test_what_is_open_is_kept(change: Change, tmp_path: Path) -> None:
+    """Where a replica is behind, differs, is not seen or not in the ISR."""
+    minutes = [
+        [new for line in lines if (new := change(line)) is not None] for lines in fleet_lines()
+    ]
+    live = shipped(tmp_path, minutes, BASE_AFTER)
+    assert not bases(live)
+    expected = shipped(tmp_path / "without", minutes, 0)
+    assert verdicts(tmp_path) == verdicts(expected.out.parent)
+
+
+def test_a_base_is_kept_as_it_is() -> None:
+    base = Base(7, 11, (3, 1, 2), {1: 5, 2: 6}, {1: 4})
+    assert Base.from_json(json.loads(json.dumps(base.to_json()))) == base
+
+
+def test_the_folder_says_the_same_as_what_is_kept(tmp_path: Path) -> None:
+    """Importing what is left in the spool, without the bases, contradicts nothing."""
+    minutes = fleet_lines()
+    live = shipped(tmp_path, minutes, BASE_AFTER)
+    spool = live.folder / "spool" / "fleet"
+    events = [named(event, "fleet") for event in import_evidence([spool]).events()]
+    left = {
+        f.identity: {v["invariant"]: v["verdict"] for v in f.answer.verdicts}
+        for f in fold_all(events)
+    }
+    for identity, rows in verdicts(tmp_path).items():
+        for invariant, verdict in rows:
+            assert left[identity][invariant] in (verdict, "UNKNOWN")
