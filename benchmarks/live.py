@@ -142,6 +142,7 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, default=30)
     parser.add_argument("--topics", type=int, default=400, help="of 25 partitions each")
     parser.add_argument("--minutes", type=int, default=120)
+    parser.add_argument("--share", type=int, default=CHANGED, help="one of so many moves a minute")
     flags = parser.parse_args()
     fleet = Fleet(flags.brokers, flags.topics)
     partitions = len(fleet.cluster.partitions)
@@ -150,7 +151,7 @@ def main() -> None:
         first, joined = measured(live, 0, fleet.begins())
         rows, costs, memory, kept_then = joined.taken.rows, [], [], []
         for number in range(1, flags.minutes + 1):
-            cost, joined = measured(live, number, fleet.minute())
+            cost, joined = measured(live, number, fleet.minute(flags.share))
             costs.append(cost)
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
             rows += joined.taken.rows
