@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes missing-evidence mutated-evidence damaged-artefacts faults hdfs object-store two-workers wheel injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes told-causes missing-evidence mutated-evidence damaged-artefacts faults hdfs object-store two-workers wheel injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -130,6 +130,9 @@ missed-epoch: $(VENV) ## a leader that missed an epoch, and its two remedies, in
 
 causes: $(VENV) ## random losses told again without one step each: is the ledger's cause that step; make causes STORIES=2000
 	$(BIN)/python -m tests.protocol.removed_steps $(STORIES)
+
+told-causes: $(VENV) ## random losses as default log levels tell them, artefacts withheld: is each cause and contract; make told-causes STORIES=600
+	$(BIN)/python -m tests.protocol.told_causes $(STORIES)
 
 missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict ever wrong
 	$(BIN)/python -m tests.protocol.missing_evidence

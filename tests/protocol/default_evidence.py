@@ -48,8 +48,11 @@ class Story:
     controller: str
 
 
-def left_by(world: World, chance: random.Random) -> Story:
-    """Everything that the machine's story leaves; some stops are copied, and the end."""
+def left_by(world: World, chance: random.Random, *, as_on_disk: bool = False) -> Story:
+    """Everything that the machine's story leaves; some stops are copied, and the end.
+
+    as_on_disk: up to 0.10 records name no leader epoch, as it is; else they do in every release.
+    """
     shadow = new_state("", "world", "", 0)
     left: list[Left] = []
     version = tuple(int(n) for n in (world.behaviour.kafka_version or "0").split(".")[:2])
@@ -67,13 +70,15 @@ def left_by(world: World, chance: random.Random) -> Story:
             left += [Left(log, line) for line in _lines(fact, version)]
         apply(shadow, ev.Event(str(number), "w", "", "w", "", 0, number, fact, None, "traced"))
         if isinstance(fact, ev.ReplicaStopped) and chance.random() < 0.3:
-            left.append(_copy(world, shadow, fact.replica, fact.reason == "clean", None))
+            left.append(
+                _copy(world, shadow, fact.replica, fact.reason == "clean", None, as_on_disk)
+            )
     assert described is not None
     ended = chance.random() < 0.7
     for r, b in world.brokers.items():
         clean = b.clean if not b.running else ended
         mark = b.high_watermark if b.running and ended else b.checkpointed_high_watermark
-        left.append(_copy(world, shadow, r, clean, mark))
+        left.append(_copy(world, shadow, r, clean, mark, as_on_disk))
     controller = world.behaviour.controller or "zookeeper"
     return Story(described, tuple(left), tuple(world.brokers), controller)
 
@@ -96,11 +101,15 @@ def _lines(fact: ev.Fact, version: tuple[int, ...]) -> Iterator[ev.Fact]:
             yield fact
 
 
-def _copy(world: World, shadow: State, replica: int, clean: bool, mark: int | None) -> Left:
+def _copy(
+    world: World, shadow: State, replica: int, clean: bool, mark: int | None, as_on_disk: bool
+) -> Left:
     held = shadow.replicas.get(replica)
     spans, start, end = (), 0, 0
     if held is not None:
         spans = tuple(held.log.spans)
+        if as_on_disk and not world.behaviour.has("leader_epoch_in_record_batches"):
+            spans = tuple(span._replace(leader_epoch=None) for span in spans)
         start, end = held.log.log_start_offset, held.log.log_end_offset
     entries = world.brokers[replica].epoch_entries if mark is not None else None
     has_cache = bool(entries) and any(s.leader_epoch is not None for s in spans)
