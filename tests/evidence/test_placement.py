@@ -195,18 +195,6 @@ def test_a_copy_from_before_the_first_start_that_a_log_tells_of() -> None:
     assert started == [None, 9, 12]
 
 
-@pytest.mark.parametrize(("mark", "known"), [(15, False), (4, True)])
-def test_of_later_epochs_a_log_that_was_cut_has_nothing_left(mark: int, known: bool) -> None:
-    """Its high watermark lies above its end. No line tells of a start."""
-    cut, other = copy_of("cut", 4, clean=False), copy_of("other", 17, clean=False)
-    cut.directory = replace(cut.directory, high_watermark=mark)
-    other.latest_epoch = 3
-    lines = [line(1, "became_leader", leader_epoch=0, log_end_offset=2)]
-    assert [c.order_known for c in placed([cut, other], lines)] == [known, known]
-    # Of copies in no known order the shortest counts as the last.
-    assert (cut.slot < other.slot) is known
-
-
 @pytest.mark.parametrize(
     ("end", "clean", "unread_from"), [(10, True, 10), (12, True, None), (10, False, None)]
 )

@@ -32,6 +32,9 @@ SETTING_NAMES = {
     "cleanup.policy": "cleanup_policy",
 }
 
+# Only a controller with ZooKeeper, and who listens to it, prints these.
+_OF_ZOOKEEPER = frozenset(("partition_state_changed", "leader_and_isr_received"))
+
 
 def file_rank(path: str) -> int:
     """Within one millisecond: the server's own log, then the state change log."""
@@ -55,7 +58,8 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             for f in mine
             if f.topic is not None
         ]
-        told = from_lines(facts, described.assigned_replicas, _eligible_below(described))
+        below = _eligible_below(described, facts)
+        told = from_lines(facts, described.assigned_replicas, below)
         join = filled if result.by_zookeeper and not result.history_complete else joined
         result.recorded = join(result.recorded, told)
         if described.assigned_replicas is None:
@@ -230,10 +234,10 @@ def _reassigned(evidence: PartitionEvidence) -> tuple[int, ...] | None:
     return evidence.kafka_topics_replicas
 
 
-def _eligible_below(described: ev.PartitionDescribed) -> float:
+def _eligible_below(described: ev.PartitionDescribed, facts: list[LogLineFact]) -> float:
     """Below how many members of the ISR who is outside may be eligible to lead (KIP-966)."""
     flags = known_behaviour(described.kafka_version, described.inter_broker_version)
-    if described.controller == "zookeeper":
+    if described.controller == "zookeeper" or any(f.kind in _OF_ZOOKEEPER for f in facts):
         return 0
     if flags is not None and not flags.has("eligible_leader_replicas_known"):
         return 0

@@ -148,8 +148,7 @@ def place(
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
     # What lies set aside beside a partition is another log under its name: lines tell of this one.
     present = [[c for c in g if c.directory.kind == "replica"] or g for g in groups]
-    if not any(life.printed for life in lives) and not _is_ordered(groups):
-        lives = []
+    if not lives and not _is_ordered(groups):
         # The shortest counts as the last: it claims least, and the broker lived on after it.
         groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
         for copy in copies:
@@ -335,20 +334,13 @@ def _is_ordered(groups: list[list[Copy]]) -> bool:
 
 
 def _is_older(a: list[Copy], b: list[Copy]) -> bool:
-    grows = [
+    grows = (
         (a[0].metadata_end, b[0].metadata_end),
         (a[0].broker_epoch, b[0].broker_epoch),
+        (a[0].latest_epoch, b[0].latest_epoch),
         (_log_starts(a), _log_starts(b)),
-    ]
-    if not _was_cut(a):
-        grows.append((a[0].latest_epoch, b[0].latest_epoch))
+    )
     return any(x is not None and y is not None and x < y for x, y in grows)
-
-
-def _was_cut(group: list[Copy]) -> bool:
-    """Whether a log ends below its own high watermark: what it had of later epochs may be cut."""
-    held = ((c.directory.high_watermark, c.directory.log_end_offset) for c in group)
-    return any((mark or 0) > (end or 0) for mark, end in held)
 
 
 def _log_starts(group: list[Copy]) -> int:
