@@ -199,7 +199,8 @@ def _known(log: BrokerLog, bases: Bases) -> list[Any]:
             continue
         if each.name == "lines":
             rest = ((p.about, [f for f in p if not _forgets(bases, f, log)]) for p in value)
-            value = [(about, _plain(facts)) for about, facts in rest if facts]
+            # In whatever order partitions are first told of: forgotten lines had a part in that.
+            value = {about: _plain(facts) for about, facts in rest if facts}
         elif each.name in ("processes", "telling"):
             value = _plain(value)
         found.append(value)
