@@ -198,7 +198,7 @@ def by_default_evidence(schedules: int, first_seed: int = 0) -> tuple[Score, int
     score, rests = Score(), 0
     for seed in range(first_seed, first_seed + schedules):
         truth = truth_of(schedule_machine(seed).story.world)
-        story = left_by(truth.world, random.Random(seed))
+        story = left_by(truth.world, random.Random(seed), as_on_disk=True)
         for withheld in withholdings(story):
             rests += 1
             state = folded(evidence(story, withheld))
@@ -224,7 +224,7 @@ def undeclared_in_small_worlds(version: str, limits: Limits, length: int) -> tup
     score, rests = Score(), 0
     for number, (lines, world) in enumerate(_worlds(version, limits, length)):
         truth = truth_of(world)
-        story = left_by(world, random.Random(number))
+        story = left_by(world, random.Random(number), as_on_disk=True)
         text = f"{version}: {', '.join(lines)} without"
         for withheld in withholdings(story):
             rests += 1

@@ -267,8 +267,11 @@ def promised_later(state: State, starts: TermStarts, absence: Absence) -> Doubt 
 
 def removed_before_or_after(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """Whether records at such offsets were removed lawfully, and nothing tells whether these."""
+    promise = absence.promise
     removed = state.history.removed_below(None)
-    if absence.promise.latest_term is not None or absence.first_offset >= removed:
+    if promise.latest_term is not None:
+        removed = _perhaps_removed_below(state, promise)
+    if absence.first_offset >= removed:
         return None
     return _doubt(
         absence,
@@ -276,6 +279,15 @@ def removed_before_or_after(state: State, starts: TermStarts, absence: Absence) 
         "were removed then or written later",
         "an acknowledgement log with payload ids",
     )
+
+
+def _perhaps_removed_below(state: State, promise: Promise) -> int:
+    """Up to where leaders removed records before a high watermark was last seen over them: when it
+    came there, no file or line tells, but not before they were written."""
+    if promise.how not in BY_HIGH_WATERMARK:
+        return 0
+    made_in = -1 if promise.span.leader_epoch is None else promise.span.leader_epoch
+    return max((r.below for r in state.history.removals if r.leader_epoch >= made_in), default=0)
 
 
 def _doubt(absence: Absence, reason: str, settled_by: str) -> Doubt:

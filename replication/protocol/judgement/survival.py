@@ -42,6 +42,7 @@ from replication.protocol.judgement.unseen_terms import (
     never_began,
     unnamed_leader_epoch,
 )
+from replication.protocol.judgement.without_epochs import lacked_whoever_wrote
 from replication.protocol.judgement.written_later import (
     one_of_two,
     taken_by_others,
@@ -97,6 +98,7 @@ def fate(state: State, ref: Reference, promise: Promise) -> tuple[list[Absence],
         absences += more[0]
         doubts += more[1]
         doubts += lacked_unseen(state, ref, promise)
+        doubts += lacked_whoever_wrote(state, ref, promise)
     return absences, doubts
 
 

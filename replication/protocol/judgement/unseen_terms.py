@@ -25,7 +25,7 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
         first = max(first, ref.replica.log.log_start_offset)
     if promise.latest_term is None or first >= end:
         return []
-    term = _first_in_doubt(state, ref, promise)
+    term = first_in_doubt(state, ref, promise)
     if term is not None:
         return [
             Doubt(
@@ -108,7 +108,7 @@ def never_began(state: State, term: LeaderTerm) -> bool:
     return log_is_covered(state, term.leader) and not term.start_event_id
 
 
-def _first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm | None:
+def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm | None:
     """The first later term whose start nobody saw and whose leader may have lacked the records."""
     assert promise.latest_term is not None
     starts = ref.starts

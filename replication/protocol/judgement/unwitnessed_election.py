@@ -25,14 +25,16 @@ from replication.protocol.judgement.unseen_terms import (
 
 
 def unwitnessed_election(
-    state: State, ref: Reference
+    state: State, ref: Reference, in_doubt: bool = False
 ) -> tuple[LeaderTerm | None, LeaderTerm] | None:
     """An election that could lose committed records, where nothing tells what was committed.
 
     A leader from the ISR holds what was committed, unless it had cut to its high watermark (before
     KIP-101). Any other may not, and then it decides what the leaders before it held at the end of
     their terms, or how far they had committed by then: what a line at the start of a term tells is
-    not enough. None for the leader before it: nothing tells who that was.
+    not enough. None for the leader before it: nothing tells who that was. in_doubt: it is not known
+    what became of all that was acknowledged, so that a leader that came back from a crash may have
+    held more than it had then.
     """
     starts = ref.starts
     shown = {s.leader_epoch: s.end_offset for s in ref.spans}
@@ -48,6 +50,8 @@ def unwitnessed_election(
         before, term = starts.terms[place], starts.terms[after]
         if before.end_high_watermark is None:
             untold = max(untold, _held_by_the_end(state, before, starts.starts[place], shown))
+            if in_doubt and _came_back_from_a_crash(state, before):
+                untold = math.inf
         if term.leader == before.leader:
             continue
         start = starts.starts[after]
@@ -99,6 +103,16 @@ def _held_by_the_end(
     if end is None or start is None or end < start or _may_be_torn(state, term):
         return math.inf
     return end if end == start or shown.get(term.leader_epoch, 0) >= end else math.inf
+
+
+def _came_back_from_a_crash(state: State, term: LeaderTerm) -> bool:
+    """Whether all that tells what a leader held is what it started with after an unclean stop."""
+    if term.ended != "stopped" or term.end_is_certain:
+        return False
+    return any(
+        start.replica == term.leader and start.at > term.started_at
+        for start in state.history.unclean_starts
+    )
 
 
 def _may_be_torn(state: State, term: LeaderTerm) -> bool:
@@ -176,12 +190,35 @@ def _may_have_come_back_short(state: State, before: LeaderTerm, term: LeaderTerm
 def lost_by_who_answered(state: State, ref: Reference, absences: list[Absence]) -> Absence | None:
     """Records that a leader was answering for at acks=1 and came back without from a stop that was
     not clean: lost with its storage, it may be, and nothing tells whether they were committed."""
+    for absence in absences:
+        if absence.promise.how == "acks_1" and _may_hide_a_fork(state, ref, absence):
+            return absence
     if all(_known_by_the_end(state, ref.starts)[-1:]):
         return None
     for absence in absences:
         if absence.promise.how == "acks_1" and _lost_itself(state, ref, absence):
             return absence
     return None
+
+
+def _may_hide_a_fork(state: State, ref: Reference, absence: Absence) -> bool:
+    """Whether the leader of the log that counts may have come into the ISR with another record in
+    the place of one that nothing names, so that this one had been committed.
+
+    Before KIP-279 a follower that was out of its leader's range cuts to the leader's end, and keeps
+    what stands below, whoever wrote that.
+    """
+    flags = state.behaviour()
+    if absence.promise.latest_term is not None or absence.term is not None:
+        return False
+    if flags is None or flags.has("truncates_by_common_epoch"):
+        return False
+    return any(
+        cut.replica == ref.leader
+        and cut.reason == "out_of_range"
+        and absence.first_offset < cut.to_offset
+        for cut in state.history.truncations
+    )
 
 
 def _lost_itself(state: State, ref: Reference, absence: Absence) -> bool:

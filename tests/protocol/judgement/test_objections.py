@@ -312,3 +312,24 @@ def test_a_traced_follower_may_take_a_high_watermark_over_what_it_is_about_to_cu
     state = told(facts, "traced")
 
     assert not view_of(state).absences
+
+
+def test_a_high_watermark_may_lie_over_what_had_been_removed_when_it_was_last_seen() -> None:
+    """Broker 1 deletes below 1; broker 2 is elected without it; the file is of broker 1's end."""
+    facts = [
+        *given(1, 2, acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 1, 1),
+        ev.LogStartAdvanced(1, 1, "deletion"),
+        ev.LeadershipRecorded(2, 1, (1, 2), 1, "unclean"),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.BecameFollower(1, 1, 2, 1, 1),
+        ev.Truncated(1, 0, None, "leader_epoch"),
+        elected(2, 2, "same_leader"),
+        ev.BecameLeader(2, 2, 0, 0),
+        copy(1, mark=1, stopped=False),
+        copy(2, (0, 1, 2, 4), mark=0, stopped=False),
+        copy(3, mark=0, stopped=False),
+    ]
+
+    assert verdict(facts) == "UNKNOWN"

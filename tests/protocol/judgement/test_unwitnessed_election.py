@@ -399,3 +399,49 @@ def test_who_answered_at_acks_one_wrote_what_is_gone(answered: int | None, found
     ]
 
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("offset", "found"), [(0, "UNKNOWN"), (None, "HOLDS")])
+def test_a_leader_back_from_a_crash_may_have_held_what_was_acknowledged_and_is_in_doubt(
+    offset: int | None, found: str
+) -> None:
+    """It comes back with an empty disk. Nothing tells where the record of acks=1 stood."""
+    told_of = [] if offset is None else [ev.RecordsAcknowledged(0, 1, "1", None, UNSEEN_CONTENT)]
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *told_of,
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.LeadershipRecorded(2, 1, (2,), 1, "unclean"),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        ev.ReplicaStopped(2, "process_crash"),
+        *(copy(r, mark=0, stopped=False) for r in (1, 2, 3)),
+    ]
+
+    assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [("out_of_range", "UNKNOWN"), ("leader_epoch", "HOLDS")],
+)
+def test_who_was_out_of_range_may_have_kept_another_record_where_one_was_committed(
+    reason: str, found: str
+) -> None:
+    """Broker 2 holds a record of its own at 0 and cuts to broker 1's end alone, before KIP-279."""
+    facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(1, 1, "same_leader"),
+        ev.BecameLeader(1, 1, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "1", None, UNSEEN_CONTENT),
+        ev.Truncated(2, 1, None, reason),
+        elected(2, 2),
+        ev.BecameLeader(2, 2, 1, 1),
+        copy(2, (0, 1, 0, 4), mark=1),
+    ]
+
+    assert verdict(facts) == found

@@ -75,7 +75,8 @@ def _is_sure(view: View) -> bool:
 
 def _lost_unseen(view: View) -> Verdict | None:
     """Why records may be lost of which nothing tells that they were committed; None if none are."""
-    unsure = unwitnessed_election(view.state, view.ref)
+    in_doubt = bool(view.doubts_of("acks_1"))
+    unsure = unwitnessed_election(view.state, view.ref, in_doubt)
     if unsure is not None:
         before, term = unsure
         whose = "its predecessor" if before is None else f"broker {before.leader}"

@@ -1,0 +1,40 @@
+"""Records that bear no leader epoch (before KIP-98): which leader wrote them, only lines tell."""
+
+from dataclasses import replace
+
+from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import ANY_OCCURRENCE, Promise, State
+from replication.protocol.judgement.absence import Doubt
+from replication.protocol.judgement.reference import Reference
+from replication.protocol.judgement.same_record import may_have_written
+from replication.protocol.judgement.term_starts import UNSURE_KINDS
+from replication.protocol.judgement.unseen_terms import first_in_doubt
+
+
+def lacked_whoever_wrote(state: State, ref: Reference, promise: Promise) -> list[Doubt]:
+    """That the log which counts holds a record, but a leader after one that may have written it may
+    have lacked it, of which nothing tells how it was elected."""
+    starts, flags = ref.starts, state.behaviour()
+    if promise.latest_term is not None or flags is None:
+        return []
+    if flags.has("leader_epoch_in_record_batches") or promise.how not in ("acks_1", "acks_all"):
+        return []
+    if not set(starts.unplaced) & set(starts.unsure):
+        return []
+    first, end, _, content = promise.span
+    for leader_epoch in may_have_written(state, starts, first, promise):
+        span = Span(first, end, leader_epoch, content)
+        order = (leader_epoch, ANY_OCCURRENCE)
+        term = first_in_doubt(state, ref, replace(promise, span=span, latest_term=order))
+        if term is not None and term.election_kind in UNSURE_KINDS:
+            return [
+                Doubt(
+                    first,
+                    end,
+                    promise,
+                    f"broker {term.leader} led epoch {term.leader_epoch}, and nothing tells how it "
+                    "was elected, nor whether it held it",
+                    "the controller's history (metadata log or state-change.log)",
+                )
+            ]
+    return []

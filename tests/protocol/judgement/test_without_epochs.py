@@ -1,0 +1,44 @@
+"""Records that bear no leader epoch: what a leader between may have lacked."""
+
+import pytest
+
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+from replication.protocol.judgement.reference import reference
+from replication.protocol.judgement.without_epochs import lacked_whoever_wrote
+from tests.protocol.judgement.told import ACKNOWLEDGED, elected, given, told, verdict
+
+
+@pytest.mark.parametrize("content", [7, None])
+@pytest.mark.parametrize(
+    ("recorded", "acks", "found"), [(False, "1", "UNKNOWN"), (True, "all", "HOLDS")]
+)
+def test_a_leader_between_whose_election_nothing_tells_may_have_lacked_what_is_back(
+    content: int | None, recorded: bool, acks: str, found: str
+) -> None:
+    """Broker 1 writes, broker 2 leads, and broker 1 leads again (0.10: lines name no log ends)."""
+    word = [[elected(1, 0, "initial")], [elected(2, 1)], [elected(1, 2)]]
+    first, second, third = word if recorded else ([], [], [])
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        *first,
+        ev.BecameLeader(1, 0, None, None),
+        ev.RecordsAcknowledged(0, 1, acks, None, content),
+        *second,
+        ev.BecameLeader(2, 1, None, None),
+        *third,
+        ev.BecameLeader(1, 2, None, None),
+        ev.BecameFollower(2, 2, 1, None, None),
+        *(
+            ev.ReplicaLogObserved(
+                r, 0, 1, spans=(Span(0, 1, None, 7),), high_watermark=1, stopped=True
+            )
+            for r in (1, 2, 3)
+        ),
+    ]
+
+    assert verdict(facts, ACKNOWLEDGED) == found
+    state = told(facts)
+    (promise,) = state.history.acknowledgements
+    doubts = lacked_whoever_wrote(state, reference(state), promise)
+    assert bool(doubts) is (found == "UNKNOWN")
