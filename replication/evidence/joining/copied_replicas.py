@@ -1,6 +1,7 @@
 """Which replicas' logs are here: log directories, and dumps where the directory itself is not."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.copies import Copy
@@ -29,7 +30,8 @@ def copied_directories(
     unreadable: list[Unreadable] = []
     copied = list(directories)
     lives = lives_of_directories(copied, incarnations)
-    for d in copied:
+    of_directory = [_copy_of(d) for d in copied]
+    for d, whole in zip(copied, of_directory, strict=True):
         for p in d.directory.partitions:
             if p.topic in INTERNAL:
                 continue
@@ -44,15 +46,15 @@ def copied_directories(
                     )
                 )
             else:
-                result.setdefault((p.topic, topic_id, p.partition), []).append(_copy(d, p))
-    for d in copied:
+                result.setdefault((p.topic, topic_id, p.partition), []).append(whole(p))
+    for d, whole in zip(copied, of_directory, strict=True):
         for p in d.directory.partitions:
             topic_id = lives[p.path]
             if topic_id is not None and isinstance(p, SeenDirectory) and p.kind == "replica":
                 for later in _begun_since(p, topic_id, incarnations):
                     own = result.setdefault((p.topic, later, p.partition), [])
                     if all(c.broker != d.broker or c.directory.kind != "replica" for c in own):
-                        own.append(_copy(d, p.emptied(later)))
+                        own.append(whole(p.emptied(later)))
     return result, unreadable
 
 
@@ -148,16 +150,17 @@ def registrations(history: MetadataHistory | None, broker: int) -> int | None:
     return sum(1 for b in history.brokers if b.broker == broker and b.kind == "registered")
 
 
-def _copy(found: BrokerDirectory, partition: PartitionDirectory) -> Copy:
+def _copy_of(found: BrokerDirectory) -> Callable[[PartitionDirectory], Copy]:
+    """What makes a copy of each replica of a directory; what is the directory's is asked once."""
     directory = found.directory
     clean = directory.clean_shutdown
     metadata = found.metadata
     epochs = [e for p in directory.partitions for e, _ in (p.epoch_entries or ())]
     epochs += [s[0] for p in directory.partitions for s in p.spans if s[0] is not None]
     times = [p.max_timestamp for p in directory.partitions if p.max_timestamp is not None]
-    return Copy(
-        broker=found.broker,
-        directory=partition,
+    return partial(
+        Copy,
+        found.broker,
         parent=directory,
         clean=clean is not None,
         broker_epoch=clean.broker_epoch if clean is not None else None,
