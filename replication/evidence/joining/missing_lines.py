@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.protocol.ground.events import LeadershipRecorded
 
 _AS_LEADER = ("became_leader", "leader_and_isr_received")
 _AS_FOLLOWER = ("became_follower", "leader_and_isr_received")
@@ -36,8 +37,7 @@ def _changed_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
         return []
     named = set(_named(evidence, broker))
     versions: dict[int, set[int]] = {}
-    for record in evidence.recorded:
-        fact = record.fact
+    for fact in _recorded(evidence):
         if fact.leader == broker and fact.partition_epoch is not None:
             # A topic is created with version 0.
             first = {0} if fact.leader_epoch == 0 else set[int]()
@@ -50,8 +50,8 @@ def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
     """Leader epochs in which it led, for some log knows of them, and that none of its lines names;
     or that it was to lead in before its lines begin; all, where they name no epoch at all."""
     recorded: dict[int, set[int | None]] = {}
-    for record in evidence.recorded:
-        recorded.setdefault(record.fact.leader_epoch, set()).add(record.fact.leader)
+    for fact in _recorded(evidence):
+        recorded.setdefault(fact.leader_epoch, set()).add(fact.leader)
     own = {e for e, leaders in recorded.items() if leaders - {None} == {broker}}
     led = own & {e for copy in evidence.copies for e in _known_to(copy)}
     lines = evidence.lines.get(broker, [])
@@ -67,6 +67,7 @@ def _followed_unseen(evidence: PartitionEvidence, broker: int) -> int | None:
     """The last leader epoch that its log knows of, where its lines name none so high, though they
     would: of a release that tells of each leader that it follows."""
     known = [e for c in evidence.copies if c.broker == broker for e in _known_to(c)]
+    known = [e for e in known if e >= evidence.settled_below]
     named = list(_named(evidence, broker))
     tells = evidence.described.controller == "kraft" or any(
         line.kind in _AS_FOLLOWER for line in evidence.lines.get(broker, ())
@@ -83,6 +84,12 @@ def _named(
         leader_epoch = line.fields.get("leader_epoch")
         if isinstance(leader_epoch, int) and (kinds is None or line.kind in kinds):
             yield leader_epoch
+
+
+def _recorded(evidence: PartitionEvidence) -> Iterator[LeadershipRecorded]:
+    """What the controllers recorded of epochs whose lines are not forgotten."""
+    facts = (record.fact for record in evidence.recorded)
+    return (fact for fact in facts if fact.leader_epoch >= evidence.settled_below)
 
 
 def _known_to(copy: Copy) -> Iterator[int]:

@@ -36,7 +36,8 @@ class PartitionEvidence:
     that shows; unplaced_by_isr: that records acknowledged at acks=all have no place;
     unanswered: that sends were never answered, and no copy shows their records.
     settings_in_time: as they were in force one after the other, by the controllers'
-    records.
+    records. settled_below: the leader epoch before which a stream has forgotten what lines told
+    (shipping/settled.py): that none is left shows nothing.
     """
 
     cluster_id: str
@@ -80,6 +81,7 @@ class PartitionEvidence:
     damaged_lines: set[int | None] = field(default_factory=set)
     by_zookeeper: bool = False
     silent: dict[int, str] = field(default_factory=dict)
+    settled_below: int = 0
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""

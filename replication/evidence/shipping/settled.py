@@ -91,6 +91,7 @@ def without_settled(partition: PartitionEvidence, base: Base | None) -> Partitio
         packed={b: mine for b, mine in packed.items() if mine},
         recorded=_recorded_since(partition.recorded, base.leader_epoch),
         kafka_topics_replicas=partition.kafka_topics_replicas or base.assigned_replicas,
+        settled_below=base.leader_epoch,
     )
 
 

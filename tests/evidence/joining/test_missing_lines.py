@@ -29,13 +29,16 @@ def of_epochs(*leader_epochs: int, broker: int = 2) -> Copy:
 
 
 def missing(
-    *lines: LogLineFact, copy: Copy | None = None, by: ev.PartitionDescribed = KRAFT
+    *lines: LogLineFact,
+    copy: Copy | None = None,
+    by: ev.PartitionDescribed = KRAFT,
+    settled_below: int = 0,
 ) -> bool:
     """Whether lines of broker 1 are missing, which led in epochs 0 and 2, and broker 2 in 1."""
     recorded = [elected(1, 0), elected(2, 1), elected(1, 2)]
     copies = [] if copy is None else [copy]
     found = evidence(started(), *lines, recorded=recorded, described=by, copies=copies)
-    return missing_lines(found, 1) is not None
+    return missing_lines(replace(found, settled_below=settled_below), 1) is not None
 
 
 def test_who_led_in_an_epoch_that_a_log_has_records_of_has_told_so() -> None:
@@ -73,3 +76,11 @@ def test_whose_log_knows_of_an_epoch_has_followed_in_it(
 ) -> None:
     """Not every release with ZooKeeper tells of each leader that a broker follows."""
     assert missing(*lines, copy=of_epochs(0, 1, broker=1), by=by) is expected
+
+
+def test_lines_that_a_stream_has_forgotten_are_not_missing() -> None:
+    """Settled below epoch 2: of the epochs before it no line is left."""
+    assert missing(leads(2, 3), copy=of_epochs(0, 1, 2))
+    assert not missing(leads(2, 3), copy=of_epochs(0, 1, 2), settled_below=2)
+    assert missing(copy=of_epochs(0, 1, 2), settled_below=2)
+    assert not missing(follows(1, 2), leads(2, 3), copy=of_epochs(0, 1, broker=1), settled_below=2)
