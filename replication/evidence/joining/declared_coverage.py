@@ -19,7 +19,8 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     """Whether a broker's lines are a trace of its replica, complete as far as they tell.
 
     Each term of leadership that the controller gave it before its last one must stand in them:
-    without such a line its appends would be taken for an earlier epoch's.
+    without such a line its appends would be taken for an earlier epoch's. And nothing else shows
+    that lines of it are missing: a step that none tells would be taken for one that never was.
     """
     lines = evidence.lines.get(broker, [])
     if broker in evidence.unsure_lines or broker in evidence.damaged_lines:
@@ -33,7 +34,7 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     followed = {f.fields.get("leader_epoch") for f in lines if f.kind == "became_follower"}
     last = max((e for e in told | followed if isinstance(e, int)), default=-1)
     given = {r.fact.leader_epoch for r in evidence.recorded if r.fact.leader == broker}
-    if any(e not in told for e in given if e < last):
+    if any(e not in told for e in given if e < last) or missing_lines(evidence, broker):
         return False
     return is_whole(in_order(lines, broker), broker)
 

@@ -553,7 +553,8 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
         if not (t.leads_on or lacks(state, t, lost) is False or has_since(state, t, lost))
         and not has_by_rule(state, t, promised)
     ]
-    changes = [t for t in could if t is not terms[0]]
+    # Nobody led before the first epoch; before a later one that is the first known, somebody did.
+    changes = [t for t in could if t is not terms[0] or t.leader_epoch > 0]
     if len(changes) == 1 and changes[0].start_offset is not None:
         return changes[0]
     made = [a.promise.observed_at for a in absences if a.promise.observed_at is not None]

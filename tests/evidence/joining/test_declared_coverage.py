@@ -10,6 +10,7 @@ from replication.evidence.joining.traces import NEEDED_KINDS
 from replication.protocol.ground import events as ev
 from tests.evidence.joining.evidence import evidence, leads, started
 from tests.evidence.joining.lines import line
+from tests.evidence.test_placement import copy_of
 
 
 def declared(each: object) -> set[tuple[str, int | None, bool]]:
@@ -84,6 +85,15 @@ def test_a_trace_that_lacks_a_term_which_the_controller_gave_is_none() -> None:
     assert not is_traced(evidence(*traced_lines(), recorded=given(3, 4)), 1)
     assert not is_traced(evidence(*traced_lines(), damaged_lines={1}), 1)
     assert not is_traced(evidence(leads(4, 1)), 1)
+
+
+def test_a_trace_that_ends_before_what_its_log_knows_of_is_none() -> None:
+    """The newer half of its file is not here: its log has records of a later leader epoch."""
+    by = ev.PartitionDescribed(controller="kraft")
+    for last, traced in ((4, True), (5, False)):
+        copy = copy_of("copy", 10, clean=True)
+        copy = replace(copy, broker=1, directory=replace(copy.directory, spans=((last, 0, 1),)))
+        assert is_traced(evidence(*traced_lines(), described=by, copies=[copy]), 1) is traced
 
 
 def test_a_copy_of_a_clean_stop_that_no_line_tells_shows_that_lines_are_missing() -> None:

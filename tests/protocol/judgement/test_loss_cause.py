@@ -501,6 +501,29 @@ def test_where_nobody_else_is_known_to_have_led_no_failover_lost_a_record_of_ack
     assert cause(elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)) == "acks_one_failover"
 
 
+@pytest.mark.parametrize(("first", "cause"), [(0, "unclean_election"), (2, "unknown")])
+def test_the_first_leader_that_is_known_may_have_taken_over_from_another(
+    first: int, cause: str
+) -> None:
+    """The older half of the lines is gone: who answered may have led before the first known epoch,
+    and a clean election may have lost the record then."""
+    facts = [
+        *given(1),
+        elected(2, first, "initial" if first == 0 else "unknown", (2,)),
+        elected(1, first + 2, "unclean", (1,)),
+        elected(2, first + 4, "unclean", (2,)),
+        ev.BecameLeader(2, first + 4, 7, 3),
+        copy(2, (0, 3, 0, 0), (3, 7, first, 0), (7, 9, first + 4, 0), mark=9),
+    ]
+    state = told(facts)
+    for at, term in enumerate(state.history.terms, 1):
+        term.observed_at = at * 10_000
+    record = Span(3, 4, None, 5)
+    promise = Promise(record, None, "acks_1", "a", 1, 5_000)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause
+
+
 @pytest.mark.parametrize(("answered", "cause"), [(2, "unknown"), (3, "acks_one_failover")])
 def test_what_another_broker_answered_for_a_failover_lost(answered: int, cause: str) -> None:
     """Broker 2 led when the producer was told, by the clocks, and leads again without the record;
