@@ -15,15 +15,22 @@ from tests.kafka_lab.processes import JavaProcess, accepts, free_ports, run_tool
 from tests.kafka_lab.versions import Version
 
 KAFKA = Version("4.3.0")
+USER = "analyzer"
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @dataclass
 class Broker:
-    """One broker that is its own controller."""
+    """One broker that is its own controller.
+
+    secured: where it wants a login (SASL, PLAIN) of USER with this password.
+    """
 
     directory: Path
     process: JavaProcess
     address: str
+    secured: str
+    password: str
 
     def restart(self) -> None:
         """The same broker again, over its directory, on its port."""
@@ -35,16 +42,27 @@ class Broker:
         wait_for("the broker's port", lambda: accepts(port), 120)
 
 
-def properties(directory: Path, port: int, controller_port: int) -> str:
+def login(password: str) -> str:
+    """A client's setting `sasl.jaas.config`."""
+    return f'{_LOGIN} username="{USER}" password="{password}";'
+
+
+def properties(
+    directory: Path, port: int, controller_port: int, secured_port: int, password: str
+) -> str:
     """Its settings."""
     lines = {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port},"
+        f"SECURED://127.0.0.1:{secured_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port},SECURED://127.0.0.1:{secured_port}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+        "SECURED:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.secured.plain.sasl.jaas.config": f'{_LOGIN} user_{USER}="{password}";',
         "log.dirs": str(directory / "data"),
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
@@ -58,9 +76,9 @@ def properties(directory: Path, port: int, controller_port: int) -> str:
 @contextmanager
 def started_broker(directory: Path) -> Iterator[Broker]:
     """A broker in this directory, until the block ends."""
-    port, controller_port = free_ports(2, seed=os.getpid())
-    config = directory / "server.properties"
-    config.write_text(properties(directory, port, controller_port))
+    port, controller_port, secured_port = free_ports(3, seed=os.getpid())
+    config, password = directory / "server.properties", uuid.uuid4().hex
+    config.write_text(properties(directory, port, controller_port, secured_port, password))
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
     run_tool(
         KAFKA.class_path,
@@ -69,7 +87,8 @@ def started_broker(directory: Path) -> Iterator[Broker]:
     process = JavaProcess(
         KAFKA.class_path, [], ["kafka.Kafka", str(config)], directory / "console.txt"
     )
-    broker = Broker(directory, process, f"127.0.0.1:{port}")
+    host = "127.0.0.1"
+    broker = Broker(directory, process, f"{host}:{port}", f"{host}:{secured_port}", password)
     try:
         wait_for("the broker's port", lambda: accepts(port), 120)
         yield broker
