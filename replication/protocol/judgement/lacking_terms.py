@@ -1,6 +1,11 @@
 """Which later leader began its term without the promised records."""
 
-from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    LeaderTerm,
+    Promise,
+    State,
+)
 from replication.protocol.judgement.term_starts import TermStarts, term_start
 
 BY_CLIENTS = ("acks_all", "acks_1", "consumed")
@@ -42,7 +47,7 @@ def _first_after(
     Before KIP-320 a follower fetches on from who leads on in an epoch of which it has not heard: it
     may have learned there of records that were written there, unless their own epochs tell.
     """
-    place = starts.after(latest_term)
+    place = starts.after((latest_term[0], _last_that_may_have_it(starts, promise, latest_term)))
     led, flags = starts.leaders_in(latest_term[0]), state.behaviour()
     fenced = flags is None or flags.has("fetch_carries_leader_epoch")
     told = promise.how in BY_CLIENTS or promise.replica in led
@@ -53,6 +58,33 @@ def _first_after(
             break
         place += 1
     return place
+
+
+def _last_that_may_have_it(
+    starts: TermStarts, promise: Promise, latest_term: tuple[int, int]
+) -> int:
+    """The last time that the epoch's leader led in it and may have had the records: any, unless it
+    led there again from below them, wrote nothing up to them, and by its own line then followed.
+
+    Who answers for a record has it in its log: so it answered before.
+    """
+    leader_epoch, occurrence = latest_term
+    if occurrence != ANY_OCCURRENCE or promise.span.leader_epoch != leader_epoch:
+        return occurrence
+    if promise.how not in BY_CLIENTS or len(starts.leaders_in(leader_epoch)) != 1:
+        return occurrence
+    place = starts.after(latest_term) - 1
+    while place > 0 and _led_without(starts.terms[place], promise.span.first_offset):
+        place -= 1
+        occurrence = starts.terms[place].occurrence
+    return occurrence
+
+
+def _led_without(term: LeaderTerm, offset: int) -> bool:
+    """Whether a leader led once more in its epoch, and had nothing at the offset all the while."""
+    ends = (term.start_offset, term.end_log_end_offset)
+    followed = term.ended == "followed" and term.end_is_certain
+    return term.occurrence > 0 and followed and all(x is not None and x <= offset for x in ends)
 
 
 def appender(starts: TermStarts, promise: Promise) -> int | None:

@@ -117,3 +117,28 @@ def test_a_follower_learns_on_from_who_leads_on_in_an_epoch_of_which_it_has_not_
     assert verdict(unheard_of(replica=2, leads_on=False)) == "VIOLATED"
     fenced = [*given(1, 2, 3, version="2.8.1", acks=False), *unheard_of(replica=2)[4:]]
     assert verdict(fenced) == "VIOLATED"
+
+
+def led_anew(ends_at: int, begins_at: int = 0) -> list[ev.Fact]:
+    """Broker 1 answers for three records of epoch 0, comes back and leads there once more, and
+    follows with a log that ends at ends_at; broker 2, which leads epoch 1, has the three."""
+    return [
+        *given(1, 2, 3, version="4.1.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 3, "all", 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, begins_at),
+        ev.BecameLeader(1, 0, begins_at, 0),
+        elected(2, 1, isr=(2,)),
+        ev.BecameFollower(1, 1, 2, ends_at, 0),
+        ev.BecameLeader(2, 1, 3, 0),
+        copy(2, (0, 3, 0, 0), (3, 4, 1, 0), mark=4),
+    ]
+
+
+def test_who_led_once_more_in_its_epoch_and_wrote_nothing_there_had_answered_before() -> None:
+    assert verdict(led_anew(ends_at=0)) == "VIOLATED"
+    # It may have written them only then; or it had not lost them.
+    assert verdict(led_anew(ends_at=3)) == "HOLDS"
+    assert verdict(led_anew(ends_at=3, begins_at=3)) == "HOLDS"
