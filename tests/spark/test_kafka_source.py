@@ -99,12 +99,12 @@ def test_a_secured_topic_is_read_and_its_password_is_nowhere_to_be_seen(
         "--bootstrap-servers", broker.secured, "--kafka-options", str(options),
         "--tables", str(folder / "tables"), "--checkpoint-dir", str(folder / "checkpoint"),
     ]  # fmt: skip
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    secret = broker.password
     seen = set[bytes]()
     with (folder / "said.txt").open("wb") as said:
         job = subprocess.Popen(
             command, cwd=project_root(), stdout=said, stderr=said,
-            env={**environment, "BROKER_PASSWORD": broker.password},
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "BROKER_PASSWORD": secret},
         )  # fmt: skip
         while job.poll() is None:
             seen |= command_lines(job.pid)
@@ -115,6 +115,6 @@ def test_a_secured_topic_is_read_and_its_password_is_nowhere_to_be_seen(
         same_rows(rows(spark, folder / "tables", table), laptop(events, table))
     assert any(b"--kafka-options" in line for line in seen)
     assert any(b"pyspark.daemon" in line for line in seen)
-    secret = broker.password.encode()
-    assert not [line for line in seen if secret in line]
-    assert not [p for p in folder.rglob("*") if p.is_file() and secret in p.read_bytes()]
+    assert not [line for line in seen if secret.encode() in line]
+    left = (path for path in folder.rglob("*") if path.is_file())
+    assert not [path for path in left if secret.encode() in path.read_bytes()]

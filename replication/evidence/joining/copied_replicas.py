@@ -30,8 +30,8 @@ def copied_directories(
     unreadable: list[Unreadable] = []
     copied = list(directories)
     lives = lives_of_directories(copied, incarnations)
-    of_directory = [_copy_of(d) for d in copied]
-    for d, whole in zip(copied, of_directory, strict=True):
+    makers = [(d, _maker_of_copies(d)) for d in copied]
+    for d, made in makers:
         for p in d.directory.partitions:
             if p.topic in INTERNAL:
                 continue
@@ -46,15 +46,15 @@ def copied_directories(
                     )
                 )
             else:
-                result.setdefault((p.topic, topic_id, p.partition), []).append(whole(p))
-    for d, whole in zip(copied, of_directory, strict=True):
+                result.setdefault((p.topic, topic_id, p.partition), []).append(made(p))
+    for d, made in makers:
         for p in d.directory.partitions:
             topic_id = lives[p.path]
             if topic_id is not None and isinstance(p, SeenDirectory) and p.kind == "replica":
                 for later in _begun_since(p, topic_id, incarnations):
                     own = result.setdefault((p.topic, later, p.partition), [])
                     if all(c.broker != d.broker or c.directory.kind != "replica" for c in own):
-                        own.append(whole(p.emptied(later)))
+                        own.append(made(p.emptied(later)))
     return result, unreadable
 
 
@@ -150,8 +150,8 @@ def registrations(history: MetadataHistory | None, broker: int) -> int | None:
     return sum(1 for b in history.brokers if b.broker == broker and b.kind == "registered")
 
 
-def _copy_of(found: BrokerDirectory) -> Callable[[PartitionDirectory], Copy]:
-    """What makes a copy of each replica of a directory; what is the directory's is asked once."""
+def _maker_of_copies(found: BrokerDirectory) -> Callable[[PartitionDirectory], Copy]:
+    """Makes the copy of each replica of a directory; what is the directory's is asked once."""
     directory = found.directory
     clean = directory.clean_shutdown
     metadata = found.metadata
