@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from replication.evidence.joining.copies import Copy, latest
 from replication.evidence.joining.lives_in_doubt import lives_in_doubt
-from replication.evidence.joining.missing_lines import missing_lines
+from replication.evidence.joining.missing_lines import missing_lines, remembered
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol.ground import events as ev
@@ -33,7 +33,7 @@ def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     told = {f.fields.get("leader_epoch") for f in lines if f.kind == kind}
     followed = {f.fields.get("leader_epoch") for f in lines if f.kind == "became_follower"}
     last = max((e for e in told | followed if isinstance(e, int)), default=-1)
-    given = {r.fact.leader_epoch for r in evidence.recorded if r.fact.leader == broker}
+    given = {fact.leader_epoch for fact in remembered(evidence) if fact.leader == broker}
     if any(e not in told for e in given if e < last) or missing_lines(evidence, broker):
         return False
     return is_whole(in_order(lines, broker), broker)

@@ -26,6 +26,12 @@ def missing_lines(evidence: PartitionEvidence, broker: int) -> str | None:
     return None
 
 
+def remembered(evidence: PartitionEvidence) -> Iterator[LeadershipRecorded]:
+    """What the controllers recorded of epochs whose lines are not forgotten."""
+    facts = (record.fact for record in evidence.recorded)
+    return (fact for fact in facts if fact.leader_epoch >= evidence.settled_below)
+
+
 def _changed_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
     """Leader epochs in which the broker changed the ISR, and that none of its lines names, though
     they name a later one: of those in between some are missing.
@@ -37,7 +43,7 @@ def _changed_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
         return []
     named = set(_named(evidence, broker))
     versions: dict[int, set[int]] = {}
-    for fact in _recorded(evidence):
+    for fact in remembered(evidence):
         if fact.leader == broker and fact.partition_epoch is not None:
             # A topic is created with version 0.
             first = {0} if fact.leader_epoch == 0 else set[int]()
@@ -50,7 +56,7 @@ def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
     """Leader epochs in which it led, for some log knows of them, and that none of its lines names;
     or that it was to lead in before its lines begin; all, where they name no epoch at all."""
     recorded: dict[int, set[int | None]] = {}
-    for fact in _recorded(evidence):
+    for fact in remembered(evidence):
         recorded.setdefault(fact.leader_epoch, set()).add(fact.leader)
     own = {e for e, leaders in recorded.items() if leaders - {None} == {broker}}
     led = own & {e for copy in evidence.copies for e in _known_to(copy)}
@@ -84,12 +90,6 @@ def _named(
         leader_epoch = line.fields.get("leader_epoch")
         if isinstance(leader_epoch, int) and (kinds is None or line.kind in kinds):
             yield leader_epoch
-
-
-def _recorded(evidence: PartitionEvidence) -> Iterator[LeadershipRecorded]:
-    """What the controllers recorded of epochs whose lines are not forgotten."""
-    facts = (record.fact for record in evidence.recorded)
-    return (fact for fact in facts if fact.leader_epoch >= evidence.settled_below)
 
 
 def _known_to(copy: Copy) -> Iterator[int]:

@@ -82,7 +82,10 @@ def test_a_trace_that_lacks_a_term_which_the_controller_gave_is_none() -> None:
         return [Recorded(ev.LeadershipRecorded(1, e), None, ev.Source("x")) for e in leader_epochs]
 
     assert is_traced(evidence(*traced_lines(), recorded=given(4)), 1)
-    assert not is_traced(evidence(*traced_lines(), recorded=given(3, 4)), 1)
+    lacks_one = evidence(*traced_lines(), recorded=given(3, 4))
+    assert not is_traced(lacks_one, 1)
+    # A stream has forgotten what was told of it.
+    assert is_traced(replace(lacks_one, settled_below=4), 1)
     assert not is_traced(evidence(*traced_lines(), damaged_lines={1}), 1)
     assert not is_traced(evidence(leads(4, 1)), 1)
 
