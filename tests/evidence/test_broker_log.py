@@ -440,3 +440,24 @@ def test_damaged_logs_never_raise(tmp_path: Path) -> None:
         path.write_bytes(data)
         for answer in read_broker_log(path, time_zone=UTC):
             assert isinstance(answer, LogLineFact | Unreadable)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "[2026-03-04 05:06:07,089] INFO KafkaConfig values: ",
+        "2026-03-04 05:06:07,089 INFO  [main] kafka.server.KafkaConfig: KafkaConfig values: ",
+        "2026-03-04 05:06:07 INFO KafkaConfig:376 - KafkaConfig values: ",
+        "2026-03-04T05:06:07.089Z INFO [main] o.a.k.c.c.AbstractConfig - KafkaConfig values:",
+    ],
+)
+def test_a_dump_of_settings_is_read_in_every_layout_of_lines(head: str, tmp_path: Path) -> None:
+    """Of a log's piece nothing may be left but the begin of a dump."""
+    values = {"broker.id": "1", "min.insync.replicas": "2"}
+    path = tmp_path / "server.log"
+    for behind in ("", "2026-03-04 05:06:08,000 INFO [KafkaServer id=1] started\n"):
+        path.write_text("\n".join([head, *(f"\t{n} = {v}" for n, v in values.items()), behind]))
+        assert is_broker_log(path)
+        told = [fact for fact in read_broker_log(path) if isinstance(fact, LogLineFact)]
+        assert [fact.fields["values"] for fact in told if fact.kind == "settings"] == [values]
+        assert told[0].broker == 1

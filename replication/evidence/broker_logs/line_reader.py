@@ -115,7 +115,7 @@ class LineReader:
                 continue
             text = without_holes(block)
             text = carried + (text if transform is None else transform(text))
-            carried = self._unfinished_dump(text) if layout.form == "brackets" else b""
+            carried = b"" if layout.form == "json" else self._unfinished_dump(text)
             if carried:
                 text = text[: -len(carried)]
             self._counted_to, self._counted = 0, self._number
@@ -213,7 +213,9 @@ class LineReader:
 
     def _scan_each_line(self, block: bytes) -> Iterator[LogLine]:
         """`time LEVEL [thread] logger - message` and messages without a logger."""
+        place = 0
         for number, line in enumerate(block.split(b"\n"), self._number):
+            begin, place = place, place + len(line) + 1
             header = HEADER.match(line)
             if header is None:
                 continue
@@ -232,6 +234,12 @@ class LineReader:
                 name = ""
             if name:
                 logger = vouched(name)
+            if line.startswith(_DUMP_TITLE, start):
+                # One message of many lines, as in Kafka's own layout.
+                begin += start
+                dump = block[begin : _end_of_dump(block, begin)].decode("utf-8", "replace")
+                yield LogLine(number, self._clock.at(header), "KafkaConfig", dump)
+                continue
             message = line[start:end].decode("utf-8", "replace")
             if name and logger is None and not may_be_kafkas(name, message):
                 continue

@@ -23,7 +23,7 @@ BROKERS_PREFIX = re.compile(
     r"\[(?:ReplicaFetcher replicaId=\d|ReplicaFetcherThread-\d+-\d+\]|(?:Unified)?Log(?:Loader)? "
     r"partition=|Partition \S+ broker=\d|ReplicaManager broker=\d|ReplicaFetcherManager on broker "
     r"|Kafka ?(?:Raft)?Server |Broker(?:Server)? id=\d|Controller (?:id=)?\d|QuorumController id=\d"
-    r"|GroupCoordinator )"
+    r"|GroupCoordinator )|KafkaConfig values:"
 )
 BROKERS_PREFIX_BYTES = re.compile(BROKERS_PREFIX.pattern.encode())
 # What layouts put between level and message: a thread, a logger, in brackets or before a dash, a

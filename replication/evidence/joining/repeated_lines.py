@@ -2,7 +2,8 @@
 
 A line is the same as one of another file when everything it says is, with its millisecond. Within
 one file it may say the same twice, and has then happened twice; but where its clock falls back in
-between, the file holds the same log once more.
+between, the file holds the same log once more. A dump of settings that a file's end cut off is the
+begin of one that another file holds whole.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +50,7 @@ def _once(together: list[LogLineFact], again: set[int]) -> Iterator[LogLineFact]
     """Of lines of one millisecond those that happened."""
     in_file: dict[tuple[str, bool, str], int] = {}
     happened: dict[str, int] = {}
-    for fact in together:
+    for fact in (fact for fact in together if not _is_begin(fact, together)):
         said = repr((fact.kind, fact.broker, fact.topic, fact.partition, sorted(fact.fields)))
         said += repr([fact.fields[name] for name in sorted(fact.fields)])
         place = (fact.path, id(fact) in again, said)
@@ -57,3 +58,16 @@ def _once(together: list[LogLineFact], again: set[int]) -> Iterator[LogLineFact]
         if count > happened.get(said, 0):
             happened[said] = count
             yield fact
+
+
+def _is_begin(fact: LogLineFact, together: list[LogLineFact]) -> bool:
+    """Whether a dump of settings is the begin of one of that millisecond in another file."""
+    if fact.kind != "settings":
+        return False
+    told = fact.fields["values"].items()
+    return any(
+        other.kind == "settings"
+        and other.path != fact.path
+        and told < other.fields["values"].items()
+        for other in together
+    )

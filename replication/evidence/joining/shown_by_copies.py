@@ -54,7 +54,7 @@ def shown_by(
     if isinstance(directory, DumpedDirectory):
         return _of_dump(copy.broker, directory, copy.spans, described)
     if copy.read_at is not None:
-        return _seen(copy, "compact" in (described.cleanup_policy or ""))
+        return _seen(copy, "compact" in (described.cleanup_policy or "compact"))
     if directory.log_start_offset is None or not directory.segments:
         return ev.ReplicaStarted(copy.broker)
     start = directory.log_start_offset

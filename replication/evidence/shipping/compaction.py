@@ -16,6 +16,7 @@ from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log
 from replication.evidence.collecting.broker_text_log import BrokerLog, read_log, with_excerpts
+from replication.evidence.shipping.divided_dumps import counts, without_begins
 from replication.evidence.shipping.settled import Base
 from replication.evidence.unreadable import Unreadable
 
@@ -115,7 +116,8 @@ def _by_stamps(files: list[Path]) -> str:
     """All messages in the order of their stamps; lines without one stay behind the one before.
 
     Of one that several files hold as many stay as the file that holds most of them has: it was
-    shipped again (joining takes each once, too, but within a file for what happened twice).
+    shipped again (joining takes each once, too, but within a file for what happened twice). A dump
+    of settings that goes on in a later file stands there whole.
     """
     messages: list[tuple[str, str]] = []
     happened: Counter[str] = Counter()
@@ -128,7 +130,8 @@ def _by_stamps(files: list[Path]) -> str:
             if here[text] > happened[text]:
                 happened[text] += 1
                 messages.append((stamp, text))
-    return "".join(text for _, text in sorted(messages, key=itemgetter(0)))
+    whole = without_begins(messages)
+    return "".join(text for _, text in sorted(whole, key=itemgetter(0)))
 
 
 def _messages(path: Path, stamp: str) -> Iterator[tuple[str, str]]:
@@ -166,7 +169,7 @@ def _without_silent_lines(path: Path, bases: Bases) -> str | None:
     for number, line in enumerate(lines, 1):
         if _HEADED.match(line):
             keep = number in told
-        if keep or number in told:
+        if (keep and counts(line)) or number in told:
             kept.append(line)
     trial = path.with_name(f"{path.name}.trial")
     try:

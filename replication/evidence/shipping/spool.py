@@ -4,8 +4,9 @@
 
 A micro-batch writes files of its own: one that is done again after a failure writes the same ones
 again; those of many are made one later on (`compaction`). A line that was shipped twice stands in
-two files, or is dropped within one; joining takes each once. Of a digest's lines only the newest
-about each replica are kept, in one file of a host.
+two files, or is dropped within one; joining takes each once. A dump of settings that two
+micro-batches divide stands whole in the later one's file. Of a digest's lines only the newest about
+each replica are kept, in one file of a host.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from typing import Any
 from replication.evidence.digest import LINES_NAME, LINES_VERSION
 from replication.evidence.log_directories.digest_lines import order_of, subject_of
 from replication.evidence.shipping.compaction import Bases, compact, number_of
+from replication.evidence.shipping.divided_dumps import Line, put_together
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.silence import Heard, moment_of
 
@@ -53,7 +55,7 @@ class Spool:
         """Lays out the lines of one micro-batch. Raises OSError where the disk refuses."""
         taken = Taken()
         logs: dict[Path, _Log] = {}
-        cut = self._cut_before(micro_batch_id)
+        begun = self._begun_before(micro_batch_id)
         digests: dict[Path, list[dict[str, Any]]] = {}
         for line in lines:
             taken.rows += 1
@@ -65,7 +67,7 @@ class Spool:
                 digests.setdefault(self._host(line), []).append(json.loads(line.text))
                 continue
             if place not in logs:
-                logs[place] = _Log(open_part=cut.get(str(place.relative_to(self.folder)), ""))
+                logs[place] = begun.pop(str(place.relative_to(self.folder)), _Log())
             log = logs[place]
             if log.add(line):
                 taken.kept += 1
@@ -76,33 +78,36 @@ class Spool:
         for host, found in digests.items():
             self._take_digest(micro_batch_id, host, found, taken)
         self._forget(micro_batch_id)
-        cut |= {str(place.relative_to(self.folder)): log.open_part for place, log in logs.items()}
-        self._keep_cut(micro_batch_id, {name: part for name, part in cut.items() if part})
         for place, log in logs.items():
-            if not log.lines:
+            texts = log.written(micro_batch_id)
+            begun[str(place.relative_to(self.folder))] = log
+            if not texts:
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
             target = place.with_name(f"{place.name}.{micro_batch_id:010}.log")
             unfinished = target.with_name(f".{target.name}")
-            unfinished.write_text("\n".join(log.in_order()) + "\n", encoding="utf-8")
+            unfinished.write_text("\n".join(texts) + "\n", encoding="utf-8")
             unfinished.replace(target)
+        self._keep_begun(micro_batch_id, begun)
         return taken
 
-    def _cut_before(self, micro_batch_id: int) -> dict[str, str]:
-        """By log, the begin of a line whose rest has not come: half a line is no evidence."""
+    def _begun_before(self, micro_batch_id: int) -> dict[str, "_Log"]:
+        """By log, what of its lines has not come: half of one is no evidence."""
         kept = self.folder.parent / "cut"
         before = [p for p in kept.glob("*.json") if int(p.stem) < micro_batch_id]
         found = json.loads(max(before).read_text(encoding="utf-8")) if before else {}
-        return {str(name): str(part) for name, part in found.items()}
+        return {name: _Log.begun(left) for name, left in found.items()}
 
-    def _keep_cut(self, micro_batch_id: int, cut: dict[str, str]) -> None:
+    def _keep_begun(self, micro_batch_id: int, begun: dict[str, "_Log"]) -> None:
         kept = self.folder.parent / "cut"
         before = sorted(p for p in kept.glob("*.json") if int(p.stem) < micro_batch_id)
-        if cut or before:
+        left = {name: [log.open_part, *log.loose] for name, log in begun.items()}
+        left = {name: each for name, each in left.items() if any(each)}
+        if left or before:
             kept.mkdir(parents=True, exist_ok=True)
             target = kept / f"{micro_batch_id:010}.json"
             unfinished = target.with_name(f".{target.name}.unfinished")
-            unfinished.write_text(json.dumps(cut, sort_keys=True), encoding="utf-8")
+            unfinished.write_text(json.dumps(left, sort_keys=True), encoding="utf-8")
             unfinished.replace(target)
         later = (p for p in kept.glob("*.json") if int(p.stem) > micro_batch_id)
         for old in (*before[:-1], *later):
@@ -179,6 +184,13 @@ class _Log:
     seen: set[bytes] = field(default_factory=set)
     stamp: str = ""
     open_part: str = ""
+    loose: list[Line] = field(default_factory=list)
+
+    @classmethod
+    def begun(cls, left: str | list[Any]) -> "_Log":
+        """What earlier micro-batches left of it; where they kept no dumps, the begin of a line."""
+        part, *loose = [left] if isinstance(left, str) else left
+        return cls(open_part=part, loose=[Line(*line) for line in loose])
 
     def add(self, line: ShippedLine) -> bool:
         """Whether it is new: a stamped line that says the same at the same place is a repeat."""
@@ -197,13 +209,16 @@ class _Log:
         self.lines.append((line.offset, self.stamp, len(self.lines), text))
         return True
 
-    def in_order(self) -> list[str]:
-        """A stack trace or a dump of settings stays behind the line it belongs to."""
+    def written(self, micro_batch_id: int) -> list[str]:
+        """The texts for this micro-batch's file. A stack trace or a dump of settings stays behind
+        the line it belongs to."""
         if all(offset is not None for offset, *_ in self.lines):
             ordered = sorted(self.lines, key=lambda each: (each[0] or 0, each[2]))
         else:
             ordered = sorted(self.lines, key=lambda each: (each[1], each[2]))
-        return [text for *_, text in ordered]
+        lines = [Line(offset, text, micro_batch_id) for offset, _, _, text in ordered]
+        texts, self.loose = put_together(self.loose, lines)
+        return texts
 
 
 def _digest_first(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -95,7 +95,10 @@ def test_where_the_last_segments_are_unread_only_a_part_was_seen() -> None:
 
 def test_what_was_seen_beside_a_running_broker_is_live_and_of_one_that_stopped_current() -> None:
     spans = [Span(0, 9, 0, None)]
-    runs = seen(copy(spans, clean=False, read_at=5, high_watermark=7))
+    described = ev.PartitionDescribed(cleanup_policy="delete")
+    beside = copy(spans, clean=False, read_at=5, high_watermark=7)
+    runs = shown_by(beside, False, described)
+    assert isinstance(runs, ev.ReplicaLogObserved)
     assert (runs.copy, runs.stopped, runs.high_watermark) == ("live", False, 7)
     assert (runs.log_end_offset, runs.spans) == (9, tuple(spans))
     assert seen(copy(spans, read_at=5)).copy == "current"
@@ -107,7 +110,7 @@ def test_where_records_are_in_a_compacted_log_its_epochs_do_not_tell() -> None:
         [Span(0, 4, 0, None), Span(4, 9, 1, None)],
         [Span(0, 8, 0, None), Span(8, 9, 1, None)],
     )
-    for policy in ("compact", "[compact, delete]"):
+    for policy in ("compact", "[compact, delete]", None):
         described = ev.PartitionDescribed(cleanup_policy=policy)
         for each in (early, late):
             shown = shown_by(copy(each, clean=False, read_at=5), False, described)

@@ -7,12 +7,16 @@ several shippers; after any number of micro-batches the spool and a folder of wh
 import json
 import random
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replication import cli
+from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
+from replication.evidence.joining.repeated_lines import each_once
+from replication.evidence.shipping.compaction import TOGETHER
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.shipping.spool import Spool, safe_name
 
@@ -128,3 +132,76 @@ def test_names_lead_nowhere_else(tmp_path: Path) -> None:
     assert [str(p) for p in found] == ["spool/cluster/_.._etc/a.0000000000.log"]
     assert safe_name("..") == safe_name("") == ""
     assert safe_name("a/b\\c") == "a_b_c"
+
+
+DUMP = [
+    "[2026-03-04 05:06:07,089] INFO KafkaConfig values: ",
+    "\tbroker.id = 1",
+    "\tlog.cleanup.policy = [compact]",
+    "\tmin.insync.replicas = 2",
+    " (kafka.server.KafkaConfig)",
+    "[2026-03-04 05:06:07,100] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)",
+]
+
+
+def settings_in(folder: Path) -> list[dict[str, str]]:
+    """Each dump of settings as joining takes it."""
+    read = (fact for log in sorted(folder.rglob("*.log")) for fact in read_broker_log(log))
+    told = sorted((f for f in read if isinstance(f, LogLineFact)), key=lambda fact: fact.at or 0)
+    return [fact.fields["values"] for fact in each_once(told) if fact.kind == "settings"]
+
+
+@pytest.mark.parametrize("with_offsets", [True, False])
+@pytest.mark.parametrize("cut", [(1,), (2,), (3,), (4,), (5,), (2, 3), (1, 2, 3, 4)])
+def test_a_dump_of_settings_that_micro_batches_divide_is_read_whole(
+    cut: tuple[int, ...], with_offsets: bool, tmp_path: Path
+) -> None:
+    lines = [
+        ShippedLine(text, "k", "s.log", offset=100 * n if with_offsets else None)
+        for n, text in enumerate(DUMP)
+    ]
+    spool = Spool(tmp_path / "spool")
+    number = 0
+    for begin, end in pairwise((0, *cut, len(DUMP))):
+        for _ in range(2):
+            spool.take(number, lines[begin:end])
+        number += 1
+    [values] = settings_in(tmp_path)
+    assert (values["min.insync.replicas"], values["log.cleanup.policy"]) == ("2", "[compact]")
+    other = ShippedLine("[2026-03-04 05:06:09,000] INFO x (kafka.server.KafkaServer)", "k", "s.log")
+    for later in range(number, 2 * TOGETHER):
+        spool.take(later, [replace(other, text=other.text.replace("x", str(later)))])
+    spool.compact(2 * TOGETHER, {})
+    assert len(list(tmp_path.rglob("s.log*"))) < TOGETHER
+    assert settings_in(tmp_path) == [values]
+
+
+def test_what_goes_on_behind_another_line_belongs_to_no_dump(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    lines = [ShippedLine(text, "k", "s.log") for text in (*DUMP, "\tmin.insync.replicas = 7")]
+    spool.take(0, lines[:2])
+    spool.take(1, lines[5:6])
+    spool.take(2, lines[6:])
+    assert settings_in(tmp_path) == [{"broker.id": "1"}]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_dump_whose_lines_come_in_any_order_is_read_whole(seed: int, tmp_path: Path) -> None:
+    """Of a topic with several partitions no order of a log's lines is left but their bytes, of
+    which shippers tell the first of a line, or the one behind it."""
+    chance = random.Random(seed)
+    texts = [*DUMP[:2], *(f"\tnot.kept.{n} = {n}" for n in range(30)), *DUMP[2:]]
+    texts += [DUMP[-1].replace("100]", f"{n}]") for n in range(101, 140)]
+    lines, offset = [], 0
+    for text in texts:
+        end = offset + len(text.encode()) + 1
+        lines.append(ShippedLine(text, "k", "s.log", offset=end if seed % 2 else offset))
+        offset = end
+    order = sorted(range(len(lines)), key=lambda n: n + chance.uniform(0, 20))
+    spool = Spool(tmp_path / "spool")
+    for number in range(8):
+        part = order[number * len(order) // 8 : (number + 1) * len(order) // 8]
+        again = chance.sample(order[: part[0] + 1], min(part[0], 5))
+        spool.take(number, [lines[n] for n in (*part, *again)])
+    whole = {"broker.id": "1", "log.cleanup.policy": "[compact]", "min.insync.replicas": "2"}
+    assert settings_in(tmp_path) == [whole]
