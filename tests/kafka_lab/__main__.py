@@ -156,17 +156,25 @@ def judged_again(directory: Path, clock_bound: int | None) -> Comparison:
 
 
 def report(done: list[Comparison], spoilt: list[str]) -> int:
-    verdicts = sum(one.verdicts for one in done)
+    by_offset = sum(one.by_offset for one in done)
+    verdicts = sum(one.verdicts for one in done) - by_offset
+    unknown_by_offset = sum(len(one.unknown_by_offset) for one in done)
     unknown = sum(len(one.unknown) for one in done)
     wrong = sum(len(one.wrong) for one in done)
     causes = sum(len(one.wrong_causes) for one in done)
     alarms = sum(len(one.false_alarms) for one in done)
     share = unknown / verdicts if verdicts else 0.0
     print(
-        f"{len(done)} runs, {verdicts} verdicts: {wrong} wrong, {alarms} false alarms, "
-        f"{causes} wrong causes or contracts, "
-        f"{unknown} UNKNOWN ({share:.1%}); {len(spoilt)} experiments failed {spoilt or ''}"
+        f"{len(done)} runs, {verdicts + by_offset} verdicts: {wrong} wrong, {alarms} false alarms, "
+        f"{causes} wrong causes or contracts; {unknown} UNKNOWN of {verdicts} ({share:.1%}); "
+        f"{len(spoilt)} experiments failed {spoilt or ''}"
     )
+    if by_offset:
+        runs_without = sum(one.by_offset > 0 for one in done)
+        print(
+            f"besides, {unknown_by_offset} UNKNOWN of {by_offset} verdicts in {runs_without} runs "
+            "whose acknowledgements name records by offset alone"
+        )
     return 0 if done and not (wrong or alarms or causes or spoilt) else 1
 
 

@@ -1,5 +1,6 @@
 """The laboratory's own instruments, on made bytes: without Java, so they run every time."""
 
+import json
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,13 @@ import pytest
 from kafka.record import MemoryRecordsBuilder
 
 from tests.kafka_lab import causes, dump_tool, truth
-from tests.kafka_lab.comparing import Comparison, compare_causes, of_its_lineage
+from tests.kafka_lab.__main__ import report
+from tests.kafka_lab.comparing import (
+    Comparison,
+    compare_causes,
+    named_by_offset,
+    of_its_lineage,
+)
 from tests.kafka_lab.history import (
     Election,
     LeaderStart,
@@ -573,3 +580,28 @@ def test_what_a_leader_that_never_took_up_leadership_lacks_is_not_judged() -> No
     assert verdicts(truth.judge(one))[1] is None
     took_it = [*one.starts, LeaderStart(10.1, 2, 1, 2)]
     assert verdicts(truth.judge(replace(one, starts=took_it)))[1] == "VIOLATED"
+
+
+def test_acknowledgements_that_name_records_by_offset_alone(tmp_path: Path) -> None:
+    line = {"topic": "t", "status": "acked", "offset": 1}
+    lines = [
+        {**line, "partition": 0, "payload_id": "a"},
+        {**line, "partition": 1, "sequence": 3},
+        {**line, "partition": 1, "status": "unknown"},
+        {**line, "partition": 2, "payload_id": "b"},
+        {**line, "partition": 2},
+    ]
+    (tmp_path / "acks.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    assert named_by_offset(tmp_path) == {("t", 2)}
+
+
+def test_what_is_unknown_without_ids_is_no_share_of_what_was_handed_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = Comparison("whole", verdicts=4, unknown=["t-0"])
+    without = Comparison("without", verdicts=6, by_offset=4, unknown_by_offset=["t-0", "t-1"])
+    report([whole, without], [])
+    told = capsys.readouterr().out
+    assert "2 runs, 10 verdicts" in told
+    assert "1 UNKNOWN of 6 (16.7%)" in told
+    assert "2 UNKNOWN of 4 verdicts in 1 runs" in told
