@@ -9,6 +9,7 @@ commits nothing.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from tests.kafka_lab.history import LeaderTerm, seconds_of
@@ -84,7 +85,7 @@ def commits(
     for term, line in lines.items():
         _alone(found, term, line, replicas, rules)
         _everywhere(found, term, line, replicas)
-        _up_to_the_highest(found, term, line)
+        _up_to_the_highest(found, term, line, replicas)
     found.possible -= found.sure.keys()
     return found
 
@@ -197,12 +198,24 @@ def _everywhere(
             found.possible |= line & shared
 
 
-def _up_to_the_highest(found: Commits, term: LeaderTerm, line: frozenset[Held]) -> None:
-    """One log: what stands before a committed record is committed with it."""
-    above: Commitment | None = None
-    for held in sorted(line, key=lambda one: -one.offset):
-        own = found.sure.get(held)
-        if above is not None and (own is None or own.at > above.at):
-            found.add(held, above)
-        elif own is not None and term.at <= own.at < term.until:
-            above = own
+def _up_to_the_highest(
+    found: Commits, term: LeaderTerm, line: frozenset[Held], replicas: Replicas
+) -> None:
+    """What stands before a committed record in one log is committed with it; a leader that lost its
+    disk and leads on in its term has another."""
+    for log in _logs_within(term, replicas):
+        above: Commitment | None = None
+        for held in sorted(line & log, key=lambda one: -one.offset):
+            own = found.sure.get(held)
+            if above is not None and (own is None or own.at > above.at):
+                found.add(held, above)
+            elif own is not None and term.at <= own.at < term.until:
+                above = own
+
+
+def _logs_within(term: LeaderTerm, replicas: Replicas) -> list[frozenset[Held]]:
+    """The leader's log in the term, as it was before each time that it lost anything."""
+    before, after = replicas.around(term.leader, term.at, term.until)
+    seen = [log for _, log in replicas.seen(term.leader, term.at, term.until)]
+    logs = [before & after, *seen]
+    return [log for log, later in pairwise(logs) if not log <= later] + logs[-1:]

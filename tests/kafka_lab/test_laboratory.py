@@ -334,6 +334,19 @@ def test_a_lone_leader_waits_for_who_fetches_again() -> None:
     assert not any(loss.committed for loss in truth.judge(one).losses)
 
 
+def test_what_is_written_anew_after_a_disk_lost_records_is_not_committed_with_those() -> None:
+    lost, anew = batch(3, 0, "d"), batch(2, 0, "e")
+    samples = [
+        *LONGER,
+        log_sample(5.1, 1, FIRST, SECOND, lost),
+        log_sample(6.0, 1, FIRST),
+        log_sample(7.0, 1, FIRST, anew),
+    ]
+    acks = [acked("d", 3, "05.200", "all", 1), acked("e", 2, "07.000", "1", 1)]
+    found = truth.judge(view(samples=samples, acks=acks))
+    assert {one.payload_id for one in found.losses if one.committed} == {"c", "d"}
+
+
 def test_an_unclean_election_is_the_cause_and_promises_nothing_where_permitted() -> None:
     acks = [acked("c", 2, "05.000", "all", 1)]
     for permitted, contract in ((True, "not_promised"), (False, "broken")):
@@ -358,6 +371,22 @@ def test_a_disk_that_was_cut_is_the_cause() -> None:
     demanding = causes.Settings(Version("4.3.0"), min_insync_replicas=2)
     (loss,) = truth.judge(replace(one, settings=demanding)).losses
     assert (loss.causes, loss.contracts) == (["last_replica_standing"], ["broken"])
+
+
+def test_a_disk_that_nobody_led_after_is_the_cause() -> None:
+    """All had crashed; the last member of the ISR comes back empty and is not elected any more."""
+    elections = [*IN_SYNC, Election(12, 1, 2, (2,)), Election(13, 2, None, ())]
+    both = [log_sample(5.0, 2, FIRST, SECOND), log_sample(15.0, 2), log_sample(15.0, 1)]
+    one = view(
+        samples=[*LONGER[:3], *both],
+        elections=elections,
+        acks=[acked("c", 2, "05.500", "all", 1)],
+        storage=[causes.StorageLoss(14.0, 1, None), causes.StorageLoss(14.0, 2, None)],
+        finals={1: [], 2: []},
+        settings=causes.Settings(Version("4.3.0"), min_insync_replicas=2),
+    )
+    found = {(tuple(x.causes), tuple(x.contracts)) for x in truth.judge(one).losses}
+    assert found == {(("last_replica_standing",), ("not_promised",))}
 
 
 def test_a_disk_that_is_lost_while_its_broker_is_down_was_lost_at_some_time_of_it() -> None:

@@ -466,8 +466,15 @@ def _missing(
         and any(held in replicas.line(term) for term in reign if term.until > since)
     )
     if reign and gone and not compacted_away:
-        found.append(Missing(None, term_at(reign, since) or reign[-1], certain=True))
+        last = _last_term_with(view, replicas, held)
+        found.append(Missing(None, last or term_at(reign, since) or reign[-1], certain=True))
     return found
+
+
+def _last_term_with(view: View, replicas: Replicas, held: Held) -> LeaderTerm | None:
+    """The last term, if its leader had the record in it: its disk lost it, and nobody led after."""
+    last = terms(view.elections, view.life.ends)[-1]
+    return last if held in replicas.line(last) else None
 
 
 def _lacks(view: View, replicas: Replicas, term: LeaderTerm, held: Held, at: float) -> bool | None:
@@ -522,6 +529,8 @@ def _lost(
     if deposed is not None and not _led_between(view, replicas, held, deposed, missing):
         missing = Missing(deposed.at, deposed, missing.certain)
     at = missing.term.at if missing.at is None else missing.at
+    if missing.at is None and missing.term == _last_term_with(view, replicas, held):
+        at = view.life.ends
     whys = [
         causes.why(
             causes.Loss(
