@@ -161,8 +161,8 @@ def _segments(
     """Absences cut at each other's borders, one segment per record identity, the best tier.
 
     A promise that knows less of the record's identity (a high watermark's offset, a traced append
-    without its bytes) strengthens the one record it can mean; where it could mean several, it
-    adds nothing to them.
+    without its bytes) strengthens the one record it can mean, of those that were written by then;
+    where it could mean several, it adds nothing to them.
     """
     known: dict[Identity, list[Absence]] = {}
     for absence in sorted(absences, key=lambda a: -_specific(a.promise.span[2:])):
@@ -193,6 +193,7 @@ def _add_to_better_known(
         (other, p)
         for other, parts in known.items()
         if _compatible(identity, other) and _specific(other) > _specific(identity)
+        if not _is_later(other, absence.promise)
         for p in parts
         if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset
     ]
@@ -214,6 +215,12 @@ def may_be_about(loss: Loss, absence: Absence) -> bool:
     overlap = loss.first_offset < absence.end_offset and absence.first_offset < loss.end_offset
     epochs = {loss.record.leader_epoch, absence.promise.span.leader_epoch} - {None}
     return overlap and len(epochs) < 2
+
+
+def _is_later(identity: Identity, promise: Promise) -> bool:
+    """Whether a record was written in an epoch that began only after the promise was made."""
+    leader_epoch, latest = identity[0], promise.latest_term
+    return leader_epoch is not None and latest is not None and leader_epoch > latest[0]
 
 
 def _compatible(a: Identity, b: Identity) -> bool:

@@ -199,6 +199,30 @@ def test_an_acknowledgement_that_may_be_of_either_lost_record_is_of_one() -> Non
     assert verdict(facts, ACKNOWLEDGED) == "VIOLATED"
 
 
+def test_a_promise_is_of_no_record_that_was_written_after_it() -> None:
+    """Broker 1 tells of its high watermark as it hands over: it is of the record of epoch 0, not of
+    the one that broker 3 wrote there in epoch 2."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "1", 0, 0),
+        elected(2, 1, "preferred"),
+        ev.BecameFollower(1, 1, 2, 1, 1),
+        ev.BecameLeader(2, 1, 1, 1),
+        elected(3, 2, "unclean", (3,)),
+        ev.BecameLeader(3, 2, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "1", 2, 1),
+        elected(2, 3, "unclean", (2,)),
+        ev.BecameLeader(2, 3, 0, 0),
+        copy(2, mark=0),
+    ]
+
+    found = {(x["leader_epoch"], x["tier"]) for x in answer(told(facts)).losses}
+
+    assert found == {(0, "committed"), (2, "acknowledged_by_leader")}
+
+
 @pytest.mark.parametrize(
     "asked", ["an acknowledgement log", "an acknowledgement log of the producers"]
 )
