@@ -210,3 +210,17 @@ def test_of_a_copy_that_ends_before_its_log_did_segments_are_missing(
     ]
     (copy,) = placed([copy_of("copy", end, clean=clean)], lines)
     assert copy.unread_from == unread_from
+
+
+def test_a_cut_above_the_log_says_nothing_of_where_it_ended() -> None:
+    """Up to 0.11 a line says that the log is cut to an offset that it never reached, and the next
+    one that this has no effect."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "truncated", to_offset=3),
+        line(3, "truncated", to_offset=18),
+        line(4, "truncation_without_effect", to_offset=18, last_offset=2),
+        line(5, "stopped_cleanly"),
+    ]
+    (copy,) = placed([copy_of("copy", 6, clean=True)], lines)
+    assert copy.unread_from is None

@@ -17,8 +17,9 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
 
 LOG_ENDS = frozenset(
-    ("log_loaded", "became_leader", "became_follower", "truncated", "log_appended")
-)
+    ("log_loaded", "became_leader", "became_follower", "truncated", "truncation_without_effect",
+     "log_appended")
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -119,6 +120,10 @@ def _take_log_end(life: Life, fact: LogLineFact) -> None:
     key = (fact.topic, fact.partition)
     name = {"truncated": "to_offset", "log_appended": "end_offset"}.get(fact.kind, "log_end_offset")
     end = fact.fields.get(name)
+    if fact.kind == "truncation_without_effect":
+        # Up to 0.11 the line before it names an offset that the log did not reach.
+        last_offset = fact.fields.get("last_offset")
+        end = None if last_offset is None else last_offset + 1
     if end is None:
         return
     loaded = life.loaded.get(key, set())

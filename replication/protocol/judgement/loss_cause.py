@@ -148,6 +148,8 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
         name = _cut_name(state, took)
         if may_be_anothers(state, lost, took) or not known_to_have_had(state, lost, took):
             return Cause("unknown", (name, *extra), election, lossy)
+        if _may_have_lost_it_again(state, lost, took, term):
+            return Cause("unknown", ("storage_loss", name, *extra), election, lossy | {leader})
         return Cause(name, extra, election, lossy)
     if term is not None and unclean:
         by_leader = lost.tier == "acknowledged_by_leader"
@@ -164,6 +166,20 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     if term is not None and _came_back_without(state, lost, term):
         return _by_storage(state, term, None, (), None, lossy | {leader})
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
+
+
+def _may_have_lost_it_again(
+    state: State, lost: Lost, cut: Truncation, term: LeaderTerm | None
+) -> bool:
+    """Whether a follower that had cut the record, and was to fetch it again, came back with less on
+    its disk than it had left: nothing tells whether it had fetched it by then."""
+    return any(
+        loss.replica == cut.replica
+        and loss.at > cut.at
+        and loss.left_end_offset <= lost.offset
+        and (term is None or not is_after(loss, term))
+        for loss in state.history.storage_losses
+    )
 
 
 def _by_election(

@@ -92,6 +92,30 @@ def test_who_was_cut_by_a_leader_that_may_have_lacked_it_is_not_to_blame(
     assert cause_of(told(facts), RECORD, "acknowledged_by_isr", []).name == name
 
 
+@pytest.mark.parametrize(("left", "name"), [
+    (0, "unknown"), (3, "truncate_to_high_watermark"), (None, "truncate_to_high_watermark"),
+])  # fmt: skip
+def test_what_a_follower_cut_and_was_to_fetch_again_it_may_have_lost_with_its_disk(
+    left: int | None, name: str
+) -> None:
+    """Broker 1 follows broker 2 and is cut, comes back with that many records, and leads again."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean"),
+        ev.BecameFollower(1, 1, 2, 5, 0),
+        ev.Truncated(1, 3, 5, "high_watermark"),
+        elected(1, 2, "clean"),
+        ev.BecameLeader(1, 2, 3 if left is None else left, 0),
+        copy(1, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    if left is not None:
+        stopped = ev.ReplicaStopped(1, "process_crash")
+        facts[-3:-3] = [stopped, ev.ReplicaStarted(1, 0, left, None, False)]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_isr", []).name == name
+
+
 @pytest.mark.parametrize(("covered", "name"), [
     ((1, 2, 3), "out_of_range_reset"), ((1, 3), "unknown"),
 ])  # fmt: skip
