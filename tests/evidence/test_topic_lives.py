@@ -8,7 +8,12 @@ import pytest
 
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.broker_lines import BrokerLines
+from replication.evidence.joining.lifetimes import Incarnations
+from replication.evidence.joining.lines_by_incarnation import lines_by_incarnation
 from replication.evidence.joining.topic_lives import (
+    Life,
+    Stretch,
     life_of_directory,
     lifetimes_of_lives,
     lives_of_topic,
@@ -246,3 +251,47 @@ def test_a_controller_that_reads_what_it_sent_before_it_elected_tells_of_no_new_
     late.append(line(7, "role_change_started"))
     assert len(stretches(late)) == 1
     assert len(stretches([elected, line(8, "leader_selected", 0)])) == 2
+
+
+def test_a_life_that_began_without_an_id_takes_the_first_new_one() -> None:
+    """A follower's lines name none until it fetches."""
+    first = [line(1, "replica_created", topic_id="a"), *LED]
+    gone = [line(8, "log_marked_deleted"), line(9, "log_created"), line(10, "became_follower", 0)]
+    (_, new) = stretches([*first, *gone, line(11, "fetcher_added", 0, topic_id="b")])
+    assert (new.topic_id, [f.at for f in new.facts]) == ("b", [9, 10, 11])
+
+
+def test_what_lies_on_a_disk_begins_no_life_and_is_of_its_own_id() -> None:
+    """A broker that starts loads a log that it has yet to delete, of which no line is left."""
+    first = [line(1, "replica_created", topic_id="b"), line(2, "became_leader", 0, topic_id="b")]
+    loaded = [line(9, "log_loaded", topic_id="a"), line(9, "log_loaded", topic_id="b")]
+    follows = line(10, "became_follower", 1)
+    assert [s.topic_id for s in stretches([*first, *loaded, follows])] == ["b"]
+    old = Life("a", None, {1: Stretch([*LED])})
+    new = Life("b", 1, {1: Stretch([*first, *loaded, follows], True, "b")})
+    told = Incarnations({"t": [("a", None, 1), ("b", 1, None)]}, {"t": [old, new]})
+    found = lines_by_incarnation(1, BrokerLines(), told)
+    assert {key[1]: sum(len(list(p)) for p in lines) for key, lines in found.items()} == {
+        "a": len(LED) + 1,
+        "b": 4,
+    }
+
+
+def test_a_log_created_before_the_first_word_of_a_new_id_is_the_new_lifes() -> None:
+    """A broker finds the log of a deleted topic astray, and makes one of the topic's next life."""
+    stray = [line(7, "log_marked_stray"), line(7, "log_loaded", topic_id="a")]
+    made = [line(9, "log_created"), line(9, "fetcher_removed"),
+            line(10, "became_leader", 2, topic_id="b")]  # fmt: skip
+    led = [line(1, "became_leader", 0, topic_id="a")]
+    assert [s.first_at for s in stretches([*led, *stray, *made])] == [1, 9]
+    named = line(9, "replica_created", topic_id="b")
+    again = [line(8, "log_marked_deleted"), named, *made[:2], line(10, "became_leader", 0)]
+    assert [s.facts[0] for s in stretches(again)] == [again[0], named]
+
+
+def test_a_topic_whose_lines_were_cut_in_two_is_not_deleted() -> None:
+    again = [line(99, "log_created"), line(100, "became_leader", 0)]
+    lives = lives_of_topic({1: stretches([*LED, *again])})
+    lives[0].topic_id = lives[1].topic_id = "a"
+    told = Incarnations({"t": lifetimes_of_lives(lives, [])}, {"t": lives})
+    assert not told.is_deleted("t", "a")

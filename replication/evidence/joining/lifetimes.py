@@ -52,8 +52,12 @@ class Incarnations:
 
     def is_deleted(self, topic: str, topic_id: str) -> bool:
         """Whether it was deleted, by all that tells."""
-        deleted = any(i == topic_id and gone is not None for i, _, gone in self.of(topic))
-        for life, following in pairwise(self.created_anew.get(topic, [])):
+        lifetimes = [gone for i, _, gone in self.of(topic) if i == topic_id]
+        deleted = lifetimes[-1:] not in ([], [None])
+        lives = self.created_anew.get(topic, [])
+        if lives and lives[-1].topic_id == topic_id:
+            return deleted  # What its lines were cut into is one life.
+        for life, following in pairwise(lives):
             # Epochs alone that begin anew do not say what became of the logs before.
             if life.topic_id == topic_id:
                 deleted = life.ends_deleted or (

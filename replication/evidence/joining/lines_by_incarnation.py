@@ -8,6 +8,7 @@ from replication.evidence.joining.broker_lines import BrokerLines, in_order
 from replication.evidence.joining.incarnations import incarnations_of_lines
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import Key
+from replication.evidence.joining.topic_lives import Life
 
 
 def lines_by_incarnation(
@@ -24,10 +25,11 @@ def _each(
     broker: int, lines: BrokerLines, incarnations: Incarnations
 ) -> Iterator[tuple[Key, list[PackedLines]]]:
     for lives in incarnations.created_anew.values():
+        ids = {life.topic_id for life in lives}
         for life in lives:
             if broker in life.stretches:
                 facts = life.stretches[broker].facts
-                yield from _packed_again((fact, life.topic_id) for fact in facts)
+                yield from _packed_again((fact, _printed(fact, ids, life)) for fact in facts)
     unsure: dict[str, list[tuple[int, PackedLines]]] = {}
     for (topic, number), found in lines.partitions.items():
         if topic in incarnations.created_anew:
@@ -43,6 +45,13 @@ def _each(
     for mixed in unsure.values():
         facts = [fact for _, fact in in_order(mixed)]
         yield from _packed_again(incarnations_of_lines(facts, incarnations.at))
+
+
+def _printed(fact: LogLineFact, ids: set[str], life: Life) -> str:
+    """The id that a line prints, where it is one of a life: what lies on a disk may be of another
+    life than the lines around it."""
+    printed = str(fact.fields.get("topic_id") or "")
+    return printed if printed and printed in ids else life.topic_id
 
 
 def _packed_again(

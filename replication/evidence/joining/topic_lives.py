@@ -29,9 +29,12 @@ _OF_A_LOG = frozenset(
 )  # fmt: skip
 # Written between the creation of one partition's log and the first line about its leader.
 _CREATION = frozenset(
-    ("log_created", "partition_assigned", "replica_loaded", "high_watermark_missing")
-)
+    ("log_created", "partition_assigned", "replica_created", "replica_loaded",
+     "high_watermark_missing")
+)  # fmt: skip
 _GONE = frozenset(("log_marked_deleted", "log_deleted"))
+# About what lies on a disk, of whatever life.
+_ON_DISK = frozenset(("log_loaded", "log_marked_stray")) | _GONE
 # So many lines of a stretch tell how it begins.
 _BEGINNING = 20
 # An epoch that falls, but not to 0, begins anew only after so long without any line.
@@ -95,6 +98,33 @@ class _Partition:
         return self.decided if fact.kind in _DECIDED else self.obeyed
 
 
+@dataclass(slots=True)
+class _Ids:
+    """The topic ids that a broker's lines have printed: of lives before, and since the last cut."""
+
+    before: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
+
+    def tell(self, fact: LogLineFact) -> bool:
+        """Whether a line that prints an id can only be a new topic's: it was never printed before,
+        and the life that lines are about has one already."""
+        named = str(fact.fields.get("topic_id") or "")
+        if not named or fact.kind in _ON_DISK:
+            return False
+        return bool(self.own) and named not in self.own | self.before
+
+    def take(self, fact: LogLineFact) -> None:
+        """Notes what a line prints."""
+        named = str(fact.fields.get("topic_id") or "")
+        if named and named not in self.before:
+            self.own.add(named)
+
+    def cut(self, before: list[LogLineFact]) -> None:
+        """Begins a life; before: all lines of those before it."""
+        self.before = {str(f.fields.get("topic_id") or "") for f in before} - {""}
+        self.own = set()
+
+
 def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Stretch]:
     """One broker's lines about one topic, of all its partitions and in order, cut into lives.
 
@@ -104,16 +134,14 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
     lines = list(facts)
     known: dict[int, _Partition] = {}
     cuts: list[int] = []
-    printed: set[str] = set()
+    ids = _Ids()
     announced = -1
     for index, fact in enumerate(lines):
         assert fact.partition is not None
         seen = known.setdefault(fact.partition, _Partition())
         begins = None
-        named = str(fact.fields.get("topic_id") or "")
-        if named and printed and named not in printed:
-            # An id that was never printed before is a new topic's, whatever the line is about.
-            begins = index
+        if ids.tell(fact):
+            begins = index if seen.created is None else seen.created
         elif fact.kind == "partition_assigned":
             if any(p.existed for p in known.values()) and announced != fact.line:
                 begins = index
@@ -135,8 +163,6 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
             begins = index
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
-        if named:
-            printed.add(named)
         if fact.kind == "partition_assigned":
             announced = fact.line
         if begins is not None and begins > (cuts[-1] if cuts else -1):
@@ -144,6 +170,10 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
             cuts.append(_with_creations(lines, begins, cuts[-1] if cuts else 0))
             known = {fact.partition: _Partition()}
             seen = known[fact.partition]
+            ids.cut(lines[: cuts[-1]])
+            for early in lines[cuts[-1] : index]:
+                ids.take(early)
+        ids.take(fact)
         _take(seen, fact)
     result: list[Stretch] = []
     for number, start in enumerate([0, *cuts]):
@@ -151,8 +181,10 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
         part = lines[start:end]
         # A line about what is left of an earlier life still prints that one's id.
         earlier = {stretch.topic_id for stretch in result}
-        ids = [str(f.fields["topic_id"]) for f in part if f.fields.get("topic_id")]
-        own = next((i for i in ids if i not in earlier), "")
+        named = [f for f in part if f.fields.get("topic_id")]
+        named.sort(key=lambda f: f.kind in _ON_DISK)
+        printed = [str(f.fields["topic_id"]) for f in named]
+        own = next((i for i in printed if i not in earlier), "")
         result.append(Stretch(part, number > 0, own))
     return [stretch for stretch in result if stretch.facts]
 
