@@ -1,5 +1,8 @@
 """Whether a leader whose start nobody saw, or of which nothing tells, may have lacked records."""
 
+from collections.abc import Sequence
+
+from replication.protocol.ground.model import Span, uncovered
 from replication.protocol.ground.topic_partition import (
     LeaderTerm,
     Promise,
@@ -69,18 +72,41 @@ def _lacked_before_promised(
     """A leader between the one that wrote the records and the last by whose end a high watermark
     may have reached them, that began without them, though they may have been committed then.
 
-    Not one from the ISR, which has what is committed; and not where who wrote them led on after."""
+    Not one from the ISR, which has what is committed; and not where who wrote them led on after.
+    Who wrote them may be that one: it led once more in its epoch, from below them."""
     latest_term, made_in = promise.latest_term, promise.span.leader_epoch
-    if promise.how not in BY_HIGH_WATERMARK or made_in is None or latest_term is None:
+    if made_in is None or latest_term is None:
         return None
     wrote, end = appender(starts, promise), promise.span.end_offset
     for term, start in zip(starts.terms, starts.starts, strict=True):
+        if term.leader_epoch == made_in and _led_again_below(starts.terms, promise, term, end):
+            return term
+        if promise.how not in BY_HIGH_WATERMARK:
+            continue
         between = made_in < term.leader_epoch and term.order <= latest_term
         if between and start is not None and start < end and _may_lack(state, term, end):
             first = max(start, promise.span.first_offset)
             if not led_on_after(state, term, first, end, wrote, made_in):
                 return term
     return None
+
+
+def _led_again_below(
+    terms: Sequence[LeaderTerm], promise: Promise, term: LeaderTerm, end: int
+) -> bool:
+    """Whether a leader led once more in its epoch without what it had written there before: its log
+    began below the end, and neither line nor copy tells that it came as far then, or since then."""
+    if not term.occurrence or term.start_offset is None or term.start_offset >= end:
+        return False
+    if promise.latest_term is not None and term.order > promise.latest_term:
+        return False
+    since = [
+        (t.start_offset or 0, t.end_log_end_offset or 0)
+        for t in terms
+        if t.leader_epoch == term.leader_epoch and t.occurrence >= term.occurrence
+    ]
+    written = [Span(start, came_to, None, None) for start, came_to in sorted(since)]
+    return bool(uncovered(max(term.start_offset, promise.span.first_offset), end, written))
 
 
 def _may_lack(state: State, term: LeaderTerm, end: int) -> bool:
@@ -112,7 +138,8 @@ def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm
     """The first later term whose start nobody saw and whose leader may have lacked the records."""
     assert promise.latest_term is not None
     starts = ref.starts
-    if not starts.unplaced_after(promise.latest_term):
+    forked = _keeps_forks(state)
+    if not forked and not starts.unplaced_after(promise.latest_term):
         return None
     end = promise.span.end_offset
     after = starts.after(promise.latest_term)
@@ -121,7 +148,7 @@ def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm
     for term, start in zip(starts.terms[after:], starts.starts[after:], strict=True):
         if start is None and never_began(state, term):
             continue
-        if start is not None:
+        if start is not None and not (forked and start >= end and _by_others_alone(state, term)):
             held_by = term.leader if start >= end else None
         elif must_have_held(state, starts, promise, term, held_by) or (
             before is not None
@@ -134,6 +161,28 @@ def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm
             return term
         before = term
     return None
+
+
+def _keeps_forks(state: State) -> bool:
+    """Whether a follower may keep below an epoch's records what that epoch's leader lacked: before
+    KIP-320, or in an unknown release."""
+    flags = state.behaviour()
+    return flags is None or not flags.has("fetch_carries_leader_epoch")
+
+
+def _by_others_alone(state: State, term: LeaderTerm) -> bool:
+    """Whether only other replicas' logs tell where a leader began that was elected beside the ISR.
+
+    Of one from the ISR a follower cuts what it lacks, or keeps what was committed."""
+    if term.start_offset is not None or term.occurrence:
+        return False
+    if term.election_kind not in UNSURE_KINDS:
+        return False
+    own = state.replicas.get(term.leader)
+    if own is None:
+        return True
+    named = {s.leader_epoch for s in own.log.spans} | {e.leader_epoch for e in own.epoch_entries}
+    return term.leader_epoch not in named
 
 
 def must_have_held(

@@ -23,6 +23,8 @@ from replication.protocol.judgement.unseen_terms import (
     truncates_to_high_watermark,
 )
 
+CLIENTS = ("acknowledgements", None)
+
 
 def unwitnessed_election(
     state: State, ref: Reference, in_doubt: bool = False
@@ -245,11 +247,13 @@ def came_back_alone(state: State, ref: Reference) -> int | None:
     """A leader that stopped, perhaps not cleanly, and led again next, or was elected after such a
     stop: what it lost of its log meanwhile nobody else has to show.
 
-    None where there is none, or what was committed is known.
+    None where there is none, or what was committed is known: by acknowledgements and what leaders
+    commit later, or by every step of its own. What is committed later tells nothing by itself.
     """
     starts, known = ref.starts, _known_by_the_end(state, ref.starts)
     for before, term in pairwise(starts.terms):
-        short = _may_have_come_back_short(state, before, term) and not known[-1]
+        told = any(state.covered(*by) for by in (CLIENTS, ("replica_trace", term.leader)))
+        short = _may_have_come_back_short(state, before, term) and not (known[-1] and told)
         if short and not _committed_nothing_alone(state, starts, before, term):
             return term.leader
     shown = {s.leader_epoch: s.end_offset for s in ref.spans}

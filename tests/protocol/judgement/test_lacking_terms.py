@@ -142,3 +142,16 @@ def test_who_led_once_more_in_its_epoch_and_wrote_nothing_there_had_answered_bef
     # It may have written them only then; or it had not lost them.
     assert verdict(led_anew(ends_at=3)) == "HOLDS"
     assert verdict(led_anew(ends_at=3, begins_at=3)) == "HOLDS"
+
+
+def test_who_led_once_more_in_its_epoch_and_does_not_tell_how_far_may_have_lacked_them() -> None:
+    told = led_anew(ends_at=0)
+    (follows,) = [f for f in told if isinstance(f, ev.BecameFollower)]
+    untold = [f for f in told if f is not follows]
+    assert verdict(untold) == "UNKNOWN"
+    assert verdict([f for f in led_anew(ends_at=3, begins_at=3) if f != follows]) == "HOLDS"
+    # Of what had been committed by then only a producer tells.
+    marks = [f for f in told if not isinstance(f, ev.RecordsAcknowledged)]
+    assert verdict(marks) == "UNKNOWN"
+    came_to_it = [ev.BecameFollower(1, 1, 2, 3, 0) if f is follows else f for f in marks]
+    assert verdict(came_to_it) == "HOLDS"

@@ -147,3 +147,23 @@ def test_what_a_leader_committed_a_follower_fetched_after_the_cut_that_it_began_
     assert verdict(cut_to_high_watermark()) == "HOLDS"
     # Back in the same epoch it cuts what it had fetched.
     assert verdict(cut_to_high_watermark(*again)) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("version", "found"), [("2.0.0", "UNKNOWN"), ("2.8.1", "HOLDS")])
+def test_a_followers_log_does_not_tell_where_its_leader_began_where_it_may_keep_a_fork(
+    version: str, found: str
+) -> None:
+    """Before KIP-320 it may have appended what its leader wrote behind what that one lacked."""
+    facts = [
+        *given(1, 2, version=version),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 2, "all", 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(3, 1, "unclean", (3,)),
+        ev.BecameFollower(2, 1, 3, 2, 0),
+        elected(2, 2),
+        ev.BecameLeader(2, 2, 4, 0),
+        copy(2, (0, 2, 0, 0), (2, 4, 1, 1), mark=0),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found

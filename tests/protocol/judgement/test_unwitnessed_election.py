@@ -193,6 +193,28 @@ def test_a_leader_that_came_back_alone_is_a_question_without_acknowledgements() 
     assert verdict([*given(1, 2, 3), *facts]) == "HOLDS"
 
 
+def test_what_a_later_leader_commits_does_not_tell_what_one_lost_that_came_back_alone() -> None:
+    facts: list[ev.Fact] = [
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 2, None, False),
+        ev.BecameLeader(1, 0, 2, 2),
+        ev.LeadershipRecorded(1, 0, (1, 2), 1),
+        elected(2, 1, isr=(2,)),
+        ev.BecameFollower(1, 1, 2, 2, 2),
+        ev.BecameLeader(2, 1, 2, 2),
+        elected(1, 2, isr=(1,)),
+        ev.BecameFollower(2, 2, 1, 3, 3),
+        ev.BecameLeader(1, 2, 3, 3),
+        copy(1, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+        copy(2, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+        copy(3, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+    ]
+    assert verdict([*given(1, 2, 3, acks=False), *facts]) == "UNKNOWN"
+    assert verdict([*given(1, 2, 3), *facts]) == "HOLDS"
+
+
 def came_back(*covered: int, acks: bool) -> list[ev.Fact]:
     """Broker 1, alone in the ISR, stops uncleanly with an unknown log and leads again from 0."""
     answered = [ev.RecordsAcknowledged(1, 2, "1", None, UNSEEN_CONTENT)] if acks else []
