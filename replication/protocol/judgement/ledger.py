@@ -211,8 +211,11 @@ def _add_to_better_known(
 
 
 def may_be_about(loss: Loss, absence: Absence) -> bool:
-    """Whether a row may be of records that are absent: of offsets alone, any there may."""
+    """Whether a row may be of records that are absent: of offsets alone, any there may that had
+    been written when they were promised."""
     overlap = loss.first_offset < absence.end_offset and absence.first_offset < loss.end_offset
+    if _is_later(loss.record[2:], absence.promise):
+        return False
     epochs = {loss.record.leader_epoch, absence.promise.span.leader_epoch} - {None}
     return overlap and len(epochs) < 2
 

@@ -13,7 +13,15 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.settling import ONLY_BEFOREHAND, still_to_get
-from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
+from tests.protocol.judgement.told import (
+    ACKNOWLEDGED,
+    COMMITTED,
+    copy,
+    elected,
+    given,
+    told,
+    verdict,
+)
 
 UNCLEAN = (
     "isolate B", "fence B", "fence C", "produce A a", "stop A", "rejoin B", "elect B isr=B",
@@ -221,6 +229,29 @@ def test_a_promise_is_of_no_record_that_was_written_after_it() -> None:
     found = {(x["leader_epoch"], x["tier"]) for x in answer(told(facts)).losses}
 
     assert found == {(0, "committed"), (2, "acknowledged_by_leader")}
+
+
+def test_what_was_committed_by_the_end_of_an_epoch_is_no_record_of_a_later_one() -> None:
+    """A follower's line tells offsets alone, and what a later epoch wrote there is gone as well."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(3, 1, "unclean", (3,)),
+        ev.BecameFollower(2, 1, 3, 1, 1),
+        ev.Truncated(2, 0, 1, "diverging_epoch"),
+        ev.BecameLeader(3, 1, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "1", 1, 1),
+        ev.ReplicaStopped(3, "process_crash"),
+        elected(2, 2, "unclean", (2,)),
+        ev.BecameLeader(2, 2, 0, 0),
+        *(copy(r, mark=0) for r in (1, 2, 3)),
+    ]
+    verdicts = {v["invariant"]: v["reason"] for v in answer(told(facts)).verdicts}
+    assert "acks=1" in verdicts[ACKNOWLEDGED]
+    assert "acks=1" not in verdicts[COMMITTED]
 
 
 @pytest.mark.parametrize(
