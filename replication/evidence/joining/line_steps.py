@@ -109,7 +109,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
     )
     versions = _versions(lines)
     role.version = next(versions)
-    unsure = _loaded_under_one_name(lines)
+    unsure, failed = _loaded_under_one_name(lines), _failed_to_follow(lines)
     for line in lines:
         source = ev.Source(line.path, line.line)
         if line.kind == "process_started":
@@ -120,6 +120,8 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             role.obeys, role.followed = None, None
             role.version = next(versions)
             yield Step("life", None, line.at, source)
+            continue
+        if (line.path, line.line) in failed:
             continue
         fact = _READERS[line.kind](broker, line, role) if line.kind in _READERS else None
         if (line.path, line.line) in unsure:
@@ -142,6 +144,23 @@ def _loaded_under_one_name(lines: list[LogLineFact]) -> set[tuple[str, int | Non
                 found.update((one.path, one.line) for one in loads)
         elif line.kind in _BY_THEN_LOADED:
             loads = []
+    return found
+
+
+def _failed_to_follow(lines: list[LogLineFact]) -> set[tuple[str, int]]:
+    """Where the requests stand to follow a leader that is not alive: such a replica follows nobody,
+    cuts and fetches nothing, and knows of no other epoch than before (`makeFollowers`)."""
+    found: set[tuple[str, int]] = set()
+    asked: dict[tuple[str, object], LogLineFact] = {}
+    for line in lines:
+        place = line.path, line.fields.get("leader")
+        if line.kind == "leader_and_isr_received":
+            asked[place] = line
+        elif line.kind == "process_started":
+            asked.clear()
+        elif line.kind == "become_follower_failed" and place in asked:
+            request = asked.pop(place)
+            found.add((request.path, request.line))
     return found
 
 

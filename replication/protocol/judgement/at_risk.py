@@ -27,6 +27,7 @@ from replication.protocol.ground.risks import Failure
 from replication.protocol.ground.topic_partition import LENGTHENED, LeaderTerm, Replica, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.judgement.reference import tail_is_known
+from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import never_began
 from replication.protocol.rules.election_kraft import election_kraft
 from replication.protocol.rules.election_zookeeper import Election, election_zookeeper
@@ -561,7 +562,7 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
     """The offset ranges of one log whose records the other is known not to hold."""
     until = _held_until(state, holder, other)
     alike = _begin_alike(state, holder, other)
-    if not until or alike == len(holder.log.spans):
+    if not until:
         return []
     start, missing = other.log.log_start_offset, list[tuple[int, int]]()
     theirs = other.log.spans[alike:]
@@ -580,7 +581,34 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
             position = max(position, held.end_offset)
         if position < end:
             missing.append((position, end))
+    anew = _written_without(state, holder, other)
+    if anew is not None and max(start, anew) < until:
+        missing.append((max(start, anew), until))
     return _joined(missing)
+
+
+def _written_without(state: State, holder: Replica, other: Replica) -> int | None:
+    """From where on the log of who led last holds what was written in terms of which one that is
+    away has never heard: where a row of terms began whose leaders had the records of the one
+    before. Records bear no epoch before KIP-98, so two logs may look alike there."""
+    if other.role is not None and _runs(state, other.replica):
+        return None
+    heard = [other.leader_epoch, other.filed_epoch, *(s.leader_epoch for s in other.log.spans)]
+    latest = max((e for e in heard if e is not None), default=None)
+    if latest is None:
+        return None
+    start, terms = None, state.history.terms
+    led = [t for t in terms if not never_began(state, t) or _wrote_in(state, t)]
+    if not led or led[-1].leader != holder.replica:
+        return None
+    for term in reversed(led):
+        if term.leader_epoch <= latest:
+            break
+        if term.start_offset is not None:
+            start = term.start_offset if start is None else min(start, term.start_offset)
+        if term.election_kind in UNSURE_KINDS:
+            break
+    return start
 
 
 def _begin_alike(state: State, holder: Replica, other: Replica) -> int:

@@ -35,6 +35,18 @@ def test_a_request_changes_the_role_only_where_the_version_prints_no_line_of_its
     assert facts(asked(2, 1), follows(3, 2)) == [ev.BecameFollower(1, 3)]
 
 
+def test_who_is_asked_to_follow_a_leader_that_is_down_follows_nobody() -> None:
+    """Kafka makes its log and no follower of it, and keeps no epoch of such a request."""
+
+    def failed(leader: int, number: int) -> LogLineFact:
+        return line("become_follower_failed", number=number, at=number, leader=leader)
+
+    assert facts(asked(2, 1), failed(2, 2)) == []
+    assert facts(asked(2, 1), failed(2, 2), asked(1, 3, 4)) == [ev.BecameLeader(1, 4)]
+    assert facts(asked(2, 1), failed(3, 2)) == [ev.BecameFollower(1, 3, 2)]
+    assert facts(asked(2, 1), asked(2, 2, 4), failed(2, 3)) == [ev.BecameFollower(1, 3, 2)]
+
+
 def test_a_request_that_a_later_one_overtook_is_ignored_but_not_by_the_next_process() -> None:
     """A reassignment and an election cross: Kafka takes no lower epoch than it is at."""
     followed = ev.BecameFollower(1, 3, 2)

@@ -7,6 +7,8 @@ been named before (recall), and what was named must be lost in its fork (precisi
 
 from collections import Counter
 
+import pytest
+
 from replication.machine.machine_state import Impossible
 from replication.machine.partition_machine import PartitionMachine
 from replication.machine.replica import begin_process
@@ -445,6 +447,26 @@ def test_a_member_is_known_by_the_line_of_its_start_until_its_log_is_read_again(
     unread = [live(1, 1000, 10), ev.ReplicaStopped(2, "process_crash")]
     state = of_two(*unread, came_back(8, 2100, clean=False), isr=(1, 2))
     assert dangers(state) == [], "without digests it may have fetched long since"
+
+
+@pytest.mark.parametrize(
+    ("kind", "heard", "named"),
+    [("unclean", 0, 7), ("unclean", 2, 12), ("clean", 0, 5), ("clean", 1, 7), ("unknown", 0, 7)],
+)
+def test_who_is_away_has_nothing_of_terms_of_which_it_never_heard(
+    kind: str, heard: int, named: int
+) -> None:
+    """Broker 2 holds offsets as high as those that broker 1 wrote in epoch 2, which bear no epoch.
+    It took over from who began epoch 1 at offset 5; beside the ISR it may have more of before."""
+    facts = [
+        live(1, 1000, 5, None), live(2, 1100, 12, None), ev.BecameFollower(2, heard, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.LeadershipRecorded(1, 1, (1,), 1, "unclean"), ev.BecameLeader(1, 1, 5),
+        ev.LeadershipRecorded(1, 2, (1,), 2, kind), ev.BecameLeader(1, 2, 7), live(1, 2000, 14, None),
+    ]  # fmt: skip
+    found = dangers(of_two(*facts, unclean=True, isr=(1,)))
+    first = min(d.first_offset for d in found if d.next_leader == 2)
+    assert first == named
 
 
 def test_from_a_leader_that_is_down_nobody_fetches() -> None:
