@@ -462,7 +462,8 @@ def test_who_is_away_has_nothing_of_terms_of_which_it_never_heard(
         live(1, 1000, 5, None), live(2, 1100, 12, None), ev.BecameFollower(2, heard, 1),
         ev.ReplicaStopped(2, "process_crash"),
         ev.LeadershipRecorded(1, 1, (1,), 1, "unclean"), ev.BecameLeader(1, 1, 5),
-        ev.LeadershipRecorded(1, 2, (1,), 2, kind), ev.BecameLeader(1, 2, 7), live(1, 2000, 14, None),
+        ev.LeadershipRecorded(1, 2, (1,), 2, kind), ev.BecameLeader(1, 2, 7),
+        live(1, 2000, 14, None),
     ]  # fmt: skip
     found = dangers(of_two(*facts, unclean=True, isr=(1,)))
     first = min(d.first_offset for d in found if d.next_leader == 2)
