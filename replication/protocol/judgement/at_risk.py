@@ -118,7 +118,7 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
     leader = state.replicas.get(state.registration.leader)
     if leader is None or not state.log_is_known(leader):
         return []
-    found = _of_elected(state, assigned, leader)
+    found = _of_elected(state, assigned, leader) + _of_its_return(state, assigned, leader)
     for number, kind in heirs:
         heir = state.replicas.get(number)
         if heir is not None:
@@ -159,6 +159,8 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
                 found.append(("clean_election", r, r, False))
         return found
     found = [("leader_stops", leader, heir, kind not in _CLEAN) for heir, kind in heirs]
+    if is_away(state):
+        found += [(*each, leader, False) for each in _lets_it_return(state, assigned, leader)]
     if _must_return(state, heirs):
         found.append(("leader_loses_its_tail", leader, None, False))
         if _leads_on_empty(state, assigned, leader):
@@ -199,7 +201,19 @@ def _leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:
     behaviour, unclean = state.behaviour(), state.settings.unclean_leader_election
     if unclean is None:
         unclean = behaviour is None or behaviour.unclean_leader_election
-    return len(assigned) > 1 and not unclean and _able(state) <= {last}
+    waited_for = not unclean and _able(state) <= {last}
+    return len(assigned) > 1 and (waited_for or _all_are_away(state, assigned))
+
+
+def _all_are_away(state: State, assigned: tuple[int, ...]) -> bool:
+    """Whether anybody may be elected and all are known to be down: whoever is back first leads,
+    with what it has by then. With eligible replicas one may be waited for (KIP-966)."""
+    behaviour = state.behaviour()
+    if behaviour is None or behaviour.eligible_leader_replicas:
+        return False
+    if state.settings.unclean_leader_election is not True:
+        return False
+    return not any(_runs(state, r) for r in assigned)
 
 
 def _able(state: State) -> set[int]:
@@ -437,6 +451,9 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
         of_it = _tail_of_the_last(state, assigned, alone)
         if _leads_on_empty(state, assigned, replica):
             of_it += _log_of_the_last(state, assigned, alone, of_it)
+        if replica != last.replica and not _must_wait_for(state, assigned, replica):
+            # What the last leader has not, it may never have been given.
+            of_it = [each for each in of_it if last.replica in each.holders]
         # What the last leader had removed is nobody's loss.
         start = last.log.log_start_offset
         found += [
@@ -448,15 +465,21 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
 
 
 def _waited_for(state: State, assigned: tuple[int, ...], last: int) -> list[int]:
-    """Who may have to return to lead: the last leader; and a member without which nobody may be
-    elected, whoever led last. An eligible replica that lost its log is that no more (KIP-966)."""
-    able, members = _able(state), state.registration.isr or ()
+    """Who may have to return to lead: the last leader; a member without which nobody may be
+    elected, whoever led last; whoever is back first, where all are down. An eligible replica that
+    lost its log is that no more (KIP-966)."""
+    first = _all_are_away(state, assigned)
     return [
         r
         for r in assigned
-        if (r == last and _leads_again(state, r))
-        or (able == {r} and r in members and _leads_on_empty(state, assigned, r))
+        if (r == last and _leads_again(state, r)) or _must_wait_for(state, assigned, r) or first
     ]
+
+
+def _must_wait_for(state: State, assigned: tuple[int, ...], replica: int) -> bool:
+    """Whether it is a member without which nobody may be elected."""
+    able, members = _able(state), state.registration.isr or ()
+    return able == {replica} and replica in members and _leads_on_empty(state, assigned, replica)
 
 
 def _of_elected(state: State, assigned: tuple[int, ...], elected: Replica) -> list[Danger]:
@@ -470,6 +493,63 @@ def _of_elected(state: State, assigned: tuple[int, ...], elected: Replica) -> li
     if _may_return(state, elected.replica, last.replica):
         found += _tail_of_the_last(state, assigned, last)
     return found
+
+
+def is_away(state: State) -> bool:
+    """Whether who is registered as the leader ended, and has not led again: another is elected once
+    that is noticed; it leads on where nobody else is, or if it is back before."""
+    terms, leader = state.history.terms, state.registration.leader
+    replica = None if leader is None else state.replicas.get(leader)
+    if replica is None or not terms or replica.role is not None:
+        return False
+    return terms[-1].leader == leader == led_last(state) and terms[-1].ended == "stopped"
+
+
+def _lets_it_return(state: State, assigned: tuple[int, ...], leader: int) -> list[tuple[str, int]]:
+    """By which failure a leader that is away leads on, and whom it strikes: the only other member
+    that runs; none is needed where no other runs."""
+    if leader not in (state.registration.isr or ()):
+        return []
+    others = [r for r in assigned if r != leader and r in _trusted(state) and _runs(state, r)]
+    if len(others) > 1:
+        return []
+    return [("leader_stops", others[0])] if others else [("clean_election", leader)]
+
+
+def _of_its_return(state: State, assigned: tuple[int, ...], leader: Replica) -> list[Danger]:
+    """What a leader that is away came out without of what it had: another replica holds it."""
+    others = [state.replicas.get(r) for r in assigned if r != leader.replica]
+    known = [r for r in others if r is not None and state.log_is_known(r)]
+    if not known or not is_away(state):
+        return []
+    trusted = _trusted(state)
+    holder = max(known, key=lambda r: (r.replica in trusted, r.log.log_end_offset))
+    # What a leader had removed is nobody's loss.
+    removed = max((r.below for r in state.history.removals), default=0)
+    lost = [
+        (a, b, tier)
+        for first, end in _without(_lacking(state, holder, leader), 0, removed)
+        for span in touching(holder.log.spans, first, end)
+        if span.leader_epoch is not None
+        for a, b, tier in _by_tier(
+            state, holder, max(first, span.first_offset), min(end, span.end_offset)
+        )
+        if _it_had(state, span.leader_epoch, tier)
+    ]
+    return [
+        Danger(
+            a, b, tier, failure, struck, leader.replica, _storage_cause(state),
+            _holders(state, leader, a, b), "another replica leads",
+        )
+        for failure, struck in _lets_it_return(state, assigned, leader.replica)
+        for a, b, tier in lost
+    ]  # fmt: skip
+
+
+def _it_had(state: State, leader_epoch: int, tier: str) -> bool:
+    """Whether the registered leader had a record that another has: it wrote it, or led with it."""
+    present = state.registration.leader_epoch
+    return leader_epoch == present or (leader_epoch < present and tier in _COMMITTED)
 
 
 def _kind_of_election(state: State) -> str:
@@ -529,17 +609,29 @@ def _storage_cause(state: State) -> str:
 def other_causes(state: State, danger: Danger) -> list[str]:
     """What else the ledger may call such a loss: until the failure is decided, the controller may
     take those out of the ISR who are down already; and what nobody is known to have answered for,
-    the heir may have never had."""
-    if danger.cause not in ("storage_loss", "last_replica_standing"):
-        return []
+    the heir may have never had, or have lost with what it had."""
     found = []
+    if danger.cause == "acks_one_failover" and _has_lost_some(state, danger.next_leader):
+        found.append(_storage_cause(state))
+    elif danger.cause not in ("storage_loss", "last_replica_standing"):
+        return []
     stay = danger.broker if danger.next_leader is None else danger.next_leader
     left = {r for r in _members(state) - {danger.broker} if _runs(state, r)} | {stay}
-    if danger.cause == "storage_loss" and _are_few(state, left):
+    if "storage_loss" in (danger.cause, *found) and _are_few(state, left):
         found.append("last_replica_standing")
     if danger.next_leader is not None and danger.tier not in _COMMITTED:
-        found.append("acks_one_failover")
+        found += [] if danger.cause == "acks_one_failover" else ["acks_one_failover"]
     return found
+
+
+def _has_lost_some(state: State, heir: int | None) -> bool:
+    """Whether a member of the ISR lacks what was committed: more may be gone with that."""
+    led, replica = led_last(state), state.replicas.get(-1 if heir is None else heir)
+    last = None if led is None else state.replicas.get(led)
+    if replica is None or last is None or not state.log_is_known(replica):
+        return False
+    end = replica.log.log_end_offset
+    return (last.high_watermark or 0) > end or state.history.promised_up_to() > end
 
 
 def _members(state: State) -> set[int]:

@@ -15,6 +15,7 @@ from replication.protocol.judgement.at_risk import (
     Outlook,
     data_of,
     failures,
+    is_away,
     led_last,
     of_outlook,
     outlook,
@@ -144,7 +145,7 @@ def _asked(state: State, last: int | None) -> tuple[object, ...]:
     """All that `outlook` and `failures` ask of the state."""
     registration, settings, terms = state.registration, state.settings, state.history.terms
     return (
-        last, terms[-1].election_kind if terms else None,
+        last, terms[-1].election_kind if terms else None, is_away(state),
         registration.leader, registration.isr, registration.eligible_leader_replicas,
         settings.assigned_replicas, settings.min_insync_replicas,
         settings.unclean_leader_election, settings.controller, settings.deleted,

@@ -18,7 +18,13 @@ from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Replica, State
-from replication.protocol.judgement.at_risk import Danger, dangers, other_causes
+from replication.protocol.judgement.at_risk import (
+    Danger,
+    dangers,
+    failures,
+    other_causes,
+    outlook,
+)
 from replication.protocol.judgement.reference import tail_is_known
 from replication.protocol.judgement.risk_rows import present_row
 from tests.protocol.schedules import schedule_machine
@@ -80,15 +86,17 @@ def forks(machine: PartitionMachine, at_risk: list[Danger]) -> Lost:
 
 
 def lost_with_its_directory(machine: PartitionMachine, replica: int) -> set[int]:
-    """What is gone of its log when it comes back with an emptied directory; nothing where another
-    leads by then, or nobody: the others hold what they hold."""
+    """What is gone of its log when it comes back with an emptied directory, and who was down has
+    been noticed; nothing where another leads by then, or nobody: the others hold what they hold."""
     fork = copied(machine)
     if not fork.world.brokers[replica].running:
         # What it comes back with is lost again at once, before the others are heard of.
         begin_process(fork.world, fork.world.brokers[replica])
     before = records_of(fork.world.brokers[replica].log.spans)
     fork.stop(replica, "disk_loss")
-    fork.fence(replica)
+    away = [r for r, broker in fork.world.brokers.items() if not broker.running and r != replica]
+    for each in [*sorted(away), replica]:
+        fork.fence(each)
     if fork.world.controller.leader is not None:
         return set()
     fork.start(replica)
@@ -285,6 +293,26 @@ def test_what_everybody_holds_is_lost_with_the_last_members_directory_unless_ano
     assert dangers(unsaid) == [], "that release's default lets another lead"
 
 
+def test_who_is_back_first_of_all_leads_with_what_it_has_by_then() -> None:
+    """All are down and anybody may be elected, before the controller hears of it and after: what
+    the last leader had is lost with the directory of whoever comes first."""
+    for kafka, unclean, named in (
+        ("3.9.1", "yes", {1, 2, 3}), ("1.1.1", "yes", {1, 2, 3}), ("4.1.1", "yes", set()),
+        ("3.9.1", "no", {1}),
+    ):  # fmt: skip
+        told = given(isr="A", kafka=kafka, unclean=unclean)
+        crashes = "".join(f"crash {each} kind=process\n" for each in "BCA")
+        for steps, leads in ((crashes, True), (f"{crashes}fence B\nfence C\nfence A\n", False)):
+            state = story(f"{told}\n{steps}----\n")
+            assert (state.registration.leader is not None) == leads
+            found = [d for d in dangers(state) if d.failure == "leader_loses_its_log"]
+            assert {d.broker for d in found} == (named & {1} if leads else named), kafka
+            assert all(d.holders for d in found)
+        if unclean == "yes":
+            runs = story(f"{told}\n{crashes}start B\n----\n")
+            assert not [d for d in dangers(runs) if d.failure == "leader_loses_its_log"]
+
+
 def test_an_unclean_election_would_take_the_first_alive_not_the_longest_log() -> None:
     told = given(isr="B", leader="B", unclean="yes", logs=("0:m*7", "0:m*10", "0:m*9"))
     found = dangers(story(told))
@@ -420,10 +448,10 @@ def test_a_member_that_crashed_fetches_no_more_and_may_be_elected_without_ever_l
     assert "clean_election" not in {d.failure for d in dangers(of_two(*led, isr=(1, 2)))}
 
 
-def came_back(end: int, at: int, *, clean: bool) -> ev.Event:
+def came_back(end: int, at: int, *, clean: bool, replica: int = 2) -> ev.Event:
     """What the line of a start says."""
     return ev.Event(
-        f"s-{at}", "trace", "", "t", "", 0, 0, ev.ReplicaStarted(2, 0, end, None, clean), at,
+        f"s-{at}", "trace", "", "t", "", 0, 0, ev.ReplicaStarted(replica, 0, end, None, clean), at,
         "forensic",
     )  # fmt: skip
 
@@ -480,6 +508,64 @@ def test_from_a_leader_that_is_down_nobody_fetches() -> None:
         assert [(d.first_offset, d.end_offset) for d in found] == named
 
 
+def test_what_a_leader_that_is_away_would_lead_on_without_it_had_and_lost() -> None:
+    """After a power failure, alone with one that runs or with none, before that is noticed."""
+    named = Counter[str]()
+    for seed in range(150):
+        whole_story = schedule_machine(seed).story.machine
+        leader = valid_leader(whole_story.world)
+        if leader is None or not leader.running or leader.isolated:
+            continue
+        before, others = records_of(leader.log.spans), leader.isr - {leader.replica}
+        for away in ([], sorted(others), sorted(others)[1:]):
+            fork = copied(whole_story)
+            try:
+                for each in [r for r in away if fork.world.brokers[r].running]:
+                    fork.stop(each, "process_crash")
+                fork.stop(leader.replica, "power_loss", surviving=0)
+            except Impossible:
+                continue
+            left = records_of(fork.world.brokers[leader.replica].log.spans)
+            for danger in dangers(folded(whole_story, fork)):
+                if danger.next_leader == leader.replica and danger.ends_when.startswith("another"):
+                    assert offsets_of(danger) <= before.keys() - left.keys(), (seed, danger)
+                    named[danger.failure] += 1
+    assert min(named["leader_stops"], named["clean_election"]) > 5, named
+
+
+def test_a_leader_that_lost_records_leads_on_once_no_other_member_runs() -> None:
+    """Killed and read without what it had written, it is the leader still until that is noticed."""
+    had = [live(1, 1000, 10), live(2, 1100, 10), ev.ReplicaStopped(1, "process_crash")]
+    cut = [*had, live(1, 2000, 6), live(2, 2100, 10)]
+    killed = [*cut, ev.ReplicaStopped(1, "process_crash")]
+    back = [*cut, came_back(6, 2200, clean=False, replica=1)]
+    both = [*killed, ev.ReplicaStopped(2, "process_crash")]
+    emptied = [*had, ev.ReplicaLogObserved(1, 0, 0, (), stopped=False, copy="live"),
+               live(2, 2100, 10), ev.ReplicaStopped(1, "process_crash")]  # fmt: skip
+    for facts, named in (
+        (had, []),
+        (killed, [("leader_stops", 2, 6, 10)]),
+        (back, [("leader_stops", 2, 6, 10)]),
+        (both, [("clean_election", 1, 6, 10)]),
+        (emptied, [("leader_stops", 2, 0, 10)]),
+        ([*back, ev.BecameLeader(1, 0)], []),
+    ):
+        state = of_two(*facts, isr=(1, 2))
+        found = [d for d in dangers(state) if d.next_leader == 1]
+        assert [(d.failure, d.broker, d.first_offset, d.end_offset) for d in found] == named
+        assert {(d.cause, d.holders) for d in found} <= {("storage_loss", (2,))}
+        assert {(d.failure, d.broker, 1, False) for d in found} <= set(
+            failures(state, outlook(state))
+        )
+    (alone,) = (d for d in dangers(of_two(*killed, isr=(1,), unclean=True)) if d.next_leader == 1)
+    assert (alone.failure, alone.first_offset, alone.holders) == ("clean_election", 6, (2,))
+    state = of_two(*killed, isr=(1, 2, 3))
+    state.settings.assigned_replicas, state.replicas[3] = (1, 2, 3), Replica(3, stopped=False)
+    assert not [d for d in dangers(state) if d.next_leader == 1], "2 or 3 leads"
+    newer = [*had, live(1, 2000, 6), live(2, 2100, 10, leader_epoch=1)]
+    assert not [d for d in dangers(of_two(*newer, isr=(1, 2))) if d.next_leader == 1]
+
+
 def test_a_leader_whose_only_other_member_is_down_is_the_last_that_has_its_tail() -> None:
     """It may be back first, though the ISR still names the other."""
     read = [live(1, 1000, 10), live(2, 1100, 10)]
@@ -511,6 +597,19 @@ def test_a_cause_that_the_controller_may_still_turn_into_another_is_told_with_it
         assert danger.cause == "storage_loss"
         assert other_causes(state, danger) == others
         assert present_row(state, danger)["causes"][: 1 + len(others)] == ["storage_loss", *others]
+
+
+def test_what_nobody_was_promised_may_be_gone_with_what_a_member_lost() -> None:
+    """2 is back without what was committed; what 1 wrote last 2 may have had as well."""
+    state = of_two(
+        live(1, 1000, 10), live(2, 1100, 8), ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaLogObserved(2, 0, 0, (), stopped=False, copy="live"), live(1, 2000, 10),
+        isr=(1, 2),
+    )  # fmt: skip
+    for mark, others in ((0, []), (8, ["storage_loss"])):
+        state.replicas[1].high_watermark = mark
+        told = Danger(8, 10, "undetermined", "leader_stops", 1, 2, "acks_one_failover", (), "")
+        assert other_causes(state, told) == others
 
 
 def test_what_a_member_cut_to_its_high_watermark_is_not_lost_with_a_disk() -> None:
