@@ -20,6 +20,7 @@ from replication.protocol.ground.topic_partition import (
 )
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.earlier_logs import held_then, stands_all
+from replication.protocol.judgement.lacking_terms import BY_CLIENTS
 from replication.protocol.judgement.reference import (
     Lineage,
     Reference,
@@ -110,12 +111,15 @@ def _known_by_offset(state: State, promise: Promise, first: int, end: int) -> Do
     reason = "a truncation or epoch start at or below it may have followed"
     named = state.covered("payload_ids") or not state.told_of("payload_ids")
     why = state.why_missing("payload_ids")
+    wanted = "an acknowledgement log with payload ids"
+    if promise.how not in BY_CLIENTS and state.covered("acknowledgements"):
+        wanted = "broker logs with kafka.cluster.Partition at TRACE"
     return Doubt(
         first,
         end,
         promise,
         f"known by offset alone, and {reason}" if named else f"{why}, and {reason}",
-        "an acknowledgement log with payload ids"
+        wanted
         if named
         else "--payload-id-in, or an acknowledgement log whose payload ids are the records' keys",
         by_offset=True,
@@ -268,7 +272,9 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
     if term.occurrence and term.start_offset is not None:
         return False  # Back in its epoch it has, up to there, what it had when that began.
     if term.election_kind in BESIDE_THE_ISR:
-        return _was_cut_since(state, term, held) or not _has(state, term.leader, held)
+        if _was_cut_since(state, term, held):
+            return True
+        return not _has(state, term.leader, held) and not _set_aside(state, term, held)
     if _keeps(state, term.leader, held):
         return False
     made_in = held.leader_epoch or 0
@@ -289,6 +295,17 @@ def _has(state: State, number: int, held: Span) -> bool:
     if replica is None or not state.log_is_known(replica):
         return False
     return stands_all([held], *held[:2], touching(replica.log.spans, *held[:2]))
+
+
+def _set_aside(state: State, term: LeaderTerm, held: Span) -> bool:
+    """Whether another copy of its leader's log than the present one, of since the term began as a
+    record of it shows, has these very records."""
+    return not term.occurrence and any(
+        copy.replica == term.leader
+        and any(s.leader_epoch == term.leader_epoch for s in copy.spans)
+        and stands_all([held], *held[:2], touching(copy.spans, *held[:2]))
+        for copy in state.history.copies
+    )
 
 
 def _was_cut(state: State, replica: int, held: Span) -> bool:

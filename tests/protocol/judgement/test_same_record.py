@@ -7,9 +7,18 @@ import pytest
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.absence import Doubt
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.same_record import compare, may_have_written
-from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
+from tests.protocol.judgement.told import (
+    ACKNOWLEDGED,
+    COMMITTED,
+    copy,
+    elected,
+    given,
+    told,
+    verdict,
+)
 
 
 def loaded(mark: int) -> list[ev.Fact]:
@@ -49,6 +58,19 @@ def test_the_doubt_is_of_the_offsets_above_the_start() -> None:
     found = compare(state, reference(state), promise, 10, 12, held, None)
 
     assert isinstance(found, Doubt)
+
+
+@pytest.mark.parametrize("acknowledgements", [False, True])
+def test_no_acknowledgement_tells_whose_records_a_high_watermark_covers(
+    acknowledgements: bool,
+) -> None:
+    facts = loaded(mark=12)
+    if acknowledgements:
+        facts.insert(1, ev.CoverageDeclared("acknowledgements", None, True))
+    judged = answer(told(facts)).verdicts
+    settled_by = next(v["settled_by"] for v in judged if v["invariant"] == COMMITTED)
+    named = any("acknowledgement log" in each for each in settled_by)
+    assert (named, bool(settled_by)) == (not acknowledgements, True)
 
 
 def passed_over(mark: int) -> list[ev.Fact]:
@@ -276,6 +298,33 @@ def test_who_was_elected_beside_the_isr_and_holds_them_still_held_no_others(
     ]
 
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("cut_to", "found"), [(None, "HOLDS"), (2, "HOLDS"), (1, "UNKNOWN")])
+@pytest.mark.parametrize(("shown", "kept"), [((2, 3, 1, 0), True), ((2, 3, 0, 0), False)])
+def test_a_directory_set_aside_shows_what_who_was_elected_beside_the_isr_led_with(
+    cut_to: int | None, found: str, shown: tuple[int, int, int, int], kept: bool
+) -> None:
+    """Its directory failed when it had led on; without a record of that term it may be from before,
+    and what it cut since it began it may have held as another."""
+    cut = [ev.Truncated(1, cut_to, None, "leader_epoch")] if cut_to is not None else []
+    facts = [
+        *given(1, 2, 3, acks=False),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0, 0, 0),
+        ev.ReplicaStopped(3, "process_crash"),
+        elected(1, 1, "last_known_leader", (1,)),
+        ev.BecameLeader(1, 1, 2, 2),
+        ev.BecameFollower(2, 1, 1, 2, 2),
+        *cut,
+        elected(2, 2, "clean", (2,)),
+        ev.BecameLeader(2, 2, 3, 3),
+        replace(copy(1, (0, 2, 0, 0), shown), copy="failed"),
+        copy(2, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+        copy(3, (0, 2, 0, 0), (2, 3, 1, 0), mark=3),
+    ]
+
+    assert verdict(facts) == (found if kept else "UNKNOWN")
 
 
 @pytest.mark.parametrize(("crashed", "found"), [(False, [1]), (True, [0, 1])])
