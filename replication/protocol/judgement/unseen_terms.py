@@ -150,11 +150,15 @@ def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm
             continue
         if start is not None and not (forked and start >= end and _by_others_alone(state, term)):
             held_by = term.leader if start >= end else None
-        elif must_have_held(state, starts, promise, term, held_by) or (
-            before is not None
-            and promise.how != "acks_1"
-            and term.election_kind not in UNSURE_KINDS
-            and stands_still(state, ref, before)
+        elif (
+            must_have_held(state, starts, promise, term, held_by)
+            or (
+                before is not None
+                and promise.how != "acks_1"
+                and term.election_kind not in UNSURE_KINDS
+                and stands_still(state, ref, before)
+            )
+            or _has_led_with(state, ref, term, promise.span)
         ):
             held_by = term.leader
         else:
@@ -183,6 +187,31 @@ def _by_others_alone(state: State, term: LeaderTerm) -> bool:
         return True
     named = {s.leader_epoch for s in own.log.spans} | {e.leader_epoch for e in own.epoch_entries}
     return term.leader_epoch not in named
+
+
+def _has_led_with(state: State, ref: Reference, term: LeaderTerm, wanted: Span) -> bool:
+    """Whether a leader had these records when its broker came back from its last stop that was not
+    clean, and cut none of them until it led: what it held there is what stands in the log that
+    counts."""
+    history, first, end = state.history, wanted.first_offset, wanted.end_offset
+    loaded = [
+        (s.at, s.log_end_offset)
+        for s in history.unclean_starts
+        if s.replica == term.leader and s.at < term.started_at
+    ]
+    if ref.replica is None or not term.start_event_id or not loaded:
+        return False
+    since, loaded_end = max(loaded)
+    cuts = [(t.replica, t.at, t.to_offset) for t in history.truncations]
+    cuts += [(s.replica, s.at, s.left_end_offset) for s in history.storage_losses]
+    if loaded_end < end or any(
+        replica == term.leader and since < at < term.started_at and to < end
+        for replica, at, to in cuts
+    ):
+        return False
+    first = max(first, ref.replica.log.log_start_offset)
+    held = held_then(state, term.leader, term.started_at, first, end)
+    return stands_all(held, first, end, ref.spans)
 
 
 def must_have_held(

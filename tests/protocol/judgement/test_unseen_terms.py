@@ -167,3 +167,43 @@ def test_a_followers_log_does_not_tell_where_its_leader_began_where_it_may_keep_
         copy(2, (0, 2, 0, 0), (2, 4, 1, 1), mark=0),
     ]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+CRASHED = [ev.ReplicaStopped(2, "process_crash")]
+FOLLOWING = ev.BecameFollower(2, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("started_with", "then", "found"),
+    [
+        (5, [], "HOLDS"),
+        (4, [], "UNKNOWN"),
+        (5, [ev.Truncated(2, 4, None, "high_watermark")], "UNKNOWN"),
+        (5, [*CRASHED, ev.ReplicaStarted(2, 0, 4, None, False), FOLLOWING], "UNKNOWN"),
+    ],
+)
+def test_what_a_leader_had_when_it_started_last_it_led_with_unless_it_cut_it(
+    started_with: int, then: list[ev.Fact], found: str
+) -> None:
+    """Up to 0.10 no line of a new leader tells its log end; the one that loaded its log does."""
+    facts: list[ev.Fact] = [
+        *given(1, 2, 3, version="0.10.2.2", acks=False),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0),
+        FOLLOWING,
+        ev.Truncated(2, 0, None, "high_watermark"),
+        *CRASHED,
+        ev.ReplicaStarted(2, 0, started_with, None, False),
+        FOLLOWING,
+        *then,
+        elected(2, 1, isr=(2,)),
+        ev.BecameLeader(2, 1),
+        ev.BecameFollower(3, 1, 2),
+        ev.Truncated(3, 5, None, "high_watermark"),
+        *(
+            ev.ReplicaLogObserved(r, 0, 6, (Span(0, 6, None, 0),), 6, None, None, True)
+            for r in (1, 2, 3)
+        ),
+    ]
+
+    assert verdict(facts) == found
