@@ -33,6 +33,33 @@ def test_a_high_watermark_at_a_leaders_start_is_not_what_it_had_at_its_end() -> 
     assert verdict(unclean()) == "UNKNOWN"
 
 
+@pytest.mark.parametrize(
+    ("ending", "mark", "found"),
+    [
+        ([ev.ReplicaStarted(1, 0, 5, None, True)], 2, "HOLDS"),
+        ([ev.ReplicaStarted(1, 0, 5, None, True)], 3, "UNKNOWN"),
+        ([ev.ReplicaStarted(1, 0, 5, None, False)], 2, "UNKNOWN"),
+        (
+            [
+                ev.ReplicaStarted(1, 0, 5, None, False),
+                ev.ReplicaStopped(1, "unknown"),
+                ev.ReplicaStarted(1, 0, 5, None, True),
+            ],
+            2,
+            "UNKNOWN",
+        ),
+        ([ev.BecameFollower(1, 1, 3), ev.ReplicaStarted(1, 0, 5, None, True)], 2, "UNKNOWN"),
+    ],
+)
+def test_what_is_loaded_after_a_clean_stop_is_how_far_a_leader_had_committed_until_it(
+    ending: list[ev.Fact], mark: int, found: str
+) -> None:
+    """A clean stop writes all high watermarks; a crash leaves those of seconds before, and who
+    followed since has its later leader's."""
+    stopped = [*ending[:-1], ev.ReplicaStopped(1, "unknown"), ending[-1]]
+    assert verdict(unclean(*stopped, ev.CheckpointObserved(1, mark))) == found
+
+
 @pytest.mark.parametrize(("isr", "found"), [((1, 2), "HOLDS"), ((1,), "UNKNOWN")])
 def test_who_was_alone_and_is_elected_anew_may_have_lost_what_nobody_else_had(
     isr: tuple[int, ...], found: str

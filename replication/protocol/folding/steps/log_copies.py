@@ -21,6 +21,7 @@ from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     Copy,
+    LeaderTerm,
     Promise,
     Replica,
     State,
@@ -160,4 +161,17 @@ def _not_held(spans: list[Span], now: list[Span]) -> list[Span]:
 def checkpoint_observed(state: State, event: ev.Event, fact: ev.CheckpointObserved) -> None:
     """A checkpoint file alone, without the log that it speaks of."""
     replica = replica_of(state, fact.replica)
+    led = _led_until_a_clean_stop(state, replica)
+    if led is not None and led.end_high_watermark is None and led.ended == "stopped":
+        led.end_high_watermark = fact.high_watermark
     promise_committed(state, replica, fact.high_watermark, event, "load")
+
+
+def _led_until_a_clean_stop(state: State, replica: Replica) -> LeaderTerm | None:
+    """The term in which a replica led when its broker stopped cleanly, as the start that it has
+    just come from found, and by all of its lines: such a stop writes down how far it committed."""
+    told = any(state.covered(what, replica.replica) for what in ("broker_log", "replica_trace"))
+    came_back = replica.just_started and replica.clean_start is True and replica.led_in_epoch
+    if not told or not came_back or lived_since_it_led(state, replica):
+        return None
+    return last_led(state, replica)
