@@ -97,3 +97,34 @@ def test_of_a_deleted_topic_no_replica_is_left_to_differ(deleted: bool | None) -
     lines = [*ALL_TRACED, *FIRST[:-1], *started, *appended, ev.PartitionDescribed(deleted=deleted)]
     verdict = log_matching.judge(view_of(told(lines)))
     assert verdict.verdict == (HOLDS if deleted else UNKNOWN)
+
+
+LIVED_ON = [
+    elected(2, 1),
+    ev.BecameLeader(2, 1, 5, 5),
+    ev.ReplicaStopped(1, "clean"),
+    EQUAL[0],
+    ev.ReplicaStarted(1, 0, 5, None, True),
+    ev.BecameFollower(1, 1, 2, 5, 5),
+]
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ([], HOLDS),
+        ([ev.Truncated(1, 4, 5, "leader_epoch")], UNKNOWN),
+        ([elected(3, 2), ev.BecameLeader(3, 2, 5, 5), ev.BecameFollower(2, 2, 3, 5, 5)], UNKNOWN),
+        ([ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStarted(2, 0, 5, None, False)], UNKNOWN),
+        ([elected(1, 2), ev.BecameLeader(1, 2, 5, 5)], UNKNOWN),
+    ],
+)
+def test_who_lived_on_after_its_copy_and_followed_the_last_leader_alone_has_its_records(
+    more: Facts, found: str
+) -> None:
+    facts = [*FIRST, *LIVED_ON, *more]
+    last = [copy(r, (0, 5, 0, 0), (5, 8, 1, 0), mark=8) for r in (2, 3)]
+    verdict = log_matching.judge(view_of(told([*facts, *last])))
+    assert verdict.verdict == found
+    facts.remove(ev.CoverageDeclared("broker_log", 1, True))
+    assert log_matching.judge(view_of(told([*facts, *last]))).verdict == UNKNOWN

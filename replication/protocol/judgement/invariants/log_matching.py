@@ -3,9 +3,15 @@
 What the next truncation removes is pending, no violation. ISR membership does not matter.
 """
 
+from replication.protocol.ground.topic_partition import Replica
 from replication.protocol.ground.verdict import Finding, Step, Verdict, holds, unknown, violated
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
-from replication.protocol.judgement.reference import what_is_missing
+from replication.protocol.judgement.reference import (
+    log_is_covered,
+    tail_is_known,
+    what_is_missing,
+)
+from replication.protocol.judgement.unseen_terms import never_began
 from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
 
 NAME = "log_matching"
@@ -34,7 +40,11 @@ def judge(view: View) -> Verdict:
         if r.captured or view.covered("replica_trace", r.replica)
     ]
     assigned = view.state.settings.assigned_replicas
-    stale = [r.replica for r in known if r.stale and (not assigned or r.replica in assigned)]
+    stale = [
+        r.replica
+        for r in known
+        if r.stale and (not assigned or r.replica in assigned) and not _followed_alone(view, r)
+    ]
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
         return unknown(
@@ -72,6 +82,37 @@ def judge(view: View) -> Verdict:
     note = f"; {len(pending)} differences that the next truncation removes" if pending else ""
     ids = ", ".join(str(r.replica) for r in sorted(known, key=lambda r: r.replica))
     return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
+
+
+def _followed_alone(view: View, replica: Replica) -> bool:
+    """Whether a replica whose broker lived on after its copy has got nothing since but what stands
+    in the leader's log.
+
+    By all their lines neither it nor that leader has cut or lost anything since, and since the last
+    epoch that the copy shows nobody else led but it itself, with no more than the copy has.
+    """
+    state, ref, history = view.state, view.ref, view.state.history
+    if ref.replica is None or ref.leader == replica.replica or replica.partial:
+        return False
+    told = all(log_is_covered(state, r) for r in (replica.replica, ref.replica.replica))
+    if not told or ref.replica.stale or not tail_is_known(state, ref.replica):
+        return False
+    if any(replica.replica in (d.a, d.b) for d in view.divergences):
+        return False
+    latest = max((s.leader_epoch or 0 for s in replica.log.spans), default=0)
+    terms = [t for t in history.terms if t.leader_epoch >= latest and not never_began(state, t)]
+    since = min((t.started_at for t in terms if t.leader == ref.leader), default=-1)
+    lost = [(t.replica, t.at) for t in history.truncations]
+    lost += [(s.replica, s.at) for s in history.storage_losses]
+    lost += [(s.replica, s.at) for s in history.unclean_starts if s.replica == ref.leader]
+    if any(r == replica.replica or (r == ref.leader and at > since) for r, at in lost):
+        return False
+    end = replica.log.log_end_offset
+    return bool(terms) and all(
+        t.leader == ref.leader
+        or (t.leader == replica.replica and t.end_is_certain and (t.end_log_end_offset or 0) <= end)
+        for t in terms
+    )
 
 
 def _undecided(view: View) -> Verdict | None:
