@@ -42,3 +42,25 @@ def test_a_leader_between_whose_election_nothing_tells_may_have_lacked_what_is_b
     (promise,) = state.history.acknowledgements
     doubts = lacked_whoever_wrote(state, reference(state), promise)
     assert bool(doubts) is (found == "UNKNOWN")
+
+
+@pytest.mark.parametrize(("kind", "named"), [("unclean", False), (None, True)])
+def test_where_it_is_told_how_a_leader_was_elected_nobody_is_asked_for_that(
+    kind: str | None, named: bool
+) -> None:
+    second = [] if kind is None else [ev.LeadershipRecorded(2, 1, (2,), 1, kind)]
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        ev.RecordsAcknowledged(0, 1, "1", None, 7),
+        *second,
+        ev.BecameLeader(2, 1),
+        elected(1, 2),
+        ev.BecameLeader(1, 2),
+        *(ev.ReplicaLogObserved(r, 0, 1, (Span(0, 1, None, 7),), 1) for r in (1, 2, 3)),
+    ]
+    state = told(facts)
+    (doubt,) = lacked_whoever_wrote(state, reference(state), state.history.acknowledgements[0])
+    assert ("controller's history" in doubt.settled_by) is named
+    assert ("how it was elected" in doubt.reason) is named
