@@ -50,7 +50,7 @@ def unwitnessed_election(
     untold: float = 0
     for place, after in pairwise(began):
         before, term = starts.terms[place], starts.terms[after]
-        if before.end_high_watermark is None:
+        if _end_mark(state, before) is None:
             untold = max(untold, _held_by_the_end(state, before, starts.starts[place], shown))
             if in_doubt and _came_back_from_a_crash(state, before):
                 untold = math.inf
@@ -94,6 +94,14 @@ def untold_election(state: State) -> str | None:
     return f"nothing tells how the leader of epoch {numbers} was elected"
 
 
+def _end_mark(state: State, term: LeaderTerm) -> int | None:
+    """How far a leader had committed by the end of its term. The line by which it follows tells it
+    only where all its lines are here: it may have stopped in between, and loaded what it tells."""
+    if term.ended == "followed" and not log_is_covered(state, term.leader):
+        return None
+    return term.end_high_watermark
+
+
 def _held_by_the_end(
     state: State, term: LeaderTerm, start: int | None, shown: dict[int | None, int]
 ) -> float:
@@ -102,6 +110,8 @@ def _held_by_the_end(
     if never_began(state, term):
         return 0
     end = term.end_log_end_offset
+    if term.ended == "followed" and not log_is_covered(state, term.leader):
+        return math.inf  # It may have stopped in between, and come back with less.
     if end is None or start is None or end < start or _may_be_torn(state, term):
         return math.inf
     return end if end == start or shown.get(term.leader_epoch, 0) >= end else math.inf
@@ -138,7 +148,7 @@ def _known_by_the_end(state: State, starts: TermStarts) -> list[bool]:
     before = True
     last: LeaderTerm | None = None
     for term, start, later in zip(starts.terms, starts.starts, next_begun, strict=True):
-        mark = term.end_high_watermark
+        mark = _end_mark(state, term)
         if mark is None and term.ended == "led_on" and _leads(later, term.leader):
             known.append(before)  # It goes on in its next term.
             continue

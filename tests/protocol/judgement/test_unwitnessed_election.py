@@ -140,9 +140,15 @@ def test_a_copy_of_no_clean_stop_may_lack_what_a_leader_had(stopped: bool, found
 
 
 def test_a_line_that_ends_the_term_tells_how_far_it_had_committed() -> None:
-    state = told([*unclean(), ev.BecameFollower(1, 1, 2, 4, 2)])
+    follows = ev.BecameFollower(1, 1, 2, 4, 2)
+    state = told([*unclean(), follows])
 
     assert unwitnessed_election(state, reference(state)) is None
+    # It may have stopped in between, where its lines have a gap, and loaded what the line tells.
+    gap = ev.CoverageDeclared("broker_log", 1, False, "a copy is of a stop of which no line tells")
+    assert verdict([*unclean(), gap, follows]) == "UNKNOWN"
+    short = ev.BecameFollower(1, 1, 2, 2, 2)
+    assert verdict([*unclean(), gap, short]) == "UNKNOWN"
 
 
 def test_who_led_on_past_another_leader_had_not_gone_on_from_its_term() -> None:
