@@ -79,7 +79,9 @@ def _lacked_before_promised(
         return None
     wrote, end = appender(starts, promise), promise.span.end_offset
     for term, start in zip(starts.terms, starts.starts, strict=True):
-        if term.leader_epoch == made_in and _led_again_below(starts.terms, promise, term, end):
+        if term.leader_epoch == made_in and _led_again_below(
+            state, starts.terms, promise, term, end
+        ):
             return term
         if promise.how not in BY_HIGH_WATERMARK:
             continue
@@ -92,7 +94,7 @@ def _lacked_before_promised(
 
 
 def _led_again_below(
-    terms: Sequence[LeaderTerm], promise: Promise, term: LeaderTerm, end: int
+    state: State, terms: Sequence[LeaderTerm], promise: Promise, term: LeaderTerm, end: int
 ) -> bool:
     """Whether a leader led once more in its epoch without what it had written there before: its log
     began below the end, and neither line nor copy tells that it came as far then, or since then."""
@@ -101,12 +103,21 @@ def _led_again_below(
     if promise.latest_term is not None and term.order > promise.latest_term:
         return False
     since = [
-        (t.start_offset or 0, t.end_log_end_offset or 0)
+        (t.start_offset or 0, _came_to(state, t))
         for t in terms
         if t.leader_epoch == term.leader_epoch and t.occurrence >= term.occurrence
     ]
     written = [Span(start, came_to, None, None) for start, came_to in sorted(since)]
     return bool(uncovered(max(term.start_offset, promise.span.first_offset), end, written))
+
+
+def _came_to(state: State, term: LeaderTerm) -> int:
+    """How far a leader's log is known to have come in its term: one that leads still, by now."""
+    if term.end_log_end_offset is not None or term.ended is not None:
+        return term.end_log_end_offset or 0
+    replica = state.replicas.get(term.leader)
+    known = replica is not None and state.log_is_known(replica) and not replica.stale
+    return replica.log.log_end_offset if replica is not None and known else 0
 
 
 def _may_lack(state: State, term: LeaderTerm, end: int) -> bool:

@@ -2,6 +2,7 @@
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.lacking_terms import appender, first_lacking_terms
 from replication.protocol.judgement.term_starts import term_starts
 from tests.protocol.judgement.told import copy, elected, given, told, verdict
@@ -155,3 +156,20 @@ def test_who_led_once_more_in_its_epoch_and_does_not_tell_how_far_may_have_lacke
     assert verdict(marks) == "UNKNOWN"
     came_to_it = [ev.BecameFollower(1, 1, 2, 3, 0) if f is follows else f for f in marks]
     assert verdict(came_to_it) == "HOLDS"
+
+
+def test_who_leads_still_has_come_as_far_as_its_log() -> None:
+    facts = [
+        *given(1, 2),
+        *(ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2)),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 1, 0),
+        ev.HighWatermarkAdvanced(1, 1),
+    ]
+    judged = {v["invariant"]: v["verdict"] for v in answer(told(facts, "traced")).verdicts}
+    assert judged["committed_records_survive"] == "HOLDS"
