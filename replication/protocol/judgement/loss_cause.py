@@ -30,6 +30,7 @@ from replication.protocol.judgement.lost_record import (
     known_to_have_had,
     lacks,
     may_be_anothers,
+    may_have_taken_another,
     never_had,
     taken_from,
     written_at,
@@ -142,6 +143,8 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     if term is not None and unclean and term.isr_before and leader not in term.isr_before:
         return _by_election(state, lost, term, took, lossy)
     extra = ("unclean_election",) if unclean else ()
+    if isinstance(took, StorageLoss) and may_have_taken_another(state, lost, took):
+        return Cause("unknown", ("storage_loss", *extra), election, lossy)
     if isinstance(took, StorageLoss) or (took is None and _restarted_short(state, lost, term)):
         return _by_storage(state, term, took, extra, election, lossy | {leader})
     if took is not None:

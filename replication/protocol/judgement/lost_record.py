@@ -385,6 +385,19 @@ def known_to_have_had(state: State, lost: Lost, cut: Truncation) -> bool:
     return wrote == {cut.replica} or any(same_record(s, lost.record) is not False for s in shown)
 
 
+def may_have_taken_another(state: State, lost: Lost, loss: StorageLoss) -> bool:
+    """Whether a disk may have lost another record there, that clients had been told of as well: of
+    what only its leader was promised, nothing tells that the replica had it."""
+    if lost.tier != "acknowledged_by_leader" or clipped(loss.spans, lost.offset, lost.offset + 1):
+        return False
+    return any(
+        same_record(p.span, lost.record) is False
+        and (loss.leader_epoch is None or (p.span.leader_epoch or 0) <= loss.leader_epoch)
+        for kind in ("acknowledgements", "commitments")
+        for p in state.history.promised_in(kind, lost.offset, lost.offset + 1)
+    )
+
+
 def _kept_its_epoch(state: State, cut: Truncation | StorageLoss, lost: Lost) -> bool:
     """Whether a cut by epochs was made in the record's own epoch: of what its leader wrote in it
     such a follower cuts nothing, unless the leader came back in its epoch with less (ZooKeeper)."""

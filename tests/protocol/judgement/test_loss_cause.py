@@ -902,3 +902,28 @@ def test_others_may_have_heard_late_that_who_answered_leads_again(covered: bool)
     deposed = loss_cause._deposed_by_then(state, lost)
     assert (deposed is state.history.terms[1]) is covered
     assert (deposed is None) is not covered
+
+
+@pytest.mark.parametrize(("earlier", "cause"), [("all", "unknown"), (None, "storage_loss")])
+def test_no_disk_is_to_blame_that_may_have_lost_what_stood_there_before(
+    earlier: str | None, cause: str
+) -> None:
+    """Broker 1 loses a record that it had answered for, comes back in its epoch, and answers for
+    another there; broker 3, which comes back without, may have had either."""
+    facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *([ev.RecordsAcknowledged(3, 4, earlier, 0, 0)] if earlier else []),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+        ev.BecameLeader(1, 0, 3, 3),
+        ev.RecordsAcknowledged(3, 4, "1", 0, 1),
+        copy(3, (0, 3, 0, 0), mark=4, stopped=False),
+        ev.ReplicaStarted(3, 0, 3, None, False),
+        elected(3, 1),
+        ev.BecameLeader(3, 1, 3, 3),
+        copy(3, (0, 3, 0, 0), (3, 9, 1, 0), mark=9),
+    ]
+    found = cause_of(told(facts), Span(3, 4, 0, 1), "acknowledged_by_leader", [])
+    assert (found.name, cause == "unknown") == (cause, "storage_loss" in found.contributing)
