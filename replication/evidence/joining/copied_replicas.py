@@ -1,7 +1,9 @@
 """Which replicas' logs are here: log directories, and dumps where the directory itself is not."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from replication.evidence.collecting.collection import BrokerDirectory
 from replication.evidence.joining.copies import Copy
@@ -28,7 +30,7 @@ def copied_directories(
     """Every partition's copied directories; those of which nothing tells the incarnation."""
     result: dict[Key, list[Copy]] = {}
     unreadable: list[Unreadable] = []
-    copied = list(directories)
+    copied = _with_metadata_beside(list(directories))
     lives = lives_of_directories(copied, incarnations)
     makers = [(d, _maker_of_copies(d)) for d in copied]
     for d, made in makers:
@@ -56,6 +58,23 @@ def copied_directories(
                     if all(c.broker != d.broker or c.directory.kind != "replica" for c in own):
                         own.append(made(p.emptied(later)))
     return result, unreadable
+
+
+def _with_metadata_beside(copied: list[BrokerDirectory]) -> list[BrokerDirectory]:
+    """Log directories of one broker that lie beside each other were copied at one time: the
+    controllers' log, which is in one of them, tells of all when that was."""
+    together: dict[tuple[str, int, Path], list[BrokerDirectory]] = {}
+    for each in copied:
+        key = (each.cluster_id, each.broker, each.directory.path.parent)
+        together.setdefault(key, []).append(each)
+    shared: dict[Path, MetadataHistory] = {}
+    for group in together.values():
+        ids = {g.directory.meta.directory_id for g in group if g.directory.meta is not None}
+        logs = [g.metadata for g in group if g.metadata is not None]
+        # One without its id may be another copy of the same directory.
+        if len(logs) == 1 and len(ids - {None}) == len(group) > 1:
+            shared.update((g.directory.path, logs[0]) for g in group)
+    return [replace(c, metadata=shared.get(c.directory.path, c.metadata)) for c in copied]
 
 
 def _begun_since(seen: SeenDirectory, topic_id: str, incarnations: Incarnations) -> list[str]:

@@ -15,6 +15,7 @@ from replication.evidence.joining.copied_replicas import (
 from replication.evidence.joining.lifetimes import Incarnations
 from replication.evidence.joining.one_cluster import ClusterEvidence
 from replication.evidence.log_directories.digest_lines import SeenDirectory
+from replication.evidence.log_directories.small_files import MetaProperties
 from replication.evidence.metadata_log.history import BrokerChange
 from replication.evidence.tools.dumped_logs import SegmentDump
 from tests.evidence.joining.history import history
@@ -80,6 +81,26 @@ def test_a_dump_of_one_of_two_incarnations_is_not_used() -> None:
     found, (note,) = dumped_copies(ClusterEvidence("c", dumps=(dump(),)), TWO, {})
     assert found == {}
     assert "created anew" in note
+
+
+@pytest.mark.parametrize(
+    ("ids", "end"),
+    [(("A", "B"), 10), (("A", "A"), None), (("A", None), None)],
+    ids=["two of one moment", "one directory twice", "unnamed"],
+)
+def test_the_metadata_log_of_one_log_directory_dates_the_other_beside_it(
+    ids: tuple[str | None, ...], end: int | None
+) -> None:
+    """A broker keeps it in one of its log directories; a copy of all is of one moment."""
+    found = []
+    for name, directory_id in zip(("x/data-0", "x/data-1"), ids, strict=True):
+        kept = directory("a", name)
+        meta = MetaProperties("c", 1, directory_id, 1)
+        found.append(replace(kept, directory=replace(kept.directory, meta=meta)))
+    found[0] = replace(found[0], metadata=history())
+    found.append(directory("a", "y/data-1"))
+    copies = copied_directories(found, Incarnations())[0]["t", "a", 0]
+    assert [c.metadata_end for c in copies] == [10, end, None]
 
 
 def test_registrations_are_counted_where_the_log_is_whole() -> None:
