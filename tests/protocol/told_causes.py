@@ -45,9 +45,9 @@ class Score:
 
 
 def _lost(told: Told) -> Iterator[tuple[int, Loss]]:
-    """Each record that is gone for good, by content, with the whole trace's row."""
+    """Each record that was missed, by content, with the whole trace's row."""
     for loss in view_of(fold_steps(told.world)).losses:
-        for promise in (a.promise for a in loss.absences if loss.status != "recovered"):
+        for promise in (a.promise for a in loss.absences):
             if promise.span.content is not None:
                 yield promise.span.content, loss
 
@@ -70,8 +70,9 @@ class Known:
         return self._truths[content]
 
     def meant(self, loss: Loss, offset: int) -> list[int]:
-        """The records, by content, that a row may mean at an offset, of those that are lost."""
-        made_in = loss.record.leader_epoch
+        """The records, by content, that a row may mean at an offset, of those that are lost; a row
+        that does not know what became of its records may mean one that is back."""
+        made_in, doubtful = loss.record.leader_epoch, loss.status == "undetermined"
         spans = [a.promise.span for a in loss.absences]
         named = {s.content for s in spans if s.first_offset <= offset < s.end_offset}
         contents = {c for c in named if c is not None and c >= 0}
@@ -79,6 +80,7 @@ class Known:
             f.content
             for f in self.written
             if f.content in self.rows
+            and (doubtful or self.rows[f.content].status != "recovered")
             and f.first_offset <= offset < f.end_offset
             and made_in in (None, f.leader_epoch)
             and (not contents or f.content in contents)
@@ -93,12 +95,15 @@ def hold(score: Score, known: Known, loss: Loss, where: str) -> None:
         if not meant:
             score.add("loss", "WRONG", "no such loss", at)
             continue
-        truths = [known.truth(content) for content in meant]
+        gone = [content for content in meant if known.rows[content].status != "recovered"]
+        truths = [known.truth(content) for content in gone]
         rows = [known.rows[content] for content in meant]
         right = any(agrees(loss, true) for true in truths) or any(
             row.cause == loss.cause for row in rows
         )
-        causes = " or ".join(sorted({"+".join(true.causes) for true in truths}))
+        named = {"+".join(true.causes) for true in truths}
+        named |= {row.cause for row in rows if row.status == "recovered"}
+        causes = " or ".join(sorted(named))
         if loss.cause == "unknown" or right:
             score.add("cause", "unknown" if loss.cause == "unknown" else "right")
         else:
