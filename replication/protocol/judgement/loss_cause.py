@@ -213,11 +213,30 @@ def _by_election(
     if by_leader and _deposed_cleanly(state, lost, term, waited_for):
         return Cause("acks_one_failover", (), None, lossy)
     extra: tuple[str, ...] = ()
+    if isinstance(took, StorageLoss) and not any(
+        _has_led_with(state, member, term, lost) for member in waited_for
+    ):
+        # Whether any of them would have led with it nothing tells.
+        return Cause("unknown", ("storage_loss", "unclean_election"), term, lossy)
     if isinstance(took, StorageLoss):
         extra = ("storage_loss",)
     elif took is not None:
         extra = (_cut_name(state, took),)
     return Cause("unclean_election", extra, term, lossy)
+
+
+def _has_led_with(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a member last led with the record before that term, or wrote it there."""
+    led = [
+        t
+        for t in state.history.terms
+        if t.order < term.order and t.leader == member and not never_began(state, t)
+    ]
+    return bool(led) and (
+        led[-1].leader_epoch == lost.written_in
+        or lacks(state, led[-1], lost) is False
+        or has_since(state, led[-1], lost)
+    )
 
 
 def _deposed_cleanly(state: State, lost: Lost, term: LeaderTerm, waited_for: set[int]) -> bool:
@@ -511,6 +530,8 @@ def _by_storage(
     term = _led_short(state, term, took)
     needed = state.min_insync_replicas_in(term)
     isr = _isr_in_force(term, took)
+    if needed is not None and needed >= 2 and not isr:
+        return Cause("unknown", (*BY_DISK, *extra), election, lossy)
     if needed is not None and needed >= 2 and isr and len(isr) < needed:
         return Cause("last_replica_standing", ("storage_loss", *extra), election, lossy, isr=isr)
     return Cause("storage_loss", extra, election, lossy, isr=isr)

@@ -927,3 +927,56 @@ def test_no_disk_is_to_blame_that_may_have_lost_what_stood_there_before(
     ]
     found = cause_of(told(facts), Span(3, 4, 0, 1), "acknowledged_by_leader", [])
     assert (found.name, cause == "unknown") == (cause, "storage_loss" in found.contributing)
+
+
+@pytest.mark.parametrize(
+    ("controller", "needed", "cause"),
+    [(True, 2, "storage_loss"), (False, 1, "storage_loss"), (False, 2, "unknown")],
+)
+def test_without_an_isr_nobody_knows_whether_the_last_one_stood(
+    controller: bool, needed: int, cause: str
+) -> None:
+    """Broker 1 leads again without a record that its disk has lost; of a smaller ISR than acks=all
+    needs it would have been the last member (KIP-966)."""
+    facts = [
+        ev.PartitionDescribed((1, 2, 3), needed, False, "delete", "2.8.1", None, "zookeeper"),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in (1, 2, 3)),
+        *([elected(1, 0, "initial")] if controller else []),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "all", 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+        *([elected(1, 1)] if controller else []),
+        ev.BecameLeader(1, 1, 3, 3),
+        copy(1, (0, 3, 0, 0), mark=3),
+    ]
+    promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
+    assert found.name == cause
+    assert ("last_replica_standing" in found.contributing) is (cause == "unknown")
+
+
+@pytest.mark.parametrize(("waited_for", "cause"), [((2, 3), "unclean_election"), ((3,), "unknown")])
+def test_who_lost_its_disk_and_was_elected_beside_an_isr_that_may_have_lacked_it(
+    waited_for: tuple[int, ...], cause: str
+) -> None:
+    """Broker 1 lost the record with its disk; broker 2 had led with it, broker 3 never."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(2, 0, "initial"),
+        ev.BecameLeader(2, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "all", 0, 0),
+        elected(1, 1),
+        ev.BecameLeader(1, 1, 4, 4),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(3, 2, "unclean", waited_for),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+        elected(1, 3, "unclean", (1,)),
+        ev.BecameLeader(1, 3, 3, 3),
+        copy(1, (0, 3, 0, 0), (3, 9, 3, 0), mark=9),
+    ]
+    promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
+    assert (found.name, "storage_loss" in found.contributing) == (cause, True)
