@@ -3,7 +3,13 @@
 Each objection looks at one absence and gives a doubt, or None where it has nothing against it.
 """
 
-from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
+from replication.protocol.ground.model import same_record, touching
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    LeaderTerm,
+    Promise,
+    State,
+)
 from replication.protocol.judgement.absence import Absence, Doubt
 from replication.protocol.judgement.lost_record import Lost, lacks
 from replication.protocol.judgement.reference import (
@@ -207,7 +213,9 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
     """
     promise = absence.promise
     made_in = promise.span.leader_epoch
-    if made_in is None or promise.latest_term is None:
+    if made_in is None:
+        return _stands_otherwise(state, absence)
+    if promise.latest_term is None:
         return None
     if promise.how not in BY_HIGH_WATERMARK and not _is_a_followers(starts, promise):
         return None
@@ -225,6 +233,35 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
                 f"the lines of broker {promise.replica} with kafka.cluster.Partition at TRACE",
             )
     return None
+
+
+def _stands_otherwise(state: State, absence: Absence) -> Doubt | None:
+    """The same of records without epochs, where the last leader may have told the mark and holds
+    others there: a follower cut to its mark alone (before KIP-101), and keeps what stood below."""
+    promise, terms = absence.promise, state.history.terms
+    if promise.how not in BY_HIGH_WATERMARK or not terms or promise.replica is None:
+        return None
+    last, leader = terms[-1], state.replicas.get(terms[-1].leader)
+    if last.leader == promise.replica or _is_traced(state, promise.replica):
+        return None
+    latest = promise.latest_term
+    if latest is not None and latest[0] < last.leader_epoch:
+        # Of a leader that it followed before it fetches on in an epoch of which it has not heard.
+        others = state.replicas[promise.replica].leader != last.leader
+        by_itself = latest[1] < ANY_OCCURRENCE
+        if by_itself or (others and log_is_covered(state, promise.replica)):
+            return None
+    if leader is None or not any(
+        same_record(held, promise.span) is False
+        for held in touching(leader.log.spans, absence.first_offset, absence.end_offset)
+    ):
+        return None
+    return _doubt(
+        absence,
+        f"replica {promise.replica} may have learned its high watermark from broker {last.leader}, "
+        f"which leads epoch {last.leader_epoch} with other records there",
+        f"the lines of broker {promise.replica} with kafka.cluster.Partition at TRACE",
+    )
 
 
 def _lacked(state: State, starts: TermStarts, term: LeaderTerm, absence: Absence) -> bool:

@@ -1,6 +1,9 @@
 """Where the promise itself is in question, offsets alone lose nothing."""
 
+import pytest
+
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement import objections
 from replication.protocol.judgement.view import view_of
 from tests.protocol.judgement.told import (
@@ -333,3 +336,38 @@ def test_a_high_watermark_may_lie_over_what_had_been_removed_when_it_was_last_se
     ]
 
     assert verdict(facts) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    ("leader", "followed", "covered", "expected"),
+    [
+        (1, True, (1, 2, 3), "UNKNOWN"),
+        (1, False, (1, 2, 3), "UNKNOWN"),
+        (3, False, (1, 2, 3), "VIOLATED"),
+        (3, False, (1, 3), "UNKNOWN"),
+    ],
+)
+def test_what_stood_below_a_followers_mark_may_never_have_been_its_leaders(
+    leader: int, followed: bool, covered: tuple[int, ...], expected: str
+) -> None:
+    """A leader came back with nothing and wrote anew, without epochs; broker 2, whose log ended no
+    lower, kept the old records, and its mark of the new ones lies over them."""
+
+    def held(replica: int, *contents: int) -> ev.Fact:
+        spans = tuple(Span(n, n + 1, None, content) for n, content in enumerate(contents))
+        return ev.ReplicaLogObserved(replica, 0, len(contents), spans, 3, None, None, True)
+
+    facts = [
+        *given(*covered, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1),
+        ev.ReplicaStopped(leader, "process_crash"),
+        elected(leader, 1, "same_leader" if leader == 1 else "clean"),
+        *([ev.BecameFollower(2, 1, leader)] if followed else []),
+        ev.ReplicaStarted(leader, 0, 0, None, False),
+        ev.BecameLeader(leader, 1, 0, 0),
+        held(leader, 2, 3, 4),
+        held(2, 0, 1, 4),
+    ]
+    assert verdict(facts) == expected
