@@ -39,9 +39,10 @@ def put_together(loose: list[Line], lines: list[Line]) -> tuple[list[str], list[
     messages = list(_messages(_in_order(loose, lines, located)))
     for message, behind in pairwise([*messages, []]):
         is_dump = _is_dump(message[0].text)
-        new = [line for line in message if line.since == lines[0].since]
-        whole = [line for line in message if line.since == lines[0].since or counts(line.text)]
-        texts += [line.text for line in (whole if new and is_dump else new)]
+        new = [line.since == lines[0].since for line in message]
+        again = is_dump and any(new)
+        of_now = zip(message, new, strict=True)
+        texts += [line.text for line, now in of_now if now or (again and counts(line.text))]
         if is_dump and not _is_whole(message, behind, located):
             left += message
         elif located:
@@ -72,9 +73,9 @@ def counts(line: str) -> bool:
 def _in_order(loose: list[Line], lines: list[Line], located: bool) -> Iterable[Line]:
     if not located:
         return [*loose, *lines] if lines[0].text[:1] in INDENTED else lines
-    first = {(line.offset or 0, line.text): line for line in (*lines, *loose)}
-    first |= {(line.offset or 0, line.text): line for line in lines}
-    return [first[place] for place in sorted(first, key=lambda place: place[0])]
+    here = {(line.offset, line.text) for line in lines}
+    before = [line for line in loose if (line.offset, line.text) not in here]
+    return sorted([*before, *lines], key=lambda line: line.offset or 0)
 
 
 def _messages(lines: Iterable[Line]) -> Iterator[list[Line]]:

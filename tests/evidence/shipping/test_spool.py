@@ -205,3 +205,12 @@ def test_a_dump_whose_lines_come_in_any_order_is_read_whole(seed: int, tmp_path:
         spool.take(number, [lines[n] for n in (*part, *again)])
     whole = {"broker.id": "1", "log.cleanup.policy": "[compact]", "min.insync.replicas": "2"}
     assert settings_in(tmp_path) == [whole]
+
+
+def test_lines_that_say_the_same_at_one_byte_are_all_kept(tmp_path: Path) -> None:
+    """A shipper that tells the byte of what it read at once tells the same of each line in it."""
+    second = DUMP[0].replace("07,089", "08,089")
+    texts = [*DUMP[:5], second, *DUMP[1:5]]
+    Spool(tmp_path / "spool").take(0, [ShippedLine(t, "k", "s.log", offset=7) for t in texts])
+    [log] = tmp_path.rglob("s.log*")
+    assert log.read_text().splitlines() == texts
