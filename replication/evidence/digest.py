@@ -757,6 +757,7 @@ class DigestLines:
     gone (no longer there; emptied: no broker took it away), error, metadata (bytes of a file of
     the metadata log), metadata_files.
     broker_runs, of a directory: whether a broker holds its lock; null where that is not known.
+    down_since: when the first of the rounds was that saw nobody hold it, one after the other.
     """
 
     def __init__(self, directory, every, write):
@@ -772,6 +773,7 @@ class DigestLines:
         self._marked = 0.0
         self._copied = {}  # type: Dict[str, int]
         self._was_locked = False
+        self._down_since = None  # type: Optional[int]
         self._grown = {}  # type: Dict[str, Tuple[List[List[int]], List[List[int]]]]
 
     def tell(self) -> None:
@@ -801,6 +803,7 @@ class DigestLines:
         clean = self._text(".kafka_cleanshutdown") if has_clean else None
         after = self._broker_runs()
         runs = before if before == after else None
+        self._down_since = (self._down_since or _now()) if runs is False else None
         self._marked = self._written("replication-offset-checkpoint")
         checkpoints = [
             self._offsets(name) if name in names else {} for name in LOG_DIRECTORY_FILES[1:4]
@@ -828,6 +831,7 @@ class DigestLines:
             meta=properties,
             clean_shutdown=clean,
             broker_runs=runs,
+            down_since=self._down_since,
             partitions=len(partitions),
         )
 

@@ -386,6 +386,51 @@ def test_a_broker_that_is_gone_without_a_clean_stop_has_crashed(tmp_path: Path) 
             assert broker.stdout is not None
             assert broker.stdout.readline() == "locked\n"
             assert of_broker(beside, out) == (True, False)
+            assert beside.printed[-1]["down_since"] is None
             if ends_cleanly:
                 beside.write(".kafka_cleanshutdown", '{"version":0,"brokerEpoch":7}')
         assert of_broker(beside, out) == (False, not ends_cleanly)
+        since = beside.printed[-1]["down_since"]
+        assert since <= beside.printed[-1]["at"]
+        beside.tell(out)
+        assert beside.printed[-1]["down_since"] == since
+
+
+def stopped_at(tmp_path: Path, *lines: dict[str, Any]) -> list[tuple[str, int | None]]:
+    """What events tell of a replica's log and of its broker's end, and of when."""
+    out = tmp_path / "lines"
+    whole = [
+        {"replication_digest": 1, "n": n, "started": 0, "directory": "/a"} | line
+        for n, line in enumerate(lines, 1)
+    ]
+    out.write_text("".join(json.dumps(line) + "\n" for line in whole))
+    kinds = "replica_log_observed", "replica_stopped"
+    return [
+        (e.fact.kind, e.observed_at) for e in import_evidence([out]).events()
+        if e.fact.kind in kinds
+    ]  # fmt: skip
+
+
+def test_a_broker_is_down_since_the_first_round_that_saw_it(tmp_path: Path) -> None:
+    def down(now: int, **more: Any) -> dict[str, Any]:
+        gone = {"broker_runs": False, "down_since": 40, "clean_shutdown": None}
+        return at(now, "directory", **gone) | more
+
+    told = [("replica_log_observed", 1), ("replica_log_observed", 40), ("replica_stopped", 40)]
+    for now in (41, 100, 9_000):
+        assert stopped_at(tmp_path, HELD, down(now)) == told
+    # All is told again after some rounds: it was so already.
+    again = HELD | {"at": 8_000}
+    assert stopped_at(tmp_path, HELD, again, down(9_000)) == told[1:]
+    # It ran once more, unseen, and its log grew.
+    grown = HELD | {"at": 8_000, "log_end_offset": 6, "grown": [[70, 5], [80, 6]]}
+    assert stopped_at(tmp_path, HELD, grown, down(9_000))[-1] == ("replica_stopped", 80)
+    # An older digest says nothing of it, a later round that it runs.
+    assert stopped_at(tmp_path, HELD, down(100, down_since=None))[-1] == ("replica_stopped", 100)
+    runs = down(100, broker_runs=True, down_since=None)
+    assert [kind for kind, _ in stopped_at(tmp_path, HELD, runs)] == ["replica_log_observed"] * 2
+    # What was taken away later was not gone by then.
+    taken = [at(60, "gone", emptied=True), down(9_000, partitions=0)]
+    assert stopped_at(tmp_path, HELD, *taken) == [
+        ("replica_log_observed", 60), ("replica_stopped", 60)
+    ]  # fmt: skip

@@ -80,6 +80,13 @@ class Copy:
             return [*earlier, self]
         return [*earlier, replace(self, directory=replace(seen, read_at=seen.told_at)), self]
 
+    def until(self, last_line: int) -> "Copy":
+        """As of when its broker was first seen to be down, whose last line is of that moment."""
+        seen = self.directory
+        if not isinstance(seen, SeenDirectory) or seen.down_at is None:
+            return self
+        return replace(self, directory=seen.until(last_line))
+
     @property
     def shown_at(self) -> int | None:
         """When it was so: when it was seen, else the time of its newest record."""

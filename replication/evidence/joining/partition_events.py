@@ -112,6 +112,7 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
     steps = list(steps_of_lines(evidence, broker))
     traced = is_traced(evidence, broker)
     copies = sorted((c for c in evidence.copies if c.broker == broker), key=in_time)
+    copies = [copy.until(_last_line(copy, steps)) for copy in copies]
     placed = _placed([seen for copy in copies for seen in copy.sightings()], steps)
     story = _Story(broker)
     crashed = {id(c) for c in copies[-1:] if c.parent.crashed and c.read_at is not None}
@@ -142,6 +143,12 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
         lived_on = Step("life", None, None, ev.Source(copies[-1].path))
         story.add(ev.ReplicaStarted(broker), _AT_LAST, lived_on)
     return story.entries
+
+
+def _last_line(copy: Copy, steps: list[Step]) -> int:
+    """When the broker printed the last line before a digest read the copy."""
+    read_at = copy.read_at or 0
+    return max((s.at for s in steps if s.at is not None and s.at <= read_at), default=0)
 
 
 def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:

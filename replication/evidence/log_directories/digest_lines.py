@@ -52,11 +52,26 @@ class SeenSegment:
 class SeenDirectory(PartitionDirectory):
     """One replica as a line tells of it. told_at, read_at: when it was so for the first and for the
     last time, in milliseconds by the clock of its broker. grown: where it ended
-    before, as (when it was first seen to, log end), the newest last."""
+    before, as (when it was first seen to, log end), the newest last. down_at: since when, as far as
+    was seen, no broker has been there that could change it; None while one may be."""
 
     told_at: int = 0
     read_at: int = 0
     grown: tuple[tuple[int, int], ...] = ()
+    down_at: int | None = None
+
+    def until(self, last_line: int) -> "SeenDirectory":
+        """As of when its broker was first seen to be down: what was read later was so by then.
+
+        last_line: the broker's last line before it was read. It ran once more, between two rounds,
+        where that is later.
+        """
+        if self.down_at is None:
+            return self
+        read_at = max(self.down_at, last_line)
+        if read_at >= self.read_at:
+            return self
+        return replace(self, told_at=min(self.told_at, read_at), read_at=read_at)
 
     def as_seen(self, at: int, end: int) -> "SeenDirectory":
         """The same log when it ended earlier; what its checkpoints said then nobody told."""
@@ -71,6 +86,7 @@ class SeenDirectory(PartitionDirectory):
             told_at=at,
             read_at=at,
             grown=(),
+            down_at=None,
         )
 
     def emptied(self, topic_id: str) -> "SeenDirectory":
@@ -268,13 +284,18 @@ def _log_directory(told: _Told, emptied: dict[str, Line], folder: Path) -> LogDi
     newest = told.newest or {}
     where = f"{path} ({told.name})"
     meta, clean = told.meta, newest.get("clean_shutdown")
+    down_since = _down_since(newest)
     partitions = []
     for name, line in sorted(told.partitions.items()):
         try:
             # A later process would have told of it again.
             alike = newest.get("started") == line["started"]
             read_at = max(line["at"], newest.get("at", 0) if alike else 0)
-            partitions.append(_partition(path / name, line, read_at, runs=clean is None))
+            there = _partition(path / name, line, read_at, runs=clean is None)
+            if down_since is not None and alike:
+                grew = (int(at) for at, _ in line.get("grown") or ())
+                there = replace(there, down_at=max(down_since, *grew, 0))
+            partitions.append(there)
         except (KeyError, TypeError, ValueError) as error:
             unreadable.append(Unreadable(str(path), "file", f"its line about {name}: {error!r}"))
     partitions += [_nothing_left(path / name, line, newest) for name, line in emptied.items()]
@@ -328,12 +349,19 @@ def _partition(path: Path, line: Line, read_at: int, *, runs: bool) -> SeenDirec
     )
 
 
+def _down_since(newest: Line) -> int | None:
+    """Since when no broker was seen to run there; older digests do not tell."""
+    since = newest.get("down_since")
+    return since if type(since) is int and newest.get("broker_runs") is False else None
+
+
 def _nothing_left(path: Path, line: Line, newest: Line) -> SeenDirectory:
     """A replica of which somebody took away all that there was."""
     empty = {"log_start_offset": 0, "log_end_offset": 0, "leader_epochs": None}
     empty |= {"high_watermark": None, "recovery_point": None, "topic_id": line.get("topic_id")}
-    read_at = max(line["at"], newest.get("at", 0))
-    return _partition(path, {**empty, "at": line["at"]}, read_at, runs=True)
+    read_at, down_since = max(line["at"], newest.get("at", 0)), _down_since(newest)
+    seen = _partition(path, {**empty, "at": line["at"]}, read_at, runs=True)
+    return seen if down_since is None else replace(seen, down_at=max(line["at"], down_since))
 
 
 def _spans(entries: Iterable[tuple[int, int]], start: int, end: int) -> Iterator[Span]:

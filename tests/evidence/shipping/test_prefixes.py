@@ -42,7 +42,7 @@ def digests_of(
     incident: str, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[tuple[float, bytes]]:
     """(share of the capture's time, line) of some rounds beside each broker's directory, in whose
-    place a later copy, and at last nothing, comes to lie."""
+    place a later copy, and at last nothing, comes to lie. Broker 1 is down in the last rounds."""
     first, last = stamps(incident)
     found: list[tuple[float, bytes]] = []
     for home in sorted((INCIDENTS / incident).glob("broker-*")):
@@ -52,7 +52,9 @@ def digests_of(
         for number in range(ROUNDS):
             share = (number + 1) / ROUNDS
             at = int(first + (last - first) * share)
+            runs = home.name != "broker-1" or number + 2 < ROUNDS
             monkeypatch.setattr(digest, "_now", lambda at=at: at)
+            monkeypatch.setattr(digest, "is_locked", lambda _, runs=runs: runs)
             shutil.rmtree(beside, ignore_errors=True)
             if number + 1 < ROUNDS or home.name != "broker-2":
                 shutil.copytree(copies[min(number, len(copies) - 1)], beside)
