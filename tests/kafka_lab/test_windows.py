@@ -58,6 +58,55 @@ def test_what_was_compacted_is_lost_with_what_superseded_it() -> None:
     assert (found.begins, found.lost) == (11.0, 30.0)
 
 
+@pytest.mark.parametrize(
+    ("unclean", "pauses", "begins"),
+    [
+        (True, [], 20.0),
+        (False, [], 11.0),
+        # Its session ends in the fifth second of a pause.
+        (True, [(10.5, 2, True)], 15.5),
+        (True, [(10.5, 2, True), (18.0, 2, False)], 20.0),
+    ],
+)
+def test_who_is_alone_and_loses_its_log_leads_on_only_where_no_other_can_be_elected(
+    unclean: bool, pauses: list[tuple[float, int, bool]], begins: float
+) -> None:
+    """1 is alone in the ISR, 2 has c as well; c is gone from 1 at 20, and 1 leads on."""
+    known = Partition(
+        [Election(0, 0, 1, (1, 2)), Election(5, 0, 1, (1,))],
+        [LeaderStart(0, 1, 0, 0), LeaderStart(30, 1, 0, 2)],
+        Replicas(
+            [
+                log_sample(1, 1, FIRST), log_sample(10, 1, FIRST, SECOND),
+                log_sample(10, 2, FIRST, SECOND), log_sample(20, 1, FIRST),
+                log_sample(31, 1, FIRST),
+            ]
+        ),
+        Lifetimes([(0, 1, True), (0, 2, True)], pauses),
+        [(0, (1, 2))],
+        60,
+        unclean,
+    )  # fmt: skip
+    found = known.window(replace(LOST, missing_from="leader 1 in epoch 0"), 11.0, 1)
+    assert found is not None
+    assert (found.begins, found.lost) == (begins, 30.0)
+
+
+def test_what_a_log_has_a_later_record_of_the_key_for_is_not_missing_there() -> None:
+    """2 has cleaned c when d came; both are gone from it at 30, and it leads at 40."""
+    newer = batch(3, 0, "d", key="c")
+    samples = [
+        log_sample(1, 1, FIRST), log_sample(10, 1, FIRST, SECOND), log_sample(12, 2, FIRST, newer),
+        log_sample(30, 2, FIRST), log_sample(41, 2, FIRST),
+    ]  # fmt: skip
+    isr = [Election(0, 0, 1, (1, 2)), Election(40, 1, 2, (2,))]
+    known = replace(partition((1, 2), dead_at=39), elections=isr, replicas=Replicas(samples))
+    for compacted, begins in ((True, 30.0), (False, 11.0)):
+        found = replace(known, compacted=compacted).window(LOST, 11.0, 1)
+        assert found is not None
+        assert found.begins == begins
+
+
 def test_what_a_deposed_leader_acknowledged_was_in_no_danger() -> None:
     assert partition((1,)).window(LOST, 11.0, 2) is None
     assert partition((1,)).window(LOST, 39.96, 1) is None, "2 was elected at 40"

@@ -2,12 +2,16 @@
 
 Told backwards from the moment at which the last copy went, or a leader began without the record.
 Counted is what still had to fail for that very leader to lead without it: brokers that ran and
-would have been elected before it, and its own copy. Where one failure or none was left, the record
-was in danger.
+would have been elected before it, and its own copy, or what superseded it there. Where one failure
+or none was left, the record was in danger.
+
+With ZooKeeper a broker cannot start before the session of its last process has ended. Who is alone
+in the ISR and loses its log is gone by then, and where unclean elections are allowed one that has
+the record is elected, if it answers. With KRaft it may lead on in its epoch, before it registers.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.kafka_lab.history import (
@@ -23,6 +27,8 @@ from tests.kafka_lab.logs_on_disk import Held
 from tests.kafka_lab.truth import CLOCK_SLACK, LostRecord
 
 LIVES, DIES = ("start", "up"), ("kill9", "exited", "ended_by_itself")
+# A broker that is paused for longer is dead to the controller.
+SESSION = 5.0
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Which brokers ran when, by what the laboratory did."""
+    """Which brokers ran when, and which were paused or went on, by what the laboratory did."""
 
     changes: list[tuple[float, int, bool]]
+    pauses: list[tuple[float, int, bool]] = field(default_factory=list)
 
     @classmethod
     def of(cls, actions: list[dict[str, Any]]) -> "Lifetimes":
@@ -57,17 +64,32 @@ class Lifetimes:
                 (seconds_of(one["ts"]), one["broker"], one["action"] in LIVES)
                 for one in actions
                 if one["action"] in LIVES + DIES and "broker" in one
-            ]
+            ],
+            [
+                (seconds_of(one["ts"]), one["broker"], one["action"] == "sigstop")
+                for one in actions
+                if one["action"] in ("sigstop", "sigcont")
+            ],
         )
 
     def runs(self, broker: int, at: float) -> bool:
         known = [runs for when, who, runs in self.changes if who == broker and when <= at]
         return bool(known and known[-1])
 
+    def answers(self, broker: int, at: float) -> bool:
+        """Whether it ran and its session had not ended by a pause."""
+        known = [(when, paused) for when, who, paused in self.pauses if who == broker]
+        last = max((one for one in known if one[0] <= at), default=(0.0, False))
+        return self.runs(broker, at) and not (last[1] and at - last[0] >= SESSION)
+
 
 @dataclass(frozen=True)
 class Partition:
-    """What is known of one partition's life: who led, who held what, who ran, who was assigned."""
+    """What is known of one partition's life: who led, who held what, who ran, who was assigned.
+
+    unclean: whether one outside the ISR is elected before a broker can start anew. compacted:
+    whether later records of a key supersede earlier ones.
+    """
 
     elections: list[Election]
     starts: list[LeaderStart]
@@ -75,6 +97,8 @@ class Partition:
     lifetimes: Lifetimes
     assigned: list[tuple[float, tuple[int, ...]]]
     ends: float
+    unclean: bool = False
+    compacted: bool = False
 
     def window(self, record: LostRecord, acknowledged: float, by: int) -> Window | None:
         """None where no leader is known to have begun without it after its acknowledgement, or who
@@ -127,6 +151,7 @@ class Partition:
         """When anything changed that counts, the newest first; at last the acknowledgement."""
         found = {change.at for change in self.elections}
         found |= {at for at, _, _ in self.lifetimes.changes}
+        found |= {at + SESSION * paused for at, _, paused in self.lifetimes.pauses}
         found |= {at for at, _ in self.assigned}
         found |= {at for at, _ in self.replicas.seen(heir, first, last)}
         yield from sorted((at for at in found if first < at < last), reverse=True)
@@ -135,8 +160,7 @@ class Partition:
 
     def _failures_left(self, heir: int, held: list[Held], at: float) -> int:
         """How much still had to fail just then."""
-        log = self.replicas.at(heir, at)
-        has = any(one in log for one in held)
+        has = self._has(heir, held, at)
         decided = leader_at(self.elections, at)
         if decided is None:
             return 2
@@ -144,14 +168,32 @@ class Partition:
         others = {b for b in trusted - {heir} if self.lifetimes.runs(b, at)}
         if leader != heir and heir in trusted:
             others = {b for b in others if b == leader or self._before(b, heir, at)}
+        if has and not others and self.unclean and heir in trusted:
+            there = {b for b in self._assigned(at) if self.lifetimes.answers(b, at)}
+            others = {b for b in there - {heir} if self._has(b, held, at)}
         return len(others) + has
+
+    def _has(self, broker: int, held: list[Held], at: float) -> bool:
+        """Whether its log has the record, or what superseded it."""
+        log = self.replicas.at(broker, at)
+        return any(one in log or (self.compacted and _is_superseded(one, log)) for one in held)
+
+    def _assigned(self, at: float) -> tuple[int, ...]:
+        known = [replicas for when, replicas in self.assigned if when <= at]
+        return known[-1] if known else ()
 
     def _before(self, one: int, other: int, at: float) -> bool:
         """Whether the controller would choose it first: by its place among the replicas."""
-        known = [replicas for when, replicas in self.assigned if when <= at]
-        order: Iterable[int] = known[-1] if known else ()
-        places = {broker: place for place, broker in enumerate(order)}
+        places = {broker: place for place, broker in enumerate(self._assigned(at))}
         return places.get(one, 0) < places.get(other, 0)
+
+
+def _is_superseded(record: Held, log: frozenset[Held]) -> bool:
+    """Whether the log was compacted there, and has a later record of its key."""
+    offsets = {held.offset for held in log}
+    return record.offset not in offsets and any(
+        held.key == record.key and held.offset > record.offset for held in log
+    )
 
 
 def _is_cleaned(record: Held, log: frozenset[Held]) -> bool:

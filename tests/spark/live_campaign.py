@@ -181,9 +181,10 @@ class Taped:
         actions = self.site.actions()
         life = lives(actions, partition[0])[-1]
         view = self.run.view(partition, life, last=True)
+        unclean = view.settings.unclean and not view.settings.version.kraft
         known = Partition(
             view.elections, view.starts, Replicas(view.samples), Lifetimes.of(actions),
-            assignments_of(actions, *partition), life.ends,
+            assignments_of(actions, *partition), life.ends, unclean, view.compacted,
         )  # fmt: skip
         told: dict[str, tuple[float, int]] = {}
         for ack in view.acks:
