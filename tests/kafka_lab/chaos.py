@@ -365,7 +365,12 @@ class Chaos:
             return
         self.lives_left -= 1
         time.sleep(self.chance.choice((0.5, 2.0)))
-        self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())
+        try:
+            self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())
+        except wire.Refused:
+            # KRaft places no partition on brokers that are all fenced.
+            self.heal()
+            self.cluster.create_topic("t", self.plan.assignment, **self.plan.topic_settings())
 
     def _cut(self, broker: int) -> None:
         for data in self.cluster.data(broker):

@@ -373,6 +373,19 @@ def test_a_disk_that_was_cut_is_the_cause() -> None:
     assert (loss.causes, loss.contracts) == (["last_replica_standing"], ["broken"])
 
 
+def test_a_log_that_changes_no_more_after_its_cut_is_lacking_at_the_next_election() -> None:
+    """No look follows the election: what the broker has when the run is over tells it."""
+    one = view(
+        samples=[*LONGER[:3], log_sample(5.0, 2, FIRST, SECOND), log_sample(9.0, 2, FIRST)],
+        elections=[IN_SYNC[0], Election(7, 0, 1, (1,)), Election(10, 1, 2, (2,))],
+        acks=[acked("c", 2, "05.500", "all", 1)],
+        storage=[causes.StorageLoss(8.9, 2, frozenset({"c"}))],
+    )
+    (loss,) = truth.judge(one).losses
+    assert loss.causes == ["storage_loss", "unclean_election"]
+    assert loss.missing_from == "leader 2 in epoch 1"
+
+
 def test_a_disk_that_nobody_led_after_is_the_cause() -> None:
     """All had crashed; the last member of the ISR comes back empty and is not elected any more."""
     elections = [*IN_SYNC, Election(12, 1, 2, (2,)), Election(13, 2, None, ())]

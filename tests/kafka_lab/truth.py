@@ -485,9 +485,15 @@ def _lacks(view: View, replicas: Replicas, term: LeaderTerm, held: Held, at: flo
     if view.compacted and _superseded(_before_term(before | after, before, term), held):
         return None
     in_before, in_after = (held.payload_id in payload_ids(log) for log in (before, after))
-    # Where nobody looked in time, the first look afterwards shows it again, or not.
+    if in_after or in_before:
+        return None if in_after else False
+    # Where nobody looked in time, the first look afterwards shows it again, or not; a log that did
+    # not change any more was looked at when the run was over.
     looked = replicas.next_after(term.leader, at)
-    return None if in_after else not in_before and looked is not None and held not in looked
+    if looked is not None:
+        return held not in looked
+    final = view.finals.get(term.leader)
+    return final is not None and not _is_named((held.offset, held.payload_id), final)
 
 
 def _before_term(log: frozenset[Held], seen: frozenset[Held], term: LeaderTerm) -> set[Held]:
