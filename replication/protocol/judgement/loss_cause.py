@@ -19,6 +19,11 @@ from replication.protocol.ground.topic_partition import (
     UncleanStart,
 )
 from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.isr_members import (
+    came_back_without,
+    deposed_cleanly,
+    kept_it,
+)
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
     SLACK,
@@ -154,9 +159,13 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
         if _may_have_lost_it_again(state, lost, took, term):
             return Cause("unknown", ("storage_loss", name, *extra), election, lossy | {leader})
         return Cause(name, extra, election, lossy)
+    last_one = term is not None and unclean and leader in (term.isr_before or ())
+    if last_one and _may_have_lost(state, lost, leader, term):
+        # The last known leader: it may have stood in the ISR with the record until its disk went.
+        return Cause("unknown", ("storage_loss", *extra), election, lossy | {leader})
     if term is not None and unclean:
         by_leader = lost.tier == "acknowledged_by_leader"
-        if by_leader and _deposed_cleanly(state, lost, term, set(term.isr_before or ())):
+        if by_leader and deposed_cleanly(state, lost, term, set(term.isr_before or ())):
             return Cause("acks_one_failover", (), None, lossy)
         return Cause("unclean_election", (), election, lossy)
     if lost.tier == "acknowledged_by_leader":
@@ -198,6 +207,7 @@ def _by_election(
     What a replica loses or cuts outside the ISR is not yet missed: it fetches it again.
     """
     waited_for = set(term.isr_before or ())
+    lossy |= {m for m in waited_for if came_back_without(state, m, term, lost)}
     if waited_for and waited_for <= lossy:
         by_disk = _by_storage(state, term, None, ("unclean_election",), term, lossy)
         if not isinstance(took, Truncation) or may_be_anothers(state, lost, took):
@@ -207,62 +217,39 @@ def _by_election(
         # Only what the elected one cut itself makes the difference.
         contributing = (by_disk.name, *by_disk.contributing)
         return replace(by_disk, name=_cut_name(state, took), contributing=contributing)
-    if isinstance(took, StorageLoss) and all(never_had(state, m, lost) for m in waited_for):
-        return _by_storage(state, term, took, ("unclean_election",), term, lossy)
+    loss = took if isinstance(took, StorageLoss) else None
+    lost_it = loss is not None
+    if took is None and _restarted_short(state, lost, term):
+        lost_it, lossy = True, lossy | {term.leader}
+    if lost_it and all(never_had(state, m, lost) for m in waited_for):
+        return _by_storage(state, term, loss, ("unclean_election",), term, lossy)
     by_leader = took is None and lost.tier == "acknowledged_by_leader"
-    if by_leader and _deposed_cleanly(state, lost, term, waited_for):
+    if by_leader and deposed_cleanly(state, lost, term, waited_for):
         return Cause("acks_one_failover", (), None, lossy)
     extra: tuple[str, ...] = ()
-    if isinstance(took, StorageLoss) and not any(
-        _has_led_with(state, member, term, lost) for member in waited_for
-    ):
+    if lost_it and not any(kept_it(state, m, term, lost) for m in waited_for - lossy):
         # Whether any of them would have led with it nothing tells.
-        return Cause("unknown", ("storage_loss", "unclean_election"), term, lossy)
-    if isinstance(took, StorageLoss):
+        election = None if _may_have_led(state, lost, term, waited_for) else term
+        return Cause("unknown", ("storage_loss", "unclean_election"), election, lossy)
+    if lost_it:
         extra = ("storage_loss",)
-    elif took is not None:
+    elif isinstance(took, Truncation):
         extra = (_cut_name(state, took),)
     return Cause("unclean_election", extra, term, lossy)
 
 
-def _has_led_with(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
-    """Whether a member last led with the record before that term, or wrote it there."""
-    led = [
-        t
+def _may_have_led(state: State, lost: Lost, term: LeaderTerm, members: set[int]) -> bool:
+    """Whether one of them was elected since the record was written, before that term, and nothing
+    tells how it began: it may have led without the record already."""
+    after = written_at(lost)
+    return any(
+        t.leader in members
+        and t.order < term.order
+        and (after is None or t.order > after)
+        and not t.start_event_id
+        and not never_began(state, t)
         for t in state.history.terms
-        if t.order < term.order and t.leader == member and not never_began(state, t)
-    ]
-    return bool(led) and (
-        led[-1].leader_epoch == lost.written_in
-        or lacks(state, led[-1], lost) is False
-        or has_since(state, led[-1], lost)
     )
-
-
-def _deposed_cleanly(state: State, lost: Lost, term: LeaderTerm, waited_for: set[int]) -> bool:
-    """Whether the members of the ISR, one of them elected after the record's leader, never had it:
-    one of them would lead without it, had nobody been elected beside them."""
-    wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
-    after = [
-        t
-        for t in state.history.terms
-        if lost.written_in is not None
-        and lost.written_in < t.leader_epoch < term.leader_epoch
-        and t.leader in waited_for - wrote
-        and t.election_kind not in UNSURE_KINDS
-    ]
-    return bool(after) and all(
-        never_had(state, member, lost)
-        or any(t.leader == member and _told_after(t, lost) for t in after)
-        for member in waited_for
-    )
-
-
-def _told_after(term: LeaderTerm, lost: Lost) -> bool:
-    """Whether the record was told of after that election, by more than clocks differ."""
-    if term.observed_at is None or lost.told_at is None:
-        return False
-    return term.observed_at + SLACK < lost.told_at
 
 
 def losing_term(state: State, lost: Lost, absences: list[Absence]) -> LeaderTerm | None:
@@ -486,7 +473,9 @@ def _restarted_short(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
     terms = [t for t in state.history.terms if t.order <= term.order]
     # Who wrote a record without an epoch a single leader tells, or the clocks.
     since = (lost.written_in, 0) if lost.written_in is not None else _led_then(state, lost)
-    between = [t for t in terms if since is None or since <= t.order]
+    between = [
+        t for t in terms if (since is None or since <= t.order) and not never_began(state, t)
+    ]
     alone = len(between) > 1 and {t.leader for t in between} == {term.leader}
     start = term_start(state, term)
     short = start is not None and start <= lost.offset

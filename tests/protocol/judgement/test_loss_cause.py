@@ -621,7 +621,8 @@ def test_a_writer_that_once_began_below_its_record_has_it_no_more_when_it_leads_
     promise = Promise(Span(5, 6, 1, 7), (1, 1 << 30), "acks_all", "a", None, 5)
     gone = [Absence(5, 6, promise, None, back=False, final=True)]
     cause = cause_of(told(facts), promise.span, "acknowledged_by_isr", gone)
-    assert (cause.name, cause.election and cause.election.leader_epoch) == ("unclean_election", 3)
+    # The only member of the ISR had lost it: nobody would have led with it.
+    assert (cause.name, cause.election and cause.election.leader_epoch) == ("storage_loss", 3)
 
 
 @pytest.mark.parametrize(("leader", "cause"), [(1, "premature_high_watermark"), (3, "unknown")])
@@ -980,3 +981,78 @@ def test_who_lost_its_disk_and_was_elected_beside_an_isr_that_may_have_lacked_it
     gone = [Absence(3, 4, promise, None, back=False, final=True)]
     found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
     assert (found.name, "storage_loss" in found.contributing) == (cause, True)
+
+
+@pytest.mark.parametrize(
+    ("covered", "back_with", "cause"),
+    [
+        ((1, 2, 3), 3, "storage_loss"),
+        ((1, 2, 3), 4, "unclean_election"),
+        ((2, 3), 3, "unknown"),
+    ],
+)
+def test_the_last_member_had_lost_it_before_another_was_elected(
+    covered: tuple[int, ...], back_with: int, cause: str
+) -> None:
+    """Broker 1 led with the record, alone in the ISR, and crashed; broker 2, without the end of its
+    log, took over: it would have led without it even if nobody had been elected beside it."""
+    facts = [
+        *given(*covered, version="3.9.1"),
+        elected(1, 0, "initial", (1,)),
+        *([ev.BecameLeader(1, 0, 0, 0)] if 1 in covered else []),
+        ev.RecordsAcknowledged(3, 4, "all", 0, 0),
+        ev.ReplicaStarted(2, 0, 4, None, False),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 3, None, False),
+        elected(2, 2, "unclean", (2,)),
+        ev.BecameLeader(2, 2, 3, 3),
+        *([ev.ReplicaStarted(1, 0, back_with, None, False)] if 1 in covered else []),
+        copy(2, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
+    assert found.name == cause
+    assert {"storage_loss", "unclean_election"} <= {found.name, *found.contributing}
+
+
+def test_a_last_known_leader_that_came_back_short_may_have_had_it_until_then() -> None:
+    """Broker 2, the last one in the ISR, is elected as the last known leader, with less: whether it
+    had had what broker 1 answered for at acks=1 nothing tells."""
+    facts = [
+        *given(1, 2, 3, version="4.1.0"),
+        ev.ReplicaStarted(2, 0, 0, None, True),
+        elected(1, 0, "initial", (1, 2)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "1", 0, 0),
+        elected(None, 1, None, (2,)),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 0, None, False),
+        elected(2, 2, "last_known_leader", (2,)),
+        ev.BecameLeader(2, 2, 0, 0),
+        copy(2, (0, 9, 2, 0), mark=9),
+    ]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_leader", [])
+    assert (found.name, found.contributing) == ("unknown", ("storage_loss", "unclean_election"))
+
+
+def test_who_came_back_short_had_nobody_to_follow_but_one_that_never_led() -> None:
+    """Broker 1 lost the record with its power; broker 2, elected meanwhile, never came to lead, and
+    had never had it."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "all", 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, "unclean", (2,)),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+        elected(1, 2, "unclean", (1,)),
+        ev.BecameLeader(1, 2, 3, 3),
+        copy(1, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+        copy(2, (0, 3, 0, 0), mark=3),
+    ]
+    promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
+    assert (found.name, found.contributing) == ("storage_loss", ("unclean_election",))

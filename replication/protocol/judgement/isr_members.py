@@ -1,0 +1,93 @@
+"""What the members of an ISR beside which a leader was elected had of a record that is gone."""
+
+from replication.protocol.ground.model import clipped, same_record
+from replication.protocol.ground.topic_partition import LeaderTerm, State
+from replication.protocol.judgement.lost_record import (
+    SLACK,
+    Lost,
+    cuts,
+    has_since,
+    lacks,
+    never_had,
+)
+from replication.protocol.judgement.reference import log_is_covered
+from replication.protocol.judgement.term_starts import UNSURE_KINDS
+from replication.protocol.judgement.unseen_terms import never_began
+
+
+def has_led_with(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a member last led with the record before that term, or wrote it there."""
+    led = _last_led(state, member, term)
+    return led is not None and (
+        led.leader_epoch == lost.written_in
+        or lacks(state, led, lost) is False
+        or has_since(state, led, lost)
+    )
+
+
+def kept_it(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a member had the record when another was elected: its log has it still, or had when
+    it was cut later; or it had last led with it, and its lines tell of no loss."""
+    if has_led_with(state, member, term, lost) and log_is_covered(state, member):
+        return True
+    replica = state.replicas.get(member)
+    held = list(replica.log.spans) if replica is not None and state.log_is_known(replica) else []
+    for cut in state.history.truncations:
+        if cut.replica == member and (cut.term_epoch or 0) >= term.leader_epoch:
+            held += cut.dropped
+    there = clipped(held, lost.offset, lost.offset + 1)
+    return any(same_record(span, lost.record) is True for span in there)
+
+
+def _last_led(state: State, member: int, term: LeaderTerm) -> LeaderTerm | None:
+    led = [
+        t
+        for t in state.history.terms
+        if t.order < term.order and t.leader == member and not never_began(state, t)
+    ]
+    return led[-1] if led else None
+
+
+def deposed_cleanly(state: State, lost: Lost, term: LeaderTerm, waited_for: set[int]) -> bool:
+    """Whether the members of the ISR, one of them elected after the record's leader, never had it:
+    one of them would lead without it, had nobody been elected beside them."""
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
+    after = [
+        t
+        for t in state.history.terms
+        if lost.written_in is not None
+        and lost.written_in < t.leader_epoch < term.leader_epoch
+        and t.leader in waited_for - wrote
+        and t.election_kind not in UNSURE_KINDS
+    ]
+    return bool(after) and all(
+        never_had(state, member, lost)
+        or any(t.leader == member and _told_after(t, lost) for t in after)
+        for member in waited_for
+    )
+
+
+def _told_after(term: LeaderTerm, lost: Lost) -> bool:
+    """Whether the record was told of after that election, by more than clocks differ."""
+    if term.observed_at is None or lost.told_at is None:
+        return False
+    return term.observed_at + SLACK < lost.told_at
+
+
+def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a member that had last led with the record is next seen back from a stop that was not
+    clean with so little, and no cut tells why: its disk lost it, whoever was elected meanwhile."""
+    led = _last_led(state, member, term)
+    if led is None or not led.start_event_id or not has_led_with(state, member, term, lost):
+        return False
+    back = [
+        s.at for s in state.history.unclean_starts if s.replica == member and s.at > led.started_at
+    ]
+    short = [
+        s.at
+        for s in state.history.unclean_starts
+        if s.replica == member and s.at > led.started_at and s.log_end_offset <= lost.offset
+    ]
+    if not back or not short or min(short) != min(back):
+        return False
+    return not any(led.started_at < cut.at < min(back) for cut in cuts(state, member, lost.offset))

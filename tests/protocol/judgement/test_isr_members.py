@@ -1,0 +1,56 @@
+"""What a member of the ISR beside which another was elected had of a lost record."""
+
+import pytest
+
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.isr_members import came_back_without, has_led_with, kept_it
+from replication.protocol.judgement.lost_record import Lost
+from tests.protocol.judgement.told import copy, elected, given, told
+
+LOST = Lost(Span(3, 4, 0, 0), "acknowledged_by_isr", (0, 0))
+
+
+def deposed(*then: ev.Fact, covered: tuple[int, ...] = (1, 2, 3)) -> State:
+    """Broker 1 led with the record and crashed; broker 2 is elected beside it, without."""
+    return told(
+        [
+            *given(*covered, version="3.9.1"),
+            elected(1, 0, "initial", (1,)),
+            ev.BecameLeader(1, 0, 0, 0),
+            elected(2, 1, "unclean", (2,)),
+            ev.BecameLeader(2, 1, 3, 3),
+            *then,
+        ]
+    )
+
+
+@pytest.mark.parametrize(("back_with", "expected"), [(3, True), (4, False)])
+def test_who_led_with_it_and_came_back_with_less_has_lost_it(
+    back_with: int, expected: bool
+) -> None:
+    state = deposed(ev.ReplicaStarted(1, 0, back_with, None, False))
+    term = state.history.terms[-1]
+    assert has_led_with(state, 1, term, LOST)
+    assert came_back_without(state, 1, term, LOST) is expected
+    assert not came_back_without(state, 2, term, LOST)
+
+
+def test_who_was_cut_before_it_came_back_with_less_had_it_until_then() -> None:
+    state = deposed(
+        ev.ReplicaStarted(1, 0, 4, None, False),
+        ev.Truncated(1, 3, None, "diverging_epoch"),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+    )
+    assert not came_back_without(state, 1, state.history.terms[-1], LOST)
+
+
+@pytest.mark.parametrize("covered", [(1, 2, 3), (2, 3)])
+@pytest.mark.parametrize("has_it", [True, False])
+def test_lines_or_its_log_tell_that_a_member_has_kept_it(
+    covered: tuple[int, ...], has_it: bool
+) -> None:
+    end = 4 if has_it else 3
+    state = deposed(copy(1, (0, end, 0, 0), mark=3), covered=covered)
+    assert kept_it(state, 1, state.history.terms[-1], LOST) is (has_it or 1 in covered)
