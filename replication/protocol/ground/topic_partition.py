@@ -128,7 +128,8 @@ class LeaderTerm:
     where no line does. end_high_watermark: the leader's at the end of the term, by the line that
     ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held then,
     by that line, or by what it had when it was next seen. end_is_certain: no more can have been
-    lost with its storage in between.
+    lost with its storage in between. took_all: whether its ISR ever had as many members as acks=all
+    needed then, by what the controller recorded; None: not told.
     """
 
     leader_epoch: int
@@ -153,6 +154,7 @@ class LeaderTerm:
     end_log_end_offset: int | None = None
     end_is_certain: bool = False
     min_insync_replicas: int | None = None
+    took_all: bool | None = None
 
     @property
     def order(self) -> tuple[int, int]:

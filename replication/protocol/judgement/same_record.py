@@ -349,6 +349,7 @@ def may_have_written(
             or (end is not None and end <= offset)
             or _led_on_from_below(state, starts, place, offset)
             or (start is None and _led_on_from_above(state, starts, place, offset))
+            or (promise is not None and _refused_acks_all(state, promise, term))
             or (promise is not None and _answered_by_another(state, starts, promise, place, offset))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
@@ -387,6 +388,13 @@ def _led_on_from_above(state: State, starts: TermStarts, place: int, offset: int
             place -= 1
     term, start = starts.terms[place], starts.starts[place]
     return term.leader == leader and start is not None and start > offset
+
+
+def _refused_acks_all(state: State, promise: Promise, term: LeaderTerm) -> bool:
+    """Whether the term's leader refused whatever was sent at acks=all: in all of the term its ISR
+    had fewer members than min.insync.replicas."""
+    told = term.took_all is False and state.covered("controller_history")
+    return promise.how == "acks_all" and told
 
 
 def _answered_by_another(

@@ -424,3 +424,44 @@ def back_in_its_epoch(log_end: int) -> list[ev.Fact]:
 def test_who_is_back_in_its_epoch_has_up_to_there_what_it_had_when_that_began() -> None:
     assert verdict(back_in_its_epoch(log_end=14)) == "HOLDS"
     assert verdict(back_in_its_epoch(log_end=10)) != "HOLDS"
+
+
+ALONE = (1,)
+JOINED = [ev.LeadershipRecorded(1, 0, (1, 2), 1), ev.LeadershipRecorded(1, 0, ALONE, 2)]
+LOWERED = [ev.PartitionDescribed(min_insync_replicas=n) for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "needed", "acks", "found"),
+    [
+        ([], 2, "all", [2]),
+        ([], 2, "1", [0, 2]),
+        ([], 1, "all", [0, 2]),
+        ([], None, "all", [0, 2]),
+        (JOINED, 2, "all", [0, 2]),
+        (LOWERED, 2, "all", [0, 2]),
+    ],
+    ids=["too few", "at acks=1", "enough", "no setting", "enough once", "set lower once"],
+)
+def test_who_had_too_few_in_its_isr_wrote_nothing_at_acks_all(
+    changes: list[ev.Fact], needed: int | None, acks: str, found: list[int]
+) -> None:
+    """Broker 1 leads epoch 0 alone and stops; in epoch 2 broker 2 is in the ISR with it."""
+    facts = [
+        ev.PartitionDescribed((1, 2), needed, True, "delete", "4.3.0", None, "kraft"),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.LeadershipRecorded(1, 0, ALONE, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *changes,
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.LeadershipRecorded(1, 2, ALONE, 3, "unclean"),
+        ev.BecameLeader(1, 2, 0, 0),
+        ev.LeadershipRecorded(1, 2, (1, 2), 4),
+        ev.RecordsAcknowledged(3, 6, acks, None, 9),
+        copy(1, (8, 10, 2, 0)),
+    ]
+    untold = [f for f in facts if not isinstance(f, ev.CoverageDeclared)]
+    for evidence, writers in ((facts, found), (untold, [0, 2])):
+        state = told(evidence)
+        promise = state.history.acknowledgements[0]
+        assert may_have_written(state, reference(state).starts, 3, promise) == writers

@@ -13,6 +13,9 @@ def partition_described(state: State, event: ev.Event, fact: ev.PartitionDescrib
         value = getattr(fact, name)
         if value is not None:
             setattr(state.settings, name, value)
+    now = state.registration
+    if fact.min_insync_replicas is not None and now.isr:
+        _note_members(state, now.leader_epoch, now.leader, now.isr)
     state.ever_assigned.update(fact.assigned_replicas or ())
 
 
@@ -22,6 +25,8 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
     newer = _is_newer(state, fact)
     if fact.leader is not None and fact.election_kind is not None:
         _note_election(state, event, fact, fact.leader, newer)
+    if fact.isr:
+        _note_members(state, fact.leader_epoch, fact.leader, fact.isr)
     if fact.isr and fact.assigned_replicas:
         _refute_outsiders(state, event, fact)
     if newer:
@@ -47,6 +52,24 @@ def _note_election(
         term.unclean_permitted = state.settings.unclean_leader_election
     if term.min_insync_replicas is None:
         term.min_insync_replicas = state.settings.min_insync_replicas
+
+
+def _note_members(
+    state: State, leader_epoch: int, leader: int | None, isr: tuple[int, ...]
+) -> None:
+    """Notes whether a term's leader took records at acks=all (Partition.appendRecordsToLeader).
+
+    What the setting was before anything tells of it, nobody knows; the replication factor may cap
+    it (KIP-966).
+    """
+    needed = state.settings.min_insync_replicas
+    assigned = len(state.settings.assigned_replicas or isr)
+    enough = needed is None or len(isr) >= min(needed, assigned)
+    for term in reversed(state.history.terms):
+        if term.leader_epoch < leader_epoch:
+            return
+        if (term.leader_epoch, term.leader) == (leader_epoch, leader):
+            term.took_all = bool(term.took_all or enough)
 
 
 def _refute_earlier_epoch(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
