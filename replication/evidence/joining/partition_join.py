@@ -5,7 +5,7 @@ little memory, or on many machines.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.untold_records import untold_by
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
-from replication.protocol.ground.versions import known_behaviour
+from replication.protocol.ground.versions import known_behaviour, parse_version
 
 SETTING_NAMES = {
     "min.insync.replicas": "min_insync_replicas",
@@ -32,6 +32,7 @@ SETTING_NAMES = {
     "cleanup.policy": "cleanup_policy",
 }
 
+ISR_UPDATED_PRINTED = "2.4.0"
 # Only a controller with ZooKeeper, and who listens to it, prints these.
 _OF_ZOOKEEPER = frozenset(("partition_state_changed", "leader_and_isr_received"))
 
@@ -59,7 +60,8 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
             if f.topic is not None
         ]
         below = _eligible_below(described, facts)
-        told = from_lines(facts, described.assigned_replicas, below)
+        only_begin = () if result.by_zookeeper else _only_begin(lines, described.kafka_version)
+        told = from_lines(facts, described.assigned_replicas, below, only_begin)
         join = filled if result.by_zookeeper and not result.history_complete else joined
         result.recorded = join(result.recorded, told)
         if described.assigned_replicas is None:
@@ -243,6 +245,29 @@ def _eligible_below(described: ev.PartitionDescribed, facts: list[LogLineFact]) 
         return 0
     needed = described.min_insync_replicas
     return math.inf if needed is None else needed
+
+
+def _only_begin(lines: Mapping[int, list[LogLineFact]], kafka_version: str | None) -> set[int]:
+    """Brokers of releases whose leaders print that they begin to change the ISR, not that it is
+    done. kafka_version: of all of them, where their own lines are not kept for being several."""
+    of_each = {
+        broker: {str(f.fields["version"]) for f in mine if f.kind == "kafka_version"}
+        for broker, mine in lines.items()
+    }
+    if not any(of_each.values()) and kafka_version is not None:
+        of_each = {broker: {kafka_version} for broker in lines}
+    return {
+        broker
+        for broker, versions in of_each.items()
+        if versions and all(_is_before(v, ISR_UPDATED_PRINTED) for v in versions)
+    }
+
+
+def _is_before(version: str, release: str) -> bool:
+    try:
+        return parse_version(version) < parse_version(release)
+    except ValueError:
+        return False
 
 
 def _truncates_by(described: ev.PartitionDescribed) -> str:

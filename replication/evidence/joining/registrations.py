@@ -6,7 +6,7 @@ broker prints and the leader's own ISR lines each give part of it, joined by par
 (zkVersion). An election's kind is only said when the state just before it is known.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from replication.evidence.broker_logs.births import is_creation
@@ -78,15 +78,19 @@ def from_metadata(changes: Iterable[PartitionChange], path: str) -> list[Recorde
 
 
 def from_lines(
-    facts: Iterable[LogLineFact], replicas: tuple[int, ...] | None, eligible_below: float = 0
+    facts: Iterable[LogLineFact],
+    replicas: tuple[int, ...] | None,
+    eligible_below: float = 0,
+    only_begin: Collection[int] = (),
 ) -> list[Recorded]:
     """The history that lines of any number of brokers give together, in partition epoch order.
 
     eligible_below: of how many members of the ISR on nobody outside of it may be eligible, where
-    lines do not say who is (KIP-966).
+    lines do not say who is (KIP-966). only_begin: brokers that print of a change of the ISR that
+    they begin it, and no more but where it was refused.
     """
     ordered = sorted(facts, key=lambda f: (f.at or 0, f.path, f.line))
-    return _recorded(_by_partition_epoch(ordered), replicas, eligible_below)
+    return _recorded(_by_partition_epoch(ordered, only_begin), replicas, eligible_below)
 
 
 def from_zookeeper(
@@ -188,7 +192,9 @@ def _left(before: Registration, now: Registration) -> bool:
     return bool(set(before.replicas or ()) - set(now.replicas or before.replicas or ()))
 
 
-def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
+def _by_partition_epoch(
+    facts: list[LogLineFact], only_begin: Collection[int]
+) -> dict[int, Registration]:
     """One registration per partition epoch; the fuller line wins, the earlier one its clock."""
     known: dict[int, Registration] = {}
     selected: list[LogLineFact] = []
@@ -213,6 +219,8 @@ def _by_partition_epoch(facts: list[LogLineFact]) -> dict[int, Registration]:
             _add_isr(known, fact, fact.fields["partition_epoch"], fact.fields["isr"])
         elif fact.kind in PROPOSED_KINDS and _has(fact, "to_isr"):
             _add_proposed(known, fact, reached)
+    if known and known[max(known)].leader in only_begin:
+        _add_begun(known, facts)
     for fact in selected:
         for partition_epoch in _elected_by(fact, known, facts):
             known[partition_epoch] = replace(known[partition_epoch], unclean=True)
@@ -406,18 +414,42 @@ def _add_proposed(
         later_at = known[later].at if known[later].clock == fact.broker else None
         if later_at is not None and fact.at is not None and fact.at > later_at:
             continue
-        known[partition_epoch + 1] = replace(
-            state,
-            partition_epoch=partition_epoch + 1,
-            isr=to_isr,
-            at=fact.at,
-            source=_source(fact),
-            election=None,
-            unclean=None,
-            clock=fact.broker,
-        )
+        known[partition_epoch + 1] = _changed(state, fact)
         reached[fact.broker] = partition_epoch + 1
         return
+
+
+def _add_begun(known: dict[int, Registration], facts: list[LogLineFact]) -> None:
+    """What the last known leader began to make of the ISR since it printed the last known state,
+    as long as nobody's state comes after that. A refusal names the partition epoch that it had: of
+    that nothing was made."""
+    last = known[max(known)]
+    own = [fact for fact in facts if fact.broker == last.leader]
+    refused = {f.fields.get("partition_epoch") for f in own if f.kind == "isr_update_refused"}
+    knows = False
+    for fact in own:
+        if fact.kind in COMPLETE_KINDS | ISR_KINDS:
+            knows = knows or fact.fields.get("partition_epoch") == last.partition_epoch
+        elif knows and fact.kind in PROPOSED_KINDS and _has(fact, "to_isr"):
+            before = set(fact.fields.get("from_isr") or ())
+            if last.isr is None or set(last.isr) != before or last.partition_epoch in refused:
+                return
+            last = _changed(last, fact)
+            known[last.partition_epoch] = last
+
+
+def _changed(state: Registration, fact: LogLineFact) -> Registration:
+    """The state after a leader's change of the ISR alone."""
+    return replace(
+        state,
+        partition_epoch=state.partition_epoch + 1,
+        isr=fact.fields["to_isr"],
+        at=fact.at,
+        source=_source(fact),
+        election=None,
+        unclean=None,
+        clock=fact.broker,
+    )
 
 
 def _is_that_change(state: Registration, after: Registration, to_isr: tuple[int, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.registrations import Recorded, filled, from_lines, joined
 from tests.evidence.joining.lines import line
 
@@ -141,3 +142,38 @@ def test_who_led_when_the_isr_changed_is_known_where_no_epoch_can_have_begun(
         *([] if later is None else [state(6, 1, later, REPLICAS)]),
     ]
     assert (5 in {r.fact.partition_epoch for r in from_lines(facts, REPLICAS)}) is told
+
+
+EXPANDED = line("isr_expanded", broker=1, from_isr=(1,), to_isr=(1, 2), at=5, number=5)
+REFUSED = line("isr_update_refused", broker=1, partition_epoch=1, at=6, number=6)
+
+
+@pytest.mark.parametrize(
+    ("more", "isrs"),
+    [
+        ([], [(1,), (1, 2)]),
+        # Each begins where the one before ended.
+        ([line("isr_expanded", broker=1, from_isr=(1, 2), to_isr=REPLICAS, at=7, number=7)],
+         [(1,), (1, 2), REPLICAS]),
+        ([line("isr_shrink_proposed", broker=1, from_isr=(1, 3), to_isr=(1,), at=7, number=7)],
+         [(1,), (1, 2)]),
+        ([REFUSED], [(1,)]),
+        # The next state came about otherwise.
+        ([state(2, 2, 1, (2,), broker=2, at=9)], [(1,), (2,)]),
+    ],
+)  # fmt: skip
+def test_what_a_leader_began_to_make_of_the_isr_counts_where_it_prints_no_more(
+    more: list[LogLineFact], isrs: list[tuple[int, ...]]
+) -> None:
+    known = state(1, 1, 0, (1,), broker=1, at=3, number=3)
+    found = from_lines([known, EXPANDED, *more], REPLICAS, only_begin={1})
+    assert [r.fact.isr for r in found] == isrs
+    alone = [r.fact.isr for r in from_lines([known, EXPANDED], REPLICAS)]
+    assert alone == [(1,)], "it prints what it has made"
+
+
+def test_an_older_line_of_a_leader_is_no_change_of_its_last_state() -> None:
+    known = state(3, 1, 0, (1,), broker=1, at=6, number=6)
+    assert [r.fact.isr for r in from_lines([known, EXPANDED], REPLICAS, only_begin={1})] == [(1,)]
+    others = state(3, 1, 0, (1,), broker=2, at=3)
+    assert len(from_lines([others, EXPANDED], REPLICAS, only_begin={1})) == 1, "it may not know it"
