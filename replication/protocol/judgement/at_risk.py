@@ -20,13 +20,14 @@ leader.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from operator import attrgetter
 
 from replication.protocol.ground.model import Span, same_record, touching, uncovered
 from replication.protocol.ground.risks import Failure
 from replication.protocol.ground.topic_partition import LENGTHENED, LeaderTerm, Replica, State
 from replication.protocol.ground.versions import Behaviour
-from replication.protocol.judgement.reference import tail_is_known
+from replication.protocol.judgement.reference import log_is_covered, tail_is_known
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import never_began
 from replication.protocol.rules.election_kraft import election_kraft
@@ -100,6 +101,7 @@ def data_of(state: State, last: int | None) -> tuple[object, ...]:
     return (
         leaders, *[None if r is None else r.high_watermark for r in known],
         *map(_LOG, replicas), *[len(r.log.spans) for r in replicas],
+        len(history.truncations), len(history.unclean_starts),
         *[p.span for p in history.commitments[-LENGTHENED:]], len(history.commitments),
         *[p.span for p in history.acknowledgements[-LENGTHENED:]], len(history.acknowledgements),
         *[p.span for p in history.consumptions[-LENGTHENED:]], len(history.consumptions),
@@ -673,22 +675,41 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
             position = max(position, held.end_offset)
         if position < end:
             missing.append((position, end))
-    anew = _written_without(state, holder, other)
-    if anew is not None and max(start, anew) < until:
-        missing.append((max(start, anew), until))
+    known_by_then = _of_what_it_heard(state, other)
+    if known_by_then is not None:
+        latest, below = known_by_then
+        anew = _written_without(state, holder, latest)
+        if anew is not None and max(start, anew) < min(until, below):
+            missing.append((max(start, anew), int(min(until, below))))
     return _joined(missing)
 
 
-def _written_without(state: State, holder: Replica, other: Replica) -> int | None:
-    """From where on the log of who led last holds what was written in terms of which one that is
-    away has never heard: where a row of terms began whose leaders had the records of the one
-    before. Records bear no epoch before KIP-98, so two logs may look alike there."""
-    if other.role is not None and _runs(state, other.replica):
+def _of_what_it_heard(state: State, other: Replica) -> tuple[int, float] | None:
+    """(leader epoch, offset): of later terms than that its log has nothing below that offset.
+
+    One that is away has heard of no later ones. One that is back has what it came back with, as far
+    as it has not cut that; that a follower cuts where it begins to follow, its line tells.
+    """
+    if other.role is None or not _runs(state, other.replica):
+        heard = [other.leader_epoch, other.filed_epoch, *(s.leader_epoch for s in other.log.spans)]
+        latest = max((e for e in heard if e is not None), default=None)
+        return None if latest is None else (latest, inf)
+    starts = (s for s in reversed(state.history.unclean_starts) if s.replica == other.replica)
+    back = next(starts, None)
+    if back is None or back.leader_epoch is None or not log_is_covered(state, other.replica):
         return None
-    heard = [other.leader_epoch, other.filed_epoch, *(s.leader_epoch for s in other.log.spans)]
-    latest = max((e for e in heard if e is not None), default=None)
-    if latest is None:
-        return None
+    cuts = [
+        cut.to_offset
+        for cut in state.history.truncations
+        if cut.replica == other.replica and cut.at > back.at
+    ]
+    return (back.leader_epoch, min(back.log_end_offset, *cuts)) if cuts else None
+
+
+def _written_without(state: State, holder: Replica, latest: int) -> int | None:
+    """From where on the log of who led last holds what was written in terms after `latest`: where a
+    row of terms began whose leaders had the records of the one before. Records bear no epoch before
+    KIP-98, so two logs may look alike there."""
     start, terms = None, state.history.terms
     led = [t for t in terms if not never_began(state, t) or _wrote_in(state, t)]
     if not led or led[-1].leader != holder.replica:

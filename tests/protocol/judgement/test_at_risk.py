@@ -498,6 +498,29 @@ def test_who_is_away_has_nothing_of_terms_of_which_it_never_heard(
     assert first == named
 
 
+@pytest.mark.parametrize(
+    ("heard", "cut_to", "covered", "named"),
+    [(0, 9, True, [(7, 9)]), (0, 7, True, []), (0, None, True, []), (0, 9, False, []),
+     (2, 9, True, [])],
+)  # fmt: skip
+def test_who_is_back_keeps_what_it_had_below_its_cut(
+    heard: int, cut_to: int | None, covered: bool, named: list[tuple[int, int]]
+) -> None:
+    """Broker 2 came back with twelve records and followed broker 1, whose epoch 2 had begun at
+    offset 7: what it has from there up to its cut is of before, and both logs look alike."""
+    cut = ev.Truncated(2, 9 if cut_to is None else cut_to, 12, "high_watermark")
+    facts = [
+        live(1, 1000, 5, None), live(2, 1100, 12, None), ev.BecameFollower(2, heard, 1),
+        ev.CoverageDeclared("broker_log", 2, covered), ev.ReplicaStopped(2, "process_crash"),
+        ev.LeadershipRecorded(1, 2, (1,), 2, "clean"), ev.BecameLeader(1, 2, 7),
+        live(1, 2000, 14, None), ev.ReplicaStarted(2, None, 12, clean=False),
+        ev.BecameFollower(2, 3, 1), *([] if cut_to is None else [cut]),
+        live(2, 9000, 14, None),
+    ]  # fmt: skip
+    found = dangers(of_two(*facts, unclean=True, isr=(1,)))
+    assert [(d.first_offset, d.end_offset) for d in found if d.next_leader == 2] == named
+
+
 def test_from_a_leader_that_is_down_nobody_fetches() -> None:
     """Read once after it had crashed a member lacks what it lacks; from one that runs it may have
     fetched in the half second."""
