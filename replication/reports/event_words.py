@@ -43,6 +43,7 @@ SUBJECT_WORDS = {
     "payloads": "the records' contents",
     "committed_records": "where committed records stand",
     "sends": "what became of each send",
+    "same_directory": "that its directory stayed the same",
     "payload_ids": "what the payload ids name",
 }
 COPY_WORDS = {

@@ -58,6 +58,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("controller_history", None, False, doubt)
     if evidence.later_history is not None:
         yield ev.CoverageDeclared("controller_history_end", None, False, evidence.later_history)
+    for broker, where in sorted(evidence.in_another_directory.items()):
+        yield ev.CoverageDeclared("same_directory", broker, False, evidence.shown(where))
     if evidence.copies and evidence.bytes_verified and not evidence.contents.unreadable:
         yield ev.CoverageDeclared("payloads", None, True)
     if evidence.naming.looked and evidence.naming.unnamed:

@@ -500,3 +500,23 @@ def test_who_was_out_of_range_may_have_kept_another_record_where_one_was_committ
     ]
 
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("lines_of", "found"), [((1, 2), "HOLDS"), ((2,), "UNKNOWN")])
+def test_who_got_another_directory_in_sync_may_have_led_without_what_it_had(
+    lines_of: tuple[int, ...], found: str
+) -> None:
+    """Back before it is fenced it leads on in its epoch; only its own lines would tell."""
+    moved = ev.CoverageDeclared("same_directory", 1, False, "at offset 5")
+    facts = [
+        *given(*lines_of, version="4.1.0"),
+        elected(1, 0, "initial", (1, 2)),
+        *([ev.BecameLeader(1, 0, 0, 0)] if 1 in lines_of else []),
+        ev.RecordsAcknowledged(0, 2, "all", 0, 0),
+        elected(2, 1, "clean", (1, 2)),
+        ev.BecameLeader(2, 1, 2, 2),
+        copy(2, (0, 2, 0, 0), mark=2),
+    ]
+    for name in ("committed_records_survive", "acknowledged_records_survive"):
+        assert verdict(facts, name) == "HOLDS"
+        assert verdict([*facts, moved], name) == found

@@ -1,6 +1,7 @@
 """Any acknowledged record, acks=1 too, is in the log of every later valid leader."""
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
+from replication.protocol.judgement.another_directory import led_from_another_directory
 from replication.protocol.judgement.view import View
 
 NAME = "acknowledged_records_survive"
@@ -33,6 +34,9 @@ def judge(view: View) -> Verdict:
         return unknown(
             NAME, "the leader's log was not handed over", ["the log directories of the brokers"]
         )
+    moved = led_from_another_directory(view, NAME)
+    if moved is not None:
+        return moved
     # No count of them: it would make the answer another one with every record.
     return holds(
         NAME,

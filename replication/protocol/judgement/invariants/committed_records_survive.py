@@ -5,6 +5,7 @@ Retention, compaction, record deletion and topic deletion are not loss.
 """
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
+from replication.protocol.judgement.another_directory import led_from_another_directory
 from replication.protocol.judgement.reference import tail_is_known, what_is_missing
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.unwitnessed_election import (
@@ -51,7 +52,7 @@ def judge(view: View) -> Verdict:
             ["an acknowledgement log", "replication-offset-checkpoint"],
             missing=True,
         )
-    unseen = _lost_unseen(view)
+    unseen = _lost_unseen(view) or led_from_another_directory(view, NAME)
     if unseen is not None:
         return unseen
     told = [

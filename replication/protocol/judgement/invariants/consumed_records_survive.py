@@ -1,6 +1,7 @@
 """A record that a consumer was given stays in the log of every later leader (I17)."""
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
+from replication.protocol.judgement.another_directory import led_from_another_directory
 from replication.protocol.judgement.view import View
 
 NAME = "consumed_records_survive"
@@ -28,4 +29,5 @@ def judge(view: View) -> Verdict:
             f"offsets {first.first_offset}..{first.end_offset - 1}: {first.reason}",
             sorted({d.settled_by for d in doubts}),
         )
-    return holds(NAME, f"leader {view.ref.leader}'s log holds every consumed record")
+    moved = led_from_another_directory(view, NAME)
+    return moved or holds(NAME, f"leader {view.ref.leader}'s log holds every consumed record")
