@@ -158,6 +158,14 @@ def test_where_others_saw_more_a_log_begins_a_life_only_where_there_had_been_one
     assert [s.first_at for s in stretches(again, others=True)] == [1, 9]
 
 
+def test_where_others_saw_more_a_log_created_where_one_was_deleted_begins_a_life() -> None:
+    """A follower's server.log names no epoch, and that of a leader none below its first."""
+    first = [line(3, "log_created"), line(4, "log_marked_deleted")]
+    again = [*first, line(9, "log_created"), line(10, "became_leader", 2)]
+    assert [s.first_at for s in stretches(again, others=True)] == [3, 9]
+    assert len(stretches(again)) == 1
+
+
 def test_brokers_are_laid_side_by_side_by_number_whatever_their_clocks_say() -> None:
     first = stretches([*LED, line(100, "became_leader", 0)])
     ahead = [replace_at(f, 5_000_000) for f in [*LED, line(100, "became_follower", 0)]]

@@ -16,15 +16,26 @@ OTHER_LOGS = "copies differ from their first record on: the topic may have been 
 
 
 def lives_in_doubt(evidence: PartitionEvidence) -> str | None:
-    """Why the copies may be of two lives; None where they are not, or the history tells."""
-    if evidence.topic_id or evidence.recorded:
+    """Why the copies may be of two lives; None where they are not, or the history tells.
+
+    Lines tell of both lives where they tell of the deletion between them."""
+    if evidence.topic_id or evidence.by_zookeeper:
         return None
     kinds: dict[int, set[str]] = {}
     for copy in evidence.copies:
         kinds.setdefault(copy.broker, set()).add(copy.directory.kind)
-    if any(found >= {"replica", "deleted"} for found in kinds.values()):
-        return SET_ASIDE
+    for broker, found in kinds.items():
+        if found >= {"replica", "deleted"} and not _tells_of_deletion(evidence, broker):
+            return SET_ASIDE
+    if evidence.recorded:
+        return None
     return OTHER_LOGS if _differ_at_once(evidence.copies) else None
+
+
+def _tells_of_deletion(evidence: PartitionEvidence, broker: int) -> bool:
+    """Whether lines of a broker tell when it deleted its replica, and tell of leaders."""
+    told = {fact.kind for fact in evidence.lines.get(broker, ())}
+    return bool(evidence.recorded) and bool(told & {"log_marked_deleted", "log_deleted"})
 
 
 def _differ_at_once(copies: Iterable[Copy]) -> bool:

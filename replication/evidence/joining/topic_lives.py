@@ -158,7 +158,7 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
             seen.asked = None
         elif fact.kind == "log_created":
             seen.created = index if seen.existed or seen.gone else None
-            begins = index if others and seen.lived and seen.had_log else None
+            begins = index if others and seen.had_log and (seen.lived or seen.gone) else None
         elif _is_cached(fact) and _is_first_again(fact, seen.cached):
             begins = index
         elif fact.kind in _ROLES and _begins_anew(fact, seen):

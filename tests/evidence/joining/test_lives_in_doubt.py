@@ -1,9 +1,17 @@
 """Directories alone of a topic that may have been created anew: nothing is said to be lost."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.importer import import_evidence
-from replication.evidence.joining.lives_in_doubt import OTHER_LOGS, SET_ASIDE
+from replication.evidence.joining.lives_in_doubt import OTHER_LOGS, SET_ASIDE, lives_in_doubt
+from replication.evidence.joining.registrations import Recorded
+from replication.protocol.ground import events as ev
+from tests.evidence.joining.evidence import evidence, follows
+from tests.evidence.joining.lines import line
 from tests.evidence.segment_bytes import Record, batch
 
 DELETED = "t-0.0123456789abcdef0123456789abcdef-delete"
@@ -50,3 +58,24 @@ def test_topic_ids_tell_lives_apart(tmp_path: Path) -> None:
     held(tmp_path / "before" / "t-0", b"a", topic_id=topic_id)
     held(tmp_path / "final" / "t-0", b"b", topic_id=topic_id)
     assert doubt(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "more", "found"),
+    [
+        ((), {}, SET_ASIDE),
+        # Of a replica that was moved away and back lines tell, and ZooKeeper of all.
+        ((line("log_marked_deleted"),), {}, None),
+        ((), {"by_zookeeper": True}, None),
+    ],
+)
+def test_lines_that_begin_after_a_deletion_tell_of_one_life_alone(
+    lines: tuple[LogLineFact, ...], more: dict[str, bool], found: str | None
+) -> None:
+    recorded = [Recorded(ev.LeadershipRecorded(1, 0), None, ev.Source("x"))]
+    copies = [
+        SimpleNamespace(broker=1, spans=(), directory=SimpleNamespace(kind=kind))
+        for kind in ("replica", "deleted")
+    ]
+    told = evidence(follows(0, 1), *lines, recorded=recorded, copies=copies, **more)
+    assert lives_in_doubt(told) == found
