@@ -10,13 +10,17 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
-from replication.evidence.joining.placement import Ordered, lives_of, place
+from replication.evidence.joining.placement import Life, Ordered, lives_of, place
 from replication.evidence.log_directories.log_directory import LogDirectory, PartitionDirectory
 from replication.protocol.ground import events as ev
 
+OF_THE_PROCESS = (
+    "process_started", "stopped_cleanly", "clean_shutdown_found", "broker_epoch_granted",
+)  # fmt: skip
+
 
 def line(number: int, kind: str, **fields: Any) -> LogLineFact:
-    partition = None if kind in ("process_started", "stopped_cleanly") else 0
+    partition = None if kind in OF_THE_PROCESS else 0
     topic = None if partition is None else "t"
     return LogLineFact(kind, 1_000 * number, number, "server.log", None, topic, partition, fields)
 
@@ -224,3 +228,28 @@ def test_a_cut_above_the_log_says_nothing_of_where_it_ended() -> None:
     ]
     (copy,) = placed([copy_of("copy", 6, clean=True)], lines)
     assert copy.unread_from is None
+
+
+@pytest.mark.parametrize(("broker_epoch", "slot"), [(19, 0.0), (137, 1.0), (None, 1.0)])
+def test_the_epoch_beside_a_marker_tells_which_life_left_it(
+    broker_epoch: int | None, slot: float
+) -> None:
+    """The lines begin with a start that loaded what a copy of the stop before it holds."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "clean_shutdown_found"),
+        line(3, "broker_epoch_granted", broker_epoch=137),
+        line(4, "log_loaded", log_end_offset=61),
+        line(5, "became_leader", leader_epoch=5, log_end_offset=61),
+        line(6, "stopped_cleanly"),
+    ]
+    copy = replace(copy_of("copy", 61, clean=True), broker_epoch=broker_epoch)
+    (copy,) = placed([copy], lines)
+    assert (copy.slot, copy.order_known) == (slot, True)
+
+
+def test_a_copy_of_before_all_registrations_that_lines_tell_is_of_before_them() -> None:
+    life = Life(registered=True)
+    seen = replace(copy_of("copy", 61, clean=True), registrations=1)
+    place([seen], [life], registrations=2)
+    assert seen.slot == 0.0

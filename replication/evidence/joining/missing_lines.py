@@ -1,15 +1,19 @@
 """How it shows that lines of a broker are missing: of what it did, by all else, none tells."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.protocol.ground.events import LeadershipRecorded
 
 _AS_LEADER = ("became_leader", "leader_and_isr_received")
 _AS_FOLLOWER = ("became_follower", "leader_and_isr_received")
+_ROLES = frozenset((*_AS_LEADER, *_AS_FOLLOWER))
 # What only the first line about a replica's log tells.
 _AT_FIRST = ("log_created",)
+# Within so long after it a broker has taken its role, ms.
+_AT_ONCE = 60_000
 
 
 def missing_lines(evidence: PartitionEvidence, broker: int) -> str | None:
@@ -54,19 +58,29 @@ def _changed_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
 
 def _led_unseen(evidence: PartitionEvidence, broker: int) -> list[int]:
     """Leader epochs in which it led, for some log knows of them, and that none of its lines names;
-    or that it was to lead in before its lines begin; all, where they name no epoch at all."""
+    or that it was to lead in before its lines tell of a role; all, where they tell of none."""
     recorded: dict[int, set[int | None]] = {}
     for fact in remembered(evidence):
         recorded.setdefault(fact.leader_epoch, set()).add(fact.leader)
     own = {e for e, leaders in recorded.items() if leaders - {None} == {broker}}
     led = own & {e for copy in evidence.copies for e in _known_to(copy)}
     lines = evidence.lines.get(broker, [])
-    named = set(_named(evidence, broker))
-    if not named:
+    roles = set(_named(evidence, broker, _ROLES))
+    if not roles:
         return sorted(own)
-    if not any(line.kind in _AT_FIRST for line in lines):
-        led |= {e for e in own if e < min(named)}
+    if not _begin_with_its_log(lines):
+        led |= {e for e in own if e < min(roles)}
     return sorted(led - set(_named(evidence, broker, _AS_LEADER)))
+
+
+def _begin_with_its_log(lines: Sequence[LogLineFact]) -> bool:
+    """Whether lines tell of a role from when the replica's log was made: that is for a role, and of
+    another file than the lines of roles."""
+    made = [line.at for line in lines if line.kind in _AT_FIRST]
+    roles = [line.at for line in lines if line.kind in _ROLES]
+    if not made or None in made or None in roles:
+        return bool(made)
+    return any(abs((at or 0) - (role or 0)) < _AT_ONCE for at in made for role in roles)
 
 
 def _followed_unseen(evidence: PartitionEvidence, broker: int) -> int | None:
@@ -83,7 +97,7 @@ def _followed_unseen(evidence: PartitionEvidence, broker: int) -> int | None:
 
 
 def _named(
-    evidence: PartitionEvidence, broker: int, kinds: tuple[str, ...] | None = None
+    evidence: PartitionEvidence, broker: int, kinds: Collection[str] | None = None
 ) -> Iterator[int]:
     """The leader epochs that its lines name, of these kinds or any."""
     for line in evidence.lines.get(broker, ()):

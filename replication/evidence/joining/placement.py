@@ -29,7 +29,8 @@ class Life:
     ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do. ends: per
     partition the lowest, the highest and the last log end. loaded: what its start loaded, of each
     name: several, where one of a deleted topic lay beside it. recovered: its start looked through
-    segments that no clean stop had vouched for. printed: its start stands in the log.
+    segments that no clean stop had vouched for. printed: its start stands in the log. broker_epoch:
+    that it registered with, which a clean stop leaves beside its marker.
     """
 
     printed: bool = True
@@ -40,6 +41,7 @@ class Life:
     loaded: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     ends: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
     registered: bool = False
+    broker_epoch: int | None = None
     recovered: bool = False
     leader_epochs: set[int] = field(default_factory=set)
 
@@ -103,6 +105,7 @@ def _take_processes(lives: list[Life], processes: list[Ordered], begun: Order | 
         life = lives[index]
         if fact.kind == "broker_epoch_granted":
             life.registered = True
+            life.broker_epoch = fact.fields.get("broker_epoch")
         elif fact.kind in ("clean_shutdown_found", "unclean_recovery"):
             life.began_clean = fact.kind == "clean_shutdown_found"
             if index > 0:
@@ -179,24 +182,35 @@ def _lives_by_registration(
 ) -> range:
     """The lives in or after which a copy can have been taken: all, where nothing tells.
 
-    A process may die before it registers; such a life belongs to the registration before it.
+    A process may die before it registers; such a life belongs to the registration before it. None,
+    of a copy from before the first of them.
     """
     seen = group[0].registrations
     registered = [k for k, life in enumerate(lives) if life.registered]
-    if seen is None or registrations is None or not registered:
-        return range(len(lives))
-    # The controllers' log at hand may end before the broker's does.
-    which = len(registered) - 1 - (max(registrations, len(registered)) - seen)
-    if not 0 <= which < len(registered):
+    which = _ended_with(group[0].broker_epoch, [lives[k].broker_epoch for k in registered])
+    if which is None and seen is not None and registrations is not None and registered:
+        # The controllers' log at hand may end before the broker's does.
+        which = len(registered) - 1 - (max(registrations, len(registered)) - seen)
+    if which is None or which >= len(registered):
         return range(len(lives))
     end = registered[which + 1] if which + 1 < len(registered) else len(lives)
-    return range(registered[which], end)
+    return range(registered[which], end) if which >= 0 else range(registered[0])
+
+
+def _ended_with(broker_epoch: int | None, registered: list[int | None]) -> int | None:
+    """Which of the lives that registered with these epochs left a marker that names one; -1 for one
+    before them all, None where nothing tells."""
+    if broker_epoch is None or not registered or None in registered:
+        return None
+    if broker_epoch in registered:
+        return registered.index(broker_epoch)
+    return -1 if broker_epoch < min(e for e in registered if e is not None) else None
 
 
 def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -> float | None:
     """Where a copy fits; None where nothing tells, or for a clean stop that no line knows."""
     count = len(lives)
-    if not count:
+    if not count or not possible:
         return 0.0
     clean = group[0].clean
     last = lives[-1]

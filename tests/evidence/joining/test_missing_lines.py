@@ -61,6 +61,16 @@ def test_who_led_before_its_lines_begin_has_lost_lines() -> None:
 def test_without_the_state_change_log_nothing_tells_of_leaders() -> None:
     assert missing(CREATED)
     assert missing()
+    # Other lines name epochs as well.
+    assert missing(CREATED, line("epoch_entry_added", leader_epoch=0))
+
+
+def test_who_tells_of_no_role_when_its_log_was_made_has_lost_lines_of_roles() -> None:
+    """A server.log from the start, and the newer half of its state-change.log."""
+    hour = 3_600_000
+    assert missing(CREATED, follows(1, hour), leads(2, hour + 1))
+    assert not missing(CREATED, follows(1, 9), leads(2, hour))
+    assert not missing(CREATED._replace(at=None), follows(1, hour), leads(2, hour))
 
 
 @pytest.mark.parametrize(
