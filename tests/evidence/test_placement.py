@@ -253,3 +253,21 @@ def test_a_copy_of_before_all_registrations_that_lines_tell_is_of_before_them() 
     seen = replace(copy_of("copy", 61, clean=True), registrations=1)
     place([seen], [life], registrations=2)
     assert seen.slot == 0.0
+
+
+@pytest.mark.parametrize(("newest", "slot"), [(4, 1.0), (5, 2.0)])
+def test_an_epoch_newer_than_lines_before_a_start_tells_only_where_some_line_names_it(
+    newest: int, slot: float
+) -> None:
+    """A server.log without its state-change.log names few of the epochs."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "truncated", leader_epoch=4, to_offset=129),
+        line(3, "stopped_cleanly"),
+        line(4, "process_started"),
+        line(5, "log_loaded", log_end_offset=187),
+        line(6, "isr_updated", leader_epoch=newest),
+        line(7, "stopped_cleanly"),
+    ]
+    (copy,) = placed([replace(copy_of("copy", 187, clean=True), latest_epoch=5)], lines)
+    assert (copy.slot, copy.order_known) == (slot, True)

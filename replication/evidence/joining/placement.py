@@ -300,8 +300,9 @@ def _fits_start(group: list[Copy], lives: list[Life], k: int, clean: bool) -> bo
     if began_clean is not None and began_clean != clean:
         return False
     known_epochs = [e for earlier in lives[:k] for e in earlier.leader_epochs]
-    if known_epochs and group[0].latest_epoch > max(known_epochs):
-        return False
+    newest = max((e for each in lives for e in each.leader_epochs), default=-1)
+    if known_epochs and max(known_epochs) < group[0].latest_epoch <= newest:
+        return False  # Where no line names so new an epoch, lines of roles are missing.
     fits = False
     for copy in group:
         loaded = life.loaded.get((copy.directory.topic, copy.directory.partition))

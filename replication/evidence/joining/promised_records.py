@@ -57,7 +57,10 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         place = _place(evidence.contents, leader, a.offset, name, seen_all)
         if a.offset is not None and (a.path, a.line) in gone:
             shown = set() if name is not None else _shown_beside(evidence, leader, a.offset)
-            place = (a.offset, *(shown.pop() if len(shown) == 1 else (None, _unseen(shown))))
+            if shown and leader is None:
+                place = (a.offset, None, None)  # What a copy shows there may be what stands.
+            else:
+                place = (a.offset, *(shown.pop() if len(shown) == 1 else (None, _unseen(shown))))
         elif place is not None and place[0] in compacted and place[1:] == (None, None):
             place = (place[0], None, UNSEEN_CONTENT)
         if clocks is not None and place is not None and place[0] == a.offset:

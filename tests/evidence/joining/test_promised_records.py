@@ -108,6 +108,22 @@ def test_a_record_that_another_replaced_at_its_offset_is_found_in_no_copy() -> N
     ]
 
 
+def test_what_a_copy_shows_is_not_the_record_that_is_gone_where_nobody_knows_what_stands() -> None:
+    """The log of the last leader is not here: of two records of an offset another log shows one."""
+    first, again = (replace(told(n, line=n), payload_id=None, offset=6) for n in (1, 2))
+    below = replace(told(0, line=3), payload_id=None, offset=2)
+    anew = line("became_leader", leader_epoch=1, log_end_offset=5)
+    copy = SimpleNamespace(
+        broker=2, path="here", spans=[Span(0, 9, 1, 0)], slot=0.0, is_dump=False, read_at=None,
+        directory=SimpleNamespace(epoch_entries=(), kind="replica", spans=()),
+    )  # fmt: skip
+    recorded = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
+    each = evidence(anew, acknowledgements=[below, first, again], recorded=recorded, copies=[copy])
+    assert {(f.first_offset, f.leader_epoch, f.content) for f in map(bare, promised(each))} == {
+        (2, None, None), (6, None, None),
+    }  # fmt: skip
+
+
 def test_what_was_acknowledged_without_an_offset_and_stands_nowhere_is_told() -> None:
     def by_offset(offset: int | None, **more: Any) -> Acknowledgement:
         return replace(told(1, line=9, **more), payload_id=None, offset=offset)
