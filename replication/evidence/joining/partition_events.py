@@ -15,6 +15,7 @@ from replication.evidence.joining.declared_coverage import declared_coverage, is
 from replication.evidence.joining.dumps_moment import earliest_place
 from replication.evidence.joining.event_order import LAST, RANKS, Entry
 from replication.evidence.joining.line_steps import TRACE_KINDS, Step, steps_of_lines
+from replication.evidence.joining.outlived_copies import is_outlived
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.promised_records import promised
 from replication.evidence.joining.shown_by_copies import shown_by
@@ -138,7 +139,7 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
         story.add(_shown(evidence, copy), at_last, copy)
         if id(copy) in crashed:
             story.add(ev.ReplicaStopped(broker, "process_crash"), at_last, copy)
-    if copies and not copies[-1].order_known:
+    if copies and (not copies[-1].order_known or is_outlived(evidence, copies[-1])):
         # Another copy may be later: what the last one lacks may have come after it.
         lived_on = Step("life", None, None, ev.Source(copies[-1].path))
         story.add(ev.ReplicaStarted(broker), _AT_LAST, lived_on)

@@ -1,0 +1,59 @@
+"""Copies of which the controllers' record tells that their replica lived on, where no line does."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.missing_lines import missing_lines
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+
+
+def is_outlived(evidence: PartitionEvidence, copy: Copy) -> bool:
+    """Whether a broker whose lines are missing joined the ISR of a leader, or led itself, in an
+    epoch above all that the copy names: it had cut what it had beyond that epoch's start by then,
+    or fetched up to it."""
+    if copy.read_at is not None or _tells_all(evidence, copy.broker):
+        return False
+    starts = _starts(evidence)
+    newest = max((e for e, _ in _begun(copy)), default=-1)
+    end = copy.directory.log_end_offset
+    return any(
+        leader_epoch > newest and starts.get(leader_epoch, end) != end
+        for leader_epoch in _took_part(evidence, copy.broker)
+    )
+
+
+def _tells_all(evidence: PartitionEvidence, broker: int) -> bool:
+    """Whether a broker's lines are here from a start on, as far as anything shows."""
+    kinds = {fact.kind for fact in evidence.lines.get(broker, ())}
+    unsure = broker in evidence.unsure_lines or broker in evidence.damaged_lines
+    return "process_started" in kinds and not unsure and missing_lines(evidence, broker) is None
+
+
+def _took_part(evidence: PartitionEvidence, broker: int) -> set[int]:
+    """The leader epochs in which a broker led, or came into the ISR beside another leader."""
+    facts = [record.fact for record in evidence.recorded]
+    found = {fact.leader_epoch for fact in facts if fact.leader == broker}
+    for before, after in pairwise(facts):
+        same = (before.leader, before.leader_epoch) == (after.leader, after.leader_epoch)
+        if same and after.leader is not None and broker in _joined(before.isr, after.isr):
+            found.add(after.leader_epoch)
+    return found
+
+
+def _joined(before: Sequence[int] | None, after: Sequence[int] | None) -> set[int]:
+    return set() if before is None or after is None else set(after) - set(before)
+
+
+def _starts(evidence: PartitionEvidence) -> dict[int, int]:
+    """Where leader epochs begin by the copies at hand, the lowest of each."""
+    found: dict[int, int] = {}
+    for leader_epoch, start in (each for copy in evidence.copies for each in _begun(copy)):
+        found[leader_epoch] = min(start, found.get(leader_epoch, start))
+    return found
+
+
+def _begun(copy: Copy) -> list[tuple[int, int]]:
+    """The leader epochs that a copy names, with where they begin."""
+    held = [(span[0], span[1]) for span in copy.directory.spans if span[0] is not None]
+    return [*(copy.directory.epoch_entries or ()), *held]

@@ -1,0 +1,74 @@
+"""Copies that the controllers' record shows to be older than their replica."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.outlived_copies import is_outlived
+from replication.evidence.joining.registrations import Recorded
+from replication.protocol.ground import events as ev
+from tests.evidence.joining.evidence import evidence, follows, started
+from tests.evidence.joining.lines import line
+from tests.evidence.test_placement import copy_of
+
+OLD = [(1, 0, (1, 3)), (3, 1, (3,)), (3, 1, (3, 1))]
+
+
+def of(broker: int, end: int, *spans: tuple[int, int, int]) -> Copy:
+    """Spans of (leader epoch, first offset, end offset)."""
+    copy = copy_of("copy", end, clean=False)
+    entries = tuple((span[0], span[1]) for span in spans)
+    directory = replace(copy.directory, spans=spans, epoch_entries=entries)
+    return replace(copy, broker=broker, directory=directory)
+
+
+def outlived(
+    end: int,
+    *lines: LogLineFact,
+    history: list[tuple[int, int, tuple[int, ...]]] = OLD,
+    started_at: int = 5,
+    **more: Any,
+) -> bool:
+    """Whether broker 1's copy with records of epoch 0 up to `end` is older than its replica."""
+    recorded = [
+        Recorded(ev.LeadershipRecorded(leader, epoch, isr, n), None, ev.Source("x"))
+        for n, (leader, epoch, isr) in enumerate(history)
+    ]
+    mine = of(1, end, (0, 0, end))
+    leaders = of(3, 9, (0, 0, started_at), (1, started_at, 9))
+    found = evidence(*lines, recorded=recorded, copies=[mine, leaders], **more)
+    return is_outlived(found, mine)
+
+
+def test_who_came_into_the_isr_had_cut_what_lay_behind_the_epochs_start() -> None:
+    assert outlived(7)
+    assert outlived(4)
+    # It may be from right after, before anything was written there.
+    assert not outlived(5)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [(1, 0, (1, 3)), (3, 1, (1, 3))],
+        [(1, 0, (1, 3)), (3, 1, (3, 1)), (3, 1, (3,))],
+        [(1, 0, (1,)), (1, 0, (1, 3))],
+    ],
+)
+def test_who_was_in_the_isr_before_the_election_may_never_have_followed(
+    history: list[tuple[int, int, tuple[int, ...]]],
+) -> None:
+    assert not outlived(7, history=history)
+
+
+def test_who_led_since_has_the_epoch() -> None:
+    assert outlived(7, history=[(3, 0, (1, 3)), (1, 1, (1, 3))])
+
+
+def test_where_its_lines_are_here_they_tell() -> None:
+    whole = [started(), line("log_created"), follows(0, 1), follows(1, 2)]
+    assert not outlived(7, *whole, history=[(3, 0, (3,)), *OLD[1:]])
+    assert outlived(7, *whole, history=[(3, 0, (3,)), *OLD[1:]], damaged_lines={1})
