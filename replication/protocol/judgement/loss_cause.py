@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from replication.protocol.ground.model import Span
+from replication.protocol.ground.model import Span, is_seen
 from replication.protocol.ground.topic_partition import (
     LeaderTerm,
     State,
@@ -217,6 +217,11 @@ def _by_election(
         # Only what the elected one cut itself makes the difference.
         contributing = (by_disk.name, *by_disk.contributing)
         return replace(by_disk, name=_cut_name(state, took), contributing=contributing)
+    if waited_for and all(
+        m in lossy or _may_have_lost_committed(state, m, lost) for m in waited_for
+    ):
+        by_disk = _by_storage(state, term, None, ("unclean_election",), term, lossy)
+        return replace(by_disk, name="unknown", contributing=(by_disk.name, *by_disk.contributing))
     loss = took if isinstance(took, StorageLoss) else None
     lost_it = loss is not None
     if took is None and _restarted_short(state, lost, term):
@@ -236,6 +241,18 @@ def _by_election(
     elif isinstance(took, Truncation):
         extra = (_cut_name(state, took),)
     return Cause("unclean_election", extra, term, lossy)
+
+
+def _may_have_lost_committed(state: State, member: int, lost: Lost) -> bool:
+    """Whether a copy of a member ends at or below the record, and its checkpoint above it, where no
+    line tells whether it had lost that, or the copy is torn."""
+    return not log_is_covered(state, member) and any(
+        promise.how == "checkpoint"
+        and promise.replica == member
+        and not is_seen(promise.span)
+        and promise.span.first_offset <= lost.offset < promise.span.end_offset
+        for promise in state.history.commitments
+    )
 
 
 def _may_have_led(state: State, lost: Lost, term: LeaderTerm, members: set[int]) -> bool:

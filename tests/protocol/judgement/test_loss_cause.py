@@ -1056,3 +1056,25 @@ def test_who_came_back_short_had_nobody_to_follow_but_one_that_never_led() -> No
     gone = [Absence(3, 4, promise, None, back=False, final=True)]
     found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
     assert (found.name, found.contributing) == ("storage_loss", ("unclean_election",))
+
+
+@pytest.mark.parametrize(("end", "lines_of_1", "cause"), [
+    (2, True, "unclean_election"), (5, False, "unclean_election"), (2, False, "unknown"),
+])  # fmt: skip
+def test_a_copy_below_its_checkpoint_may_be_of_a_member_of_the_isr_that_had_lost_it(
+    end: int, lines_of_1: bool, cause: str
+) -> None:
+    """Broker 1 is alone in the ISR and broker 2 is elected; whether a copy of 1 that ends below its
+    checkpoint is torn, or 1 had lost what it committed, only its lines tell."""
+    facts = [
+        *given(*((1, 2) if lines_of_1 else (2,)), version="4.1.1"),
+        elected(1, 0, "initial", (1,)),
+        *([ev.BecameLeader(1, 0, 0, 0)] if lines_of_1 else []),
+        ev.RecordsAcknowledged(3, 4, "all", 0, 9),
+        copy(1, (0, end, 0, 0), mark=5, stopped=False),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(2, (0, 9, 1, 0), mark=9),
+    ]
+    lost = [x for x in answer(told(facts)).losses if x["first_offset"] <= 3 < x["end_offset"]]
+    assert {x["cause"] for x in lost if x["tier"] == "acknowledged_by_isr"} == {cause}
