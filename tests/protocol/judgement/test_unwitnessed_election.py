@@ -518,3 +518,18 @@ def test_of_which_epoch_was_committed_what_a_copy_has_lost_only_its_brokers_line
         copy(1, (0, 1, 0, 0), (1, 2, 2, 0), mark=2),
     ]
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("isr", "kind"), [((3,), "clean"), ((1, 2, 3), "unknown")])
+def test_a_member_that_an_unclean_election_left_in_the_isr_may_lack_what_its_leader_has(
+    isr: tuple[int, ...], kind: str
+) -> None:
+    """No controller records it so: who leads beside the ISR is alone in it."""
+    facts = [
+        *given(1, 2, 3, version="4.1.0"),
+        elected(1, 0, "initial"),
+        ev.LeadershipRecorded(3, 1, isr, 1, "unclean"),
+        ev.LeadershipRecorded(3, 1, (1, 2, 3), 2),
+        ev.LeadershipRecorded(2, 2, (2, 3), 3, "clean"),
+    ]
+    assert [t.election_kind for t in told(facts).history.terms] == ["initial", "unclean", kind]

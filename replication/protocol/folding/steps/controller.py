@@ -7,6 +7,10 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 
 
+FROM_THE_ISR = ("clean", "preferred")
+BESIDE_THE_ISR = ("unclean", "last_known_leader")
+
+
 def partition_described(state: State, event: ev.Event, fact: ev.PartitionDescribed) -> None:
     """Settings and assignment, as far as they are told."""
     for name in ev.FACT_FIELDS[fact.kind]:
@@ -43,6 +47,8 @@ def _note_election(
     term.event_id = term.event_id or state.witness(event)
     term.isr = fact.isr if fact.isr is not None else term.isr
     term.election_kind = fact.election_kind
+    if fact.election_kind in FROM_THE_ISR and _was_left_in_isr(state, leader, fact.leader_epoch):
+        term.election_kind = "unknown"
     if term.observed_at is None:
         term.observed_at = event.observed_at
     if newer and registration.last_members is not None:
@@ -70,6 +76,20 @@ def _note_members(
             return
         if (term.leader_epoch, term.leader) == (leader_epoch, leader):
             term.took_all = bool(term.took_all or enough)
+
+
+def _was_left_in_isr(state: State, leader: int, leader_epoch: int) -> bool:
+    """Whether a member of the ISR owes its place to an unclean election that left the ISR as it
+    was: such a leader is alone in its ISR, who else is recorded there may lack what it has."""
+    for term in reversed(state.history.terms):
+        if term.leader_epoch >= leader_epoch:
+            continue
+        members = set(term.isr or ())
+        if term.election_kind in BESIDE_THE_ISR:
+            return term.leader != leader and leader in members
+        if term.isr is not None and leader not in members:
+            return False  # It came into the ISR since.
+    return False
 
 
 def _refute_earlier_epoch(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
