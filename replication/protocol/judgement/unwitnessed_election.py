@@ -282,11 +282,14 @@ def came_back_alone(state: State, ref: Reference) -> int | None:
 
 def lost_what_it_alone_committed(state: State, ref: Reference) -> int | None:
     """A leader that may have lost, in a stop not seen to be clean, what it committed while no other
-    member of the ISR had to hold it. Who was alone, and led again."""
-    if all(_known_by_the_end(state, ref.starts)[-1:]):
-        return None
-    terms = [t for t in ref.starts.terms if not never_began(state, t)]
-    for before, term in pairwise(terms):
+    member of the ISR had to hold it. Who was alone, and led again. What is committed later tells
+    nothing of that."""
+    terms, known = ref.starts.terms, _known_by_the_end(state, ref.starts)
+    began = [place for place, t in enumerate(terms) if not never_began(state, t)]
+    for place, after in pairwise(began):
+        before, term = terms[place], terms[after]
+        if known[place] or state.covered("replica_trace", term.leader):
+            continue
         if before.leader != term.leader or term.isr_before not in ((term.leader,), None):
             continue
         unclean = _may_have_come_back_short(state, before, term)

@@ -10,6 +10,7 @@ from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.unwitnessed_election import (
     came_back_alone,
     lost_by_its_leader,
+    lost_what_it_alone_committed,
     unwitnessed_election,
 )
 from tests.protocol.judgement.told import COMMITTED, copy, elected, given, told, verdict
@@ -533,3 +534,28 @@ def test_a_member_that_an_unclean_election_left_in_the_isr_may_lack_what_its_lea
         ev.LeadershipRecorded(2, 2, (2, 3), 3, "clean"),
     ]
     assert [t.election_kind for t in told(facts).history.terms] == ["initial", "unclean", kind]
+
+
+def test_what_is_committed_later_tells_nothing_of_what_a_lone_leader_lost_with_sends() -> None:
+    """Broker 1 came back from a crash with nothing, led on, and broker 2 after it."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 0, 0),
+        ev.LeadershipRecorded(1, 2, (1, 2), 3),
+        ev.BecameFollower(1, 3, 2, 1, 1),
+        ev.LeadershipRecorded(2, 3, (1, 2), 4, "clean"),
+        ev.BecameLeader(2, 3, 1, 1),
+        copy(1, (0, 1, 2, 0), mark=1),
+        copy(2, (0, 1, 2, 0), (1, 2, 3, 0), mark=2),
+        copy(3, mark=0),
+    ]
+    assert verdict(facts) == "HOLDS"
+    sends = ev.CoverageDeclared("sends", None, False, "2 sends")
+    assert verdict([*facts, sends]) == "UNKNOWN"
+    state = told([*facts, sends])
+    assert lost_what_it_alone_committed(state, reference(state)) == 1

@@ -6,7 +6,6 @@ from replication.protocol.folding.steps.terms import term_of
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 
-
 FROM_THE_ISR = ("clean", "preferred")
 BESIDE_THE_ISR = ("unclean", "last_known_leader")
 
