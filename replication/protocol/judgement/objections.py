@@ -3,7 +3,7 @@
 Each objection looks at one absence and gives a doubt, or None where it has nothing against it.
 """
 
-from replication.protocol.ground.model import same_record, touching
+from replication.protocol.ground.model import is_seen, same_record, touching
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     LeaderTerm,
@@ -289,11 +289,15 @@ def _is_a_followers(starts: TermStarts, promise: Promise) -> bool:
 
 def promised_later(state: State, starts: TermStarts, absence: Absence) -> Doubt | None:
     """Whether a replica may have learned its high watermark after the term that lacked the records,
-    which stand in the log that counts: the lines that would tell whom it followed are missing."""
+    which stand in the log that counts: the lines that would tell whom it followed are missing. What
+    its copy has lost may have been of a later epoch: that is lost with it."""
     promise = absence.promise
-    if promise.how not in BY_HIGH_WATERMARK or promise.replica is None or absence.term is None:
+    if promise.how not in BY_HIGH_WATERMARK or promise.replica is None:
         return None
-    if absence.final is True or log_is_covered(state, promise.replica):
+    if log_is_covered(state, promise.replica):
+        return None
+    lost = promise.how == "checkpoint" and not is_seen(promise.span)
+    if not lost and (absence.term is None or absence.final is True):
         return None
     return _doubt(
         absence,

@@ -102,18 +102,16 @@ def _take_high_watermark(
     if led is not None and led.end_high_watermark is None and led.ended != "followed":
         led.end_high_watermark = high_watermark
     latest = max(_epochs_of(replica, fact.spans), default=None)
-    if high_watermark > fact.log_end_offset and not _lines_are_here(state, fact.replica):
-        latest = None  # What its log has lost may have been of any epoch.
     replica.checkpointed = (latest, high_watermark)
     replica.high_watermark = min(high_watermark, fact.log_end_offset)
     latest_term = None if latest is None else (latest, ANY_OCCURRENCE)
     if latest is not None and led_until_then:
         latest_term = before_leading_again(replica, latest)
     promise_committed(state, replica, replica.high_watermark, event, "checkpoint", latest_term)
-    if high_watermark > fact.log_end_offset:
+    if latest is not None and high_watermark > fact.log_end_offset:
         # Of what lay between, the log at hand shows nothing.
         missing = Span(fact.log_end_offset, high_watermark, None, None)
-        order = None if latest is None else before_leading_again(replica, latest)
+        order = before_leading_again(replica, latest)
         promise = Promise(
             missing, order, "checkpoint", event.event_id, fact.replica, event.observed_at
         )
@@ -172,13 +170,8 @@ def checkpoint_observed(state: State, event: ev.Event, fact: ev.CheckpointObserv
 def _led_until_a_clean_stop(state: State, replica: Replica) -> LeaderTerm | None:
     """The term in which a replica led when its broker stopped cleanly, as the start that it has
     just come from found, and by all of its lines: such a stop writes down how far it committed."""
-    told = _lines_are_here(state, replica.replica)
+    told = any(state.covered(what, replica.replica) for what in ("broker_log", "replica_trace"))
     came_back = replica.just_started and replica.clean_start is True and replica.led_in_epoch
     if not told or not came_back or lived_since_it_led(state, replica):
         return None
     return last_led(state, replica)
-
-
-def _lines_are_here(state: State, replica: int) -> bool:
-    """Whether the lines of a broker were handed over from a start on, or its whole trace."""
-    return any(state.covered(what, replica) for what in ("broker_log", "replica_trace"))
