@@ -57,10 +57,7 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         place = _place(evidence.contents, leader, a.offset, name, seen_all)
         if a.offset is not None and (a.path, a.line) in gone:
             shown = set() if name is not None else _shown_beside(evidence, leader, a.offset)
-            if shown and leader is None:
-                place = (a.offset, None, None)  # What a copy shows there may be what stands.
-            else:
-                place = (a.offset, *(shown.pop() if len(shown) == 1 else (None, _unseen(shown))))
+            place = (a.offset, *_gone(shown, leader))
         elif place is not None and place[0] in compacted and place[1:] == (None, None):
             place = (place[0], None, UNSEEN_CONTENT)
         if clocks is not None and place is not None and place[0] == a.offset:
@@ -221,6 +218,16 @@ def _compacted(
     end = max((s.end_offset for s in leader.spans), default=0)
     held = [s for copy in evidence.copies for s in copy.spans]
     return {o for o in offsets if o is not None and o < end and not clipped(held, o, o + 1)}
+
+
+def _gone(
+    shown: set[tuple[int | None, int | None]], leader: Copy | None
+) -> tuple[int | None, int | None]:
+    """(leader epoch, content) of a record that nothing names and that is gone, of those that copies
+    show beside the leader's log. Where that is not here, what one shows may be what stands."""
+    if shown and leader is None:
+        return None, None
+    return shown.pop() if len(shown) == 1 else (None, _unseen(shown))
 
 
 def _unseen(shown: set[tuple[int | None, int | None]]) -> int | None:

@@ -34,8 +34,8 @@ def outlived(
 ) -> bool:
     """Whether broker 1's copy with records of epoch 0 up to `end` is older than its replica."""
     recorded = [
-        Recorded(ev.LeadershipRecorded(leader, epoch, isr, n), None, ev.Source("x"))
-        for n, (leader, epoch, isr) in enumerate(history)
+        Recorded(ev.LeadershipRecorded(leader, leader_epoch, isr, n), None, ev.Source("x"))
+        for n, (leader, leader_epoch, isr) in enumerate(history)
     ]
     mine = of(1, end, (0, 0, end))
     leaders = of(3, 9, (0, 0, started_at), (1, started_at, 9))
