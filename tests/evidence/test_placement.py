@@ -271,3 +271,43 @@ def test_an_epoch_newer_than_lines_before_a_start_tells_only_where_some_line_nam
     ]
     (copy,) = placed([replace(copy_of("copy", 187, clean=True), latest_epoch=5)], lines)
     assert (copy.slot, copy.order_known) == (slot, True)
+
+
+def of_topic(
+    folder: str, topic: str, topic_id: str | None, leader_epoch: int, end: int, newest: int
+) -> Copy:
+    copy = copy_of(folder, end, clean=False, newest=newest)
+    directory = replace(
+        copy.directory, topic=topic, topic_id=topic_id, spans=((leader_epoch, 0, end),),
+        epoch_entries=((leader_epoch, 0),),
+    )  # fmt: skip
+    return replace(copy, directory=directory, latest_epoch=leader_epoch)
+
+
+@pytest.mark.parametrize(
+    ("ids", "epochs", "order", "known"),
+    [
+        # Topic t was created anew: the later copy has lower epochs.
+        (("first", "second"), (9, 0), ["then", "now"], False),
+        (("first", "first"), (0, 9), ["then", "now"], True),
+        (("first", "first"), (9, 0), ["now", "then"], True),
+        # A file with the id may be missing.
+        ((None, "first"), (0, 9), ["then", "now"], True),
+    ],
+)
+def test_epochs_tell_the_order_of_copies_only_within_one_life_of_a_topic(
+    ids: tuple[str | None, str | None], epochs: tuple[int, int], order: list[str], known: bool
+) -> None:
+    copies = []
+    for folder, topic_id, leader_epoch, newest in zip(
+        ("then", "now"), ids, epochs, (1, 2), strict=True
+    ):
+        copies.append(of_topic(folder, "t", topic_id, leader_epoch, 3, newest))
+        copies.append(of_topic(folder, "u", "u", 1, 10 * newest, newest))
+    parents = {folder: next(c for c in copies if c.path.startswith(folder)) for folder in order}
+    copies = [replace(c, parent=parents[c.path.split("/")[0]].parent) for c in copies]
+    for copy in copies:
+        copy.latest_epoch = max(1, parents[copy.path.split("/")[0]].latest_epoch)
+    place(copies, [])
+    placed_in = sorted(parents, key=lambda f: min(c.slot for c in copies if c.path.startswith(f)))
+    assert (all(c.order_known for c in copies), placed_in if known else order) == (known, order)

@@ -8,7 +8,7 @@ Names of folders are labels and say nothing.
 """
 
 from bisect import bisect_right
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cmp_to_key
 from itertools import pairwise
@@ -353,18 +353,42 @@ def _is_ordered(groups: list[list[Copy]]) -> bool:
     )
 
 
+def _rising_together(a: list[Copy], b: list[Copy]) -> list[tuple[int, int]]:
+    """What only grows in a topic's life and tells two copies apart, where none contradicts it."""
+    pairs = [(x, y) for x, y in _of_one_life(a, b) if x != y]
+    return pairs[:1] if len({x < y for x, y in pairs}) == 1 else []
+
+
 def _is_older(a: list[Copy], b: list[Copy]) -> bool:
     grows = (
         (a[0].metadata_end, b[0].metadata_end),
         (a[0].broker_epoch, b[0].broker_epoch),
-        (a[0].latest_epoch, b[0].latest_epoch),
-        (_log_starts(a), _log_starts(b)),
+        *_rising_together(a, b),
     )
     return any(x is not None and y is not None and x < y for x, y in grows)
 
 
-def _log_starts(group: list[Copy]) -> int:
-    return sum(c.directory.log_start_offset or 0 for c in group)
+def _of_one_life(a: list[Copy], b: list[Copy]) -> Iterator[tuple[int, int]]:
+    """What only grows in the life of a topic: leader epochs and log starts of its partitions that
+    both show. A topic that was created anew begins at 0 again."""
+    others = {(c.directory.topic, c.directory.partition): c for c in b}
+    for one in a:
+        other = others.get((one.directory.topic, one.directory.partition))
+        if other is not None and _may_be_of_one_life(one, other):
+            yield _latest_epoch(one), _latest_epoch(other)
+            yield one.directory.log_start_offset or 0, other.directory.log_start_offset or 0
+
+
+def _may_be_of_one_life(one: Copy, other: Copy) -> bool:
+    """Whether two copies of a partition do not have two topic ids: of lives without ids their first
+    records tell (lives_in_doubt.py)."""
+    ids = one.directory.topic_id, other.directory.topic_id
+    return None in ids or ids[0] == ids[1]
+
+
+def _latest_epoch(copy: Copy) -> int:
+    named = [e for e, _ in copy.directory.epoch_entries or ()]
+    return max((*named, *(s[0] for s in copy.directory.spans if s[0] is not None)), default=-1)
 
 
 def _equal(a: list[Copy], b: list[Copy]) -> bool:
@@ -383,7 +407,7 @@ def _by_content(a: list[Copy], b: list[Copy]) -> int:
     for x, y in (
         (a[0].metadata_end, b[0].metadata_end),
         (a[0].broker_epoch, b[0].broker_epoch),
-        (a[0].latest_epoch, b[0].latest_epoch),
+        *_rising_together(a, b),
         (a[0].latest_timestamp, b[0].latest_timestamp),
         (int(a[0].clean), int(b[0].clean)),
     ):
