@@ -76,8 +76,9 @@ def _told_after(term: LeaderTerm, lost: Lost) -> bool:
 
 def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
     """Whether a member that had last led with the record is next seen back from a stop that was not
-    clean with so little, and no cut tells why: its disk lost it, whoever was elected meanwhile."""
-    led = _last_led(state, member, term)
+    clean with so little, and no cut tells why: its disk lost it, whoever was elected meanwhile. Of
+    cuts only its lines tell."""
+    led = _last_led(state, member, term) if log_is_covered(state, member) else None
     if led is None or not led.start_event_id or not has_led_with(state, member, term, lost):
         return False
     back = [

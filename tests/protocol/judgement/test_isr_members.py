@@ -54,3 +54,10 @@ def test_lines_or_its_log_tell_that_a_member_has_kept_it(
     end = 4 if has_it else 3
     state = deposed(copy(1, (0, end, 0, 0), mark=3), covered=covered)
     assert kept_it(state, 1, state.history.terms[-1], LOST) is (has_it or 1 in covered)
+
+
+def test_of_who_came_back_without_lines_nothing_tells_whether_it_was_cut() -> None:
+    """That it lived on after its copy is a start of which no end is known."""
+    for back in (ev.ReplicaStarted(1), ev.ReplicaStarted(1, 0, 3, None, False)):
+        state = deposed(back, covered=(2, 3))
+        assert not came_back_without(state, 1, state.history.terms[-1], LOST)
