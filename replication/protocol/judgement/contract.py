@@ -3,7 +3,9 @@
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.loss_cause import BY_DISK, Cause
+from replication.protocol.judgement.lost_record import Lost, never_had
 from replication.protocol.judgement.reference import log_is_covered
+from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
 
 
@@ -54,7 +56,18 @@ def contract_of(state: State, cause: Cause, tier: str, record: Span) -> str:
             return "unknown"
     if permitted is None or cause.name == "unknown":
         return "unknown"
+    if cause.term is None and _may_be_by_election(state):
+        return "unknown"
     return "broken"
+
+
+def _may_be_by_election(state: State) -> bool:
+    """Whether, where nothing tells which leader was the first without the records, one was elected
+    beside the ISR that the settings permitted, or may have been."""
+    return any(
+        term.election_kind in UNSURE_KINDS and _permitted(state, term) is not False
+        for term in state.history.terms
+    )
 
 
 def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
@@ -72,7 +85,26 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
         return False
     if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
         return True
-    return cause.isr is None or needed is None or len(cause.isr) >= needed
+    if cause.isr is None or needed is None or len(cause.isr) >= needed:
+        return True
+    assigned = state.settings.assigned_replicas or ()
+    lost = Lost(record, "acknowledged_by_leader", None)
+    isrs = [t.isr_before or assigned for t in _since(state, record, cause)]
+    return any(
+        len(isr) >= needed and not any(never_had(state, member, lost) for member in isr)
+        for isr in isrs
+    )
+
+
+def _since(state: State, record: Span, cause: Cause) -> list[LeaderTerm]:
+    """The terms from the one in which it was written until one led without it."""
+    return [
+        t
+        for t in state.history.terms
+        if (record.leader_epoch is None or t.leader_epoch >= record.leader_epoch)
+        and (cause.term is None or t.order < cause.term.order)
+        and not never_began(state, t)
+    ]
 
 
 def _was_not_reached(state: State, cause: Cause, record: Span) -> bool:

@@ -690,6 +690,8 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     flags = state.behaviour()
     if flags is None or _is_back_short(state, lost, term):
         return "unknown"
+    if not log_is_covered(state, term.leader):
+        return "unknown"  # Its disk may have lost it.
     if flags.has("leader_answers_diverging_epoch") and not flags.has(
         "diverging_fetch_is_no_progress"
     ):

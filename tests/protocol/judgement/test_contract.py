@@ -104,3 +104,40 @@ def test_what_no_high_watermark_had_reached_was_promised_by_nobody(
     cause = Cause("unknown", term=state.history.terms[1])
     found = contract_of(state, cause, "acknowledged_by_leader", at(3, written_in))
     assert found == contract
+
+
+@pytest.mark.parametrize(("permitted", "contract"), [(False, "broken"), (True, "unknown")])
+def test_where_no_leader_is_known_to_have_lost_it_an_unclean_election_may_have_been_allowed_to(
+    permitted: bool, contract: str
+) -> None:
+    """A log was cut below the records; of two leaders nothing tells which was the first without."""
+    state = under()
+    state.history.terms = [
+        LeaderTerm(1, 2, election_kind="clean"),
+        LeaderTerm(2, 3, election_kind="unclean", unclean_permitted=permitted),
+    ]
+    cause = Cause("truncate_to_high_watermark")
+    assert contract_of(state, cause, "acknowledged_by_isr", at(3)) == contract
+    known = Cause("truncate_to_high_watermark", term=state.history.terms[0])
+    assert contract_of(state, known, "acknowledged_by_isr", at(3)) == "broken"
+
+
+@pytest.mark.parametrize(
+    ("isr_then", "written_in", "contract"),
+    [((1,), 2, "not_promised"), ((1, 2, 3), 2, "unknown"), ((1, 2, 3), 3, "not_promised")],
+)
+def test_a_larger_isr_before_the_last_one_stood_may_have_committed_it(
+    isr_then: tuple[int, ...], written_in: int, contract: str
+) -> None:
+    """What broker 1 answered for at acks=1 went with its disk when it was alone in the ISR."""
+    state = under(min_insync_replicas=2, kafka_version="4.1.1")
+    state.history.terms = [
+        LeaderTerm(2, 1, isr_before=isr_then, start_event_id="1"),
+        LeaderTerm(3, 1, isr_before=(1,), start_event_id="2"),
+        LeaderTerm(4, 1, isr_before=(1,), start_event_id="3"),
+    ]
+    cause = Cause(
+        "last_replica_standing", lossy=frozenset({1}), isr=(1,), term=state.history.terms[2]
+    )
+    found = contract_of(state, cause, "acknowledged_by_leader", at(3, written_in))
+    assert found == contract

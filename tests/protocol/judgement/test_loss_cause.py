@@ -1078,3 +1078,21 @@ def test_a_copy_below_its_checkpoint_may_be_of_a_member_of_the_isr_that_had_lost
     ]
     lost = [x for x in answer(told(facts)).losses if x["first_offset"] <= 3 < x["end_offset"]]
     assert {x["cause"] for x in lost if x["tier"] == "acknowledged_by_isr"} == {cause}
+
+
+@pytest.mark.parametrize(("covered", "cause"), [((1, 2, 3), "early_isr_join"), ((1, 3), "unknown")])
+def test_a_known_defect_is_not_told_of_a_leader_whose_disk_may_have_lost_it(
+    covered: tuple[int, ...], cause: str
+) -> None:
+    """Broker 2, from the ISR, began without a record that had been committed."""
+    facts = [
+        *given(*covered, version="1.1.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1),
+        *([ev.BecameLeader(2, 1, 3, 3)] if 2 in covered else []),
+        copy(2, (0, 3, 0, 0), (3, 9, 1, 0), mark=9),
+    ]
+    promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_isr", gone).name == cause
