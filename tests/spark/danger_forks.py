@@ -90,6 +90,11 @@ class Stage:
         self.lab.cluster.kill(1)
         self.lab.cluster.start_broker(2)
 
+    def all_are_down(self) -> None:
+        """Whoever is back first leads."""
+        self.others_die()
+        self.lab.cluster.kill(1)
+
     def a_member_must_return(self) -> None:
         """The leader dies, and so does whom the controller takes for alive still."""
         self.lab.cluster.kill(3)
@@ -172,6 +177,8 @@ STORIES = (
     Story("the last one's directory", "leader_loses_its_log", Stage.others_die),
     # Whom no eligible replica (KIP-966) waits for.
     Story("a member that must return", "leader_loses_its_log", Stage.a_member_must_return,
+          before=(4, 1)),
+    Story("all are down, unclean open", "leader_loses_its_log", Stage.all_are_down, 1, True,
           before=(4, 1)),
     Story("one power loss after another", "leader_loses_its_tail", Stage.others_lose_power),
 )  # fmt: skip
