@@ -18,11 +18,11 @@ from replication.protocol.judgement.unseen_terms import never_began
 def has_led_with(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
     """Whether a member last led with the record before that term, or wrote it there."""
     led = _last_led(state, member, term)
-    return led is not None and (
-        led.leader_epoch == lost.written_in
-        or lacks(state, led, lost) is False
-        or has_since(state, led, lost)
-    )
+    return led is not None and (_led_with(state, led, lost) or has_since(state, led, lost))
+
+
+def _led_with(state: State, led: LeaderTerm, lost: Lost) -> bool:
+    return led.leader_epoch == lost.written_in or lacks(state, led, lost) is False
 
 
 def kept_it(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
@@ -77,9 +77,9 @@ def _told_after(term: LeaderTerm, lost: Lost) -> bool:
 def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
     """Whether a member that had last led with the record is next seen back from a stop that was not
     clean with so little, and no cut tells why: its disk lost it, whoever was elected meanwhile. Of
-    cuts only its lines tell."""
+    cuts only its lines tell. Who came by it only as a follower may have been back before that."""
     led = _last_led(state, member, term) if log_is_covered(state, member) else None
-    if led is None or not led.start_event_id or not has_led_with(state, member, term, lost):
+    if led is None or not led.start_event_id or not _led_with(state, led, lost):
         return False
     back = [
         s.at for s in state.history.unclean_starts if s.replica == member and s.at > led.started_at

@@ -46,6 +46,25 @@ def test_who_was_cut_before_it_came_back_with_less_had_it_until_then() -> None:
     assert not came_back_without(state, 1, state.history.terms[-1], LOST)
 
 
+def test_who_came_by_it_as_a_follower_after_it_was_back_has_not_lost_it() -> None:
+    """Broker 1 led, came back with three records, and fetched the fourth in epoch 1."""
+    fetched = Lost(Span(3, 4, 1, 0), "acknowledged_by_isr", (1, 0))
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 3, 3),
+        elected(3, 3, "unclean", (3,)),
+        ev.BecameLeader(3, 3, 3, 3),
+        copy(1, (0, 3, 0, 0), (3, 4, 1, 0), mark=3),
+    ]
+    state = told(facts)
+    assert has_led_with(state, 1, state.history.terms[-1], fetched)
+    assert not came_back_without(state, 1, state.history.terms[-1], fetched)
+
+
 @pytest.mark.parametrize("covered", [(1, 2, 3), (2, 3)])
 @pytest.mark.parametrize("has_it", [True, False])
 def test_lines_or_its_log_tell_that_a_member_has_kept_it(
