@@ -6,7 +6,7 @@ Several causes are given where no single step made the difference: any of them i
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.kafka_lab.history import Election, LeaderTerm, seconds_of
+from tests.kafka_lab.history import LeaderTerm, seconds_of
 from tests.kafka_lab.lineage import Replicas
 from tests.kafka_lab.logs_on_disk import Held
 from tests.kafka_lab.versions import Version
@@ -94,7 +94,7 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
     perhaps = lossy | _lossy_while_down(loss, replicas, storage)
     leader, term = loss.term.leader, loss.term
     again = loss.again
-    before = term.isr_at(loss.at) if again or term.before is None else _waited_for(term.before)
+    before = term.isr_at(loss.at) if again or term.before is None else term.waited_for
     unclean = term.unclean and not again
     of_storage = LAST_STANDING if len(before) < settings.min_insync_replicas > 1 else STORAGE
     if leader in lossy:
@@ -119,11 +119,6 @@ def why(loss: Loss, replicas: Replicas, storage: list[StorageLoss], settings: Se
         for many in (lossy, perhaps):
             found.contracts.add(_contract(cause, loss.promised, len(many), settings))
     return found
-
-
-def _waited_for(registered: Election) -> tuple[int, ...]:
-    """Who could be elected cleanly: with nobody in the ISR the eligible leaders (KIP-966)."""
-    return registered.isr or registered.elr
 
 
 def _lossy(loss: Loss, replicas: Replicas, storage: list[StorageLoss]) -> set[int]:

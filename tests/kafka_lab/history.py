@@ -76,7 +76,8 @@ class Life:
 
 @dataclass(frozen=True)
 class LeaderTerm:
-    """One leader in one leader epoch; `before` is the decision that it follows."""
+    """One leader in one leader epoch; `before` is the decision that it follows, `waited_for` who
+    could last be elected cleanly by then: with nobody in the ISR the eligible leaders (KIP-966)."""
 
     at: float
     until: float
@@ -84,6 +85,7 @@ class LeaderTerm:
     leader: int
     changes: tuple[Election, ...]
     before: Election | None
+    waited_for: tuple[int, ...] = ()
 
     @property
     def unclean(self) -> bool:
@@ -122,13 +124,15 @@ def terms(known: list[Election], ends: float) -> list[LeaderTerm]:
     found: list[LeaderTerm] = []
     group: list[Election] = []
     before: Election | None = None
+    waited_for: tuple[int, ...] = ()
 
     def close(until: float) -> None:
         if group and group[0].leader is not None:
             first = group[0]
             found.append(
                 LeaderTerm(
-                    first.at, until, first.leader_epoch, group[0].leader, tuple(group), before
+                    *(first.at, until, first.leader_epoch, group[0].leader, tuple(group), before),
+                    waited_for,
                 )
             )
 
@@ -138,7 +142,9 @@ def terms(known: list[Election], ends: float) -> list[LeaderTerm]:
             election.leader,
         ):
             close(election.at)
-            before, group = group[-1], []
+            members = [one.isr or one.elr for one in group if one.isr or one.elr]
+            before, waited_for = group[-1], members[-1] if members else waited_for
+            group = []
         group.append(election)
     close(ends)
     return found

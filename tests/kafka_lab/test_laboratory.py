@@ -546,6 +546,24 @@ def test_an_emptied_disk_took_what_compaction_had_left_in_a_records_place() -> N
     assert why.causes == {"storage_loss"}
 
 
+def test_who_came_back_with_less_and_is_eligible_no_more_was_the_last_to_be_waited_for() -> None:
+    """KIP-966: the ISR is empty, and its last member's unclean start takes it from the ELR too."""
+    known = [
+        Election(1, 0, 1, (1,)),
+        Election(9, 1, None, (), elr=(1,)),
+        Election(9.9, 1, None, ()),
+    ]
+    one = view(
+        samples=[*LONGER, log_sample(9.5, 1, FIRST)],
+        elections=[*known, Election(10, 2, 2, (2,))],
+        acks=[acked("c", 2, "05.000", "all", 1)],
+        starts=[LeaderStart(1.1, 1, 0, 0), LeaderStart(10.1, 2, 2, 2)],
+        storage=[causes.StorageLoss(9.4, 1, frozenset({"c"}), 8.0)],
+    )
+    (loss,) = truth.judge(one).losses
+    assert loss.causes == ["storage_loss", "unclean_election"]
+
+
 @pytest.mark.parametrize(("adding", "unclean"), [((), False), ((3,), True)])
 def test_who_was_added_by_a_reassignment_that_ended_so_was_in_sync(
     adding: tuple[int, ...], unclean: bool
