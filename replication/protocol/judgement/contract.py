@@ -58,7 +58,7 @@ def contract_of(state: State, cause: Cause, tier: str, record: Span) -> str:
         return "unknown"
     if cause.term is None and _may_be_by_election(state):
         return "unknown"
-    return "broken"
+    return "unknown" if tier == "acknowledged_by_leader" else "broken"
 
 
 def _may_be_by_election(state: State) -> bool:
@@ -74,12 +74,15 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
     """Whether what went with a leader's disk may have been: it may have been alone in the ISR,
     where it commits by itself; from 3.7 on only as many as acks=all needs do (KAFKA-15583).
 
-    Nor does anything tell of what went in a way that nobody knows.
+    Nor does anything tell of what went in a way that nobody knows, or by an unclean election that
+    was not permitted, or may not have been.
     """
     flags, needed = state.behaviour(), state.min_insync_replicas_in(cause.term)
     if state.is_wholly_traced() or _was_not_reached(state, cause, record):
         return False
     if cause.name == "unknown":
+        return True
+    if cause.election is not None and not _permitted(state, cause.election):
         return True
     if cause.name not in BY_DISK:
         return False

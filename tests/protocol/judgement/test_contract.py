@@ -60,6 +60,18 @@ def test_what_went_in_a_way_that_nobody_knows_may_have_been_committed() -> None:
     assert allowed_by(under(), Cause("unknown"), "acknowledged_by_leader", at(3)) == []
 
 
+@pytest.mark.parametrize(
+    ("permitted", "contract"), [(True, "not_promised"), (False, "unknown"), (None, "unknown")]
+)
+def test_what_an_election_that_settings_forbid_took_at_acks_one_may_have_been_committed(
+    permitted: bool | None, contract: str
+) -> None:
+    cause = Cause("unclean_election", election=LeaderTerm(1, 2, unclean_permitted=permitted))
+    allowed = allowed_by(under(), cause, "acknowledged_by_leader", at(3))
+    assert contract_of(under(), cause, "acknowledged_by_leader", at(3)) == contract
+    assert ("acks", "1") in allowed if permitted else allowed == []
+
+
 def test_whether_a_second_disk_lost_it_may_not_be_known() -> None:
     """Broker 2 came back with less from a stop of which nothing tells that it was clean."""
     cause = Cause("storage_loss", lossy=frozenset({1}))
