@@ -81,14 +81,10 @@ def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -
     led = _last_led(state, member, term) if log_is_covered(state, member) else None
     if led is None or not led.start_event_id or not _led_with(state, led, lost):
         return False
-    back = [
-        s.at for s in state.history.unclean_starts if s.replica == member and s.at > led.started_at
-    ]
-    short = [
-        s.at
-        for s in state.history.unclean_starts
-        if s.replica == member and s.at > led.started_at and s.log_end_offset <= lost.offset
-    ]
-    if not back or not short or min(short) != min(back):
+    back = next(
+        (s for s in state.history.unclean_starts if s.replica == member and s.at > led.started_at),
+        None,
+    )
+    if back is None or back.log_end_offset > lost.offset:
         return False
-    return not any(led.started_at < cut.at < min(back) for cut in cuts(state, member, lost.offset))
+    return not any(led.started_at < cut.at < back.at for cut in cuts(state, member, lost.offset))

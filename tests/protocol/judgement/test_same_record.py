@@ -428,6 +428,7 @@ def test_who_is_back_in_its_epoch_has_up_to_there_what_it_had_when_that_began() 
 
 ALONE = (1,)
 JOINED = [ev.LeadershipRecorded(1, 0, (1, 2), 1), ev.LeadershipRecorded(1, 0, ALONE, 2)]
+REASSIGNED = [ev.LeadershipRecorded(1, 0, ALONE, 1, None, ALONE)]
 LOWERED = [ev.PartitionDescribed(min_insync_replicas=n) for n in (1, 2)]
 
 
@@ -440,8 +441,17 @@ LOWERED = [ev.PartitionDescribed(min_insync_replicas=n) for n in (1, 2)]
         ([], None, "all", [0, 2]),
         (JOINED, 2, "all", [0, 2]),
         (LOWERED, 2, "all", [0, 2]),
+        (REASSIGNED, 2, "all", [0, 2]),
     ],
-    ids=["too few", "at acks=1", "enough", "no setting", "enough once", "set lower once"],
+    ids=[
+        "too few",
+        "at acks=1",
+        "enough",
+        "no setting",
+        "enough once",
+        "set lower once",
+        "moved to one",
+    ],
 )
 def test_who_had_too_few_in_its_isr_wrote_nothing_at_acks_all(
     changes: list[ev.Fact], needed: int | None, acks: str, found: list[int]

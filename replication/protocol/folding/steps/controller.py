@@ -17,8 +17,8 @@ def partition_described(state: State, event: ev.Event, fact: ev.PartitionDescrib
         if value is not None:
             setattr(state.settings, name, value)
     now = state.registration
-    if fact.min_insync_replicas is not None and now.isr:
-        _note_members(state, now.leader_epoch, now.leader, now.isr)
+    if now.isr:
+        _note_members(state, now.leader_epoch, now.leader, now.isr, fact.assigned_replicas)
     state.ever_assigned.update(fact.assigned_replicas or ())
 
 
@@ -29,7 +29,7 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
     if fact.leader is not None and fact.election_kind is not None:
         _note_election(state, event, fact, fact.leader, newer)
     if fact.isr:
-        _note_members(state, fact.leader_epoch, fact.leader, fact.isr)
+        _note_members(state, fact.leader_epoch, fact.leader, fact.isr, fact.assigned_replicas)
     if fact.isr and fact.assigned_replicas:
         _refute_outsiders(state, event, fact)
     if newer:
@@ -60,15 +60,19 @@ def _note_election(
 
 
 def _note_members(
-    state: State, leader_epoch: int, leader: int | None, isr: tuple[int, ...]
+    state: State,
+    leader_epoch: int,
+    leader: int | None,
+    isr: tuple[int, ...],
+    replicas: tuple[int, ...] | None,
 ) -> None:
     """Notes whether a term's leader took records at acks=all (Partition.appendRecordsToLeader).
 
     What the setting was before anything tells of it, nobody knows; the replication factor may cap
-    it (KIP-966).
+    it (KIP-966). replicas: the assignment, where it is told anew.
     """
     needed = state.settings.min_insync_replicas
-    assigned = len(state.settings.assigned_replicas or isr)
+    assigned = len(replicas or state.settings.assigned_replicas or isr)
     enough = needed is None or len(isr) >= min(needed, assigned)
     for term in reversed(state.history.terms):
         if term.leader_epoch < leader_epoch:
