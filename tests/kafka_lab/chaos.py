@@ -7,7 +7,7 @@ history each time. What is worth keeping is the capture.
 import random
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,12 +61,16 @@ class ChaosPlan:
     small_segments: bool
     log_dirs: int
     directory_chance: float
+    # Orders of an operator: settings changed, records deleted, an unclean election, more replicas
+    # or fewer.
+    order_chance: float
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_seed(cls, seed: int, version: Version) -> "ChaosPlan":
         chance = random.Random(f"{version.name}-{seed}")
         disks = random.Random(f"{version.name}-{seed}-directories")
+        orders = random.Random(f"{version.name}-{seed}-orders")
         factor = chance.choice((2, 2, 3, 3))
         partitions = chance.choice((1, 2))
         spread = {partition: chance.sample(BROKERS, factor) for partition in range(partitions)}
@@ -101,6 +105,7 @@ class ChaosPlan:
             small_segments=keys is not None or chance.random() < 0.3,
             log_dirs=disks.choice((1, 2)) if version.at_least(1, 0) else 1,
             directory_chance=disks.choice((0.0, 0.2)),
+            order_chance=orders.choice((0.0, 0.2)) if version.at_least(0, 11) else 0.0,
             settings={"delete.topic.enable": "true"} if not version.kraft else {},
         )
 
@@ -217,6 +222,7 @@ class Chaos:
             (self.plan.elect_chance, self._elect),
             (self.plan.outage_chance, self._outage),
             (self.plan.directory_chance, lambda: self._fail_directory(broker)),
+            (self.plan.order_chance, self._order),
         ):
             if self.chance.random() < chance:
                 fault()
@@ -352,6 +358,38 @@ class Chaos:
             self.cluster.elect_preferred("t", partition, seconds=1)
         except wire.Refused:
             return
+
+    def _order(self) -> None:
+        """What an operator does to a topic in use, or in need."""
+        partition = self.chance.choice(sorted(self.plan.assignment))
+        orders: list[Callable[[int], None]] = [self._alter, self._alter, self._change_factor]
+        if self.plan.keys is None:
+            orders.append(self._delete_records)
+        if self.plan.version.at_least(2, 4):
+            orders.append(self._elect_unclean)
+        with suppress(wire.Refused):
+            self.chance.choice(orders)(partition)
+
+    def _alter(self, _partition: int) -> None:
+        if self.chance.random() < 0.5:
+            self.cluster.alter_topic("t", 1, min_insync_replicas=self.chance.choice((1, 2)))
+        else:
+            permitted = self.chance.choice(("true", "false"))
+            self.cluster.alter_topic("t", 1, unclean_leader_election_enable=permitted)
+
+    def _change_factor(self, partition: int) -> None:
+        factor = self.chance.choice((2, 3))
+        replicas = self.chance.sample(self.cluster.brokers, factor)
+        self.cluster.reassign("t", partition, replicas, seconds=1)
+
+    def _delete_records(self, partition: int) -> None:
+        leader = self.cluster.leader("t", partition)
+        known = 0 if leader is None else self.experiment.checkpointed(leader, partition=partition)
+        if known:
+            self.cluster.delete_records("t", partition, self.chance.randint(1, known))
+
+    def _elect_unclean(self, partition: int) -> None:
+        self.cluster.elect_unclean("t", partition, seconds=1)
 
     def _new_life(self) -> None:
         """The topic is deleted and made again; where ZooKeeper rules only with everybody up."""

@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -398,12 +399,41 @@ class Cluster(Site):
     def elect_preferred(self, topic: str, partition: int, seconds: float = 30) -> None:
         """A clean election of the first replica. Raises Refused."""
         if self.version.at_least(2, 4):
-            request = wire.preferred_election_request(topic, partition)
+            request = wire.election_request(topic, partition)
             self.order("elect preferred", request, _code_of_election, seconds)
         else:
             named = {"topic": topic, "partition": partition}
             self._order_by_znode("/admin/preferred_replica_election", [named], seconds)
         self.journal.write(action="elect_preferred", partition=partition)
+
+    def elect_unclean(self, topic: str, partition: int, seconds: float = 30) -> None:
+        """An election of whoever runs, if nobody leads, whatever the settings; from 2.4 on. Raises
+        Refused."""
+        request = wire.election_request(topic, partition, unclean=True)
+        self.journal.write(action="elect_unclean", partition=partition)
+        self.order("elect unclean", request, _code_of_election, seconds)
+
+    def alter_topic(self, topic: str, seconds: float = 30, **settings: object) -> None:
+        """Sets some of its settings while it is in use, from 0.11 on. Raises Refused."""
+        changed = {name.replace("_", "."): str(value) for name, value in settings.items()}
+        configs = self.topic_settings[topic] | changed
+        request = wire.alter_config_request(self.version, topic, configs)
+        # They may be in force before the answer is here, and even without one.
+        self.journal.write(action="alter_topic", topic=topic, configs=configs)
+        self.order("alter topic", request, lambda answer: answer.responses[0].error_code, seconds)
+        self.topic_settings[topic] = configs
+
+    def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
+        """Asks the leader once; nobody may be there who answers. From 0.11 on."""
+        leader = self.leader(topic, partition)
+        if leader is None:
+            return
+        self.journal.write(
+            action="delete_records", partition=partition, before_offset=before_offset
+        )
+        request = wire.delete_records_request(topic, partition, before_offset)
+        with suppress(OSError), self.connection(leader, "lab-admin", timeout=3.0) as connection:
+            connection.call(request)
 
     def elect(self, topic: str, partition: int, leader: int) -> None:
         """A clean election: the broker becomes the preferred one, and the preferred one elected."""

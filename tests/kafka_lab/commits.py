@@ -53,7 +53,7 @@ class Commits:
 
 @dataclass(frozen=True)
 class Rules:
-    """What of the settings decides when a lone leader commits."""
+    """What of the settings decides when a lone leader commits; `at_most`: where they changed."""
 
     min_insync_replicas: int
     # KIP-966, from 3.7: the high watermark waits for so many.
@@ -61,6 +61,7 @@ class Rules:
     # Up to 3.5 (KAFKA-4485, KAFKA-15021) it also waits for whoever was caught up of late, dead or
     # not.
     waits_for_the_dead: bool = False
+    at_most: int = 1
 
     @property
     def alone_after(self) -> float:
@@ -160,7 +161,11 @@ def _alone(
         known = replicas.at(term.leader, change.at + rules.alone_after)
         for at, log in replicas.seen(term.leader, change.at, until - SOON):
             written = [held.offset for held in log - known]
-            waits = at <= change.at + rules.alone_after or _is_fetched_from(replicas, term, at)
+            waits = (
+                at <= change.at + rules.alone_after
+                or (rules.waits_for_min_isr and rules.at_most > 1)
+                or _is_fetched_from(replicas, term, at)
+            )
             if waits or not written:
                 found.possible |= line & log
                 continue

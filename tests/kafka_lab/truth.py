@@ -48,6 +48,8 @@ HOLDS, VIOLATED = "HOLDS", "VIOLATED"
 # Log lines, acknowledgements and samples of different processes, all on one clock.
 CLOCK_SLACK = 0.05
 UNSEEN = 1.0
+# Until an operator's order has reached every broker that runs.
+TAKES_EFFECT = 10.0
 # Records that were committed, but that nobody was told of.
 UNTOLD = "none"
 
@@ -141,6 +143,39 @@ class View:
     compacted: bool = False
     # What directories hold that were renamed for deletion and are still there.
     set_aside: frozenset[Held] = frozenset()
+    orders: "Orders" = field(default_factory=lambda: Orders())
+
+    def in_force(self, since: float, until: float) -> list[causes.Settings]:
+        """All settings that may have been in force at any moment of it."""
+        changes = [(self.life.begins, self.settings), *self.orders.altered]
+        before = [settings for at, settings in changes if at <= since - TAKES_EFFECT]
+        meanwhile = [
+            settings
+            for at, settings in changes
+            if since - TAKES_EFFECT < at <= until + TAKES_EFFECT
+        ]
+        return (before[-1:] or [self.settings]) + meanwhile
+
+    def is_deleted(self, held: Held, since: float) -> bool:
+        """Whether an operator ordered the record's deletion."""
+        return any(
+            held.offset < before_offset and since < at + TAKES_EFFECT
+            for at, before_offset in self.orders.deleted
+        )
+
+    def is_ordered(self, term: LeaderTerm) -> bool:
+        """Whether an operator may have ordered that election, whatever the settings."""
+        return any(at - TAKES_EFFECT < term.at < at + TAKES_EFFECT for at in self.orders.elected)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Of an operator, to one partition in one life: settings changed, since when; records deleted,
+    when and below which offset; when anybody was to be elected who runs."""
+
+    altered: tuple[tuple[float, causes.Settings], ...] = ()
+    deleted: tuple[tuple[float, int], ...] = ()
+    elected: tuple[float, ...] = ()
 
 
 @dataclass
@@ -172,10 +207,8 @@ class Run:
     def view(self, partition: TopicPartition, life: Life, *, last: bool) -> View:
         topic, number = partition
         actions = self.site.actions()
-        configs: dict[str, str] = next(
-            (one["configs"] for one in actions if one.get("topic") == topic and "configs" in one),
-            {},
-        )
+        made = [one for one in actions if one.get("topic") == topic and "configs" in one]
+        configs: dict[str, str] = made[0]["configs"] if made else {}
         compacted = "compact" in configs.get("cleanup.policy", "")
         # What was written just before the order to delete may not have been seen on a disk.
         until = life.ends if last else life.ends - UNSEEN
@@ -197,14 +230,41 @@ class Run:
             else {},
             _committed_by_copies(self.evidence, partition),
             causes.storage_losses(actions, number),
-            causes.Settings(
-                self.site.version,
-                int(configs.get("min.insync.replicas", 1)),
-                configs.get("unclean.leader.election.enable") == "true",
-            ),
+            self._settings(configs),
             self._excused(actions, compacted=compacted),
             compacted,
             _set_aside(self.site, partition),
+            self._orders(actions, partition, life),
+        )
+
+    def _settings(self, configs: dict[str, str]) -> causes.Settings:
+        return causes.Settings(
+            self.site.version,
+            int(configs.get("min.insync.replicas", 1)),
+            configs.get("unclean.leader.election.enable") == "true",
+        )
+
+    def _orders(
+        self, actions: list[dict[str, Any]], partition: TopicPartition, life: Life
+    ) -> Orders:
+        topic, number = partition
+        own = [
+            (seconds_of(one["ts"]), one)
+            for one in actions
+            if one.get("topic", topic) == topic
+            and one.get("partition", number) == number
+            and life.holds(seconds_of(one["ts"]))
+        ]
+        return Orders(
+            tuple(
+                (at, self._settings(one["configs"]))
+                for at, one in own
+                if one["action"] == "alter_topic"
+            ),
+            tuple(
+                (at, one["before_offset"]) for at, one in own if one["action"] == "delete_records"
+            ),
+            tuple(at for at, one in own if one["action"] == "elect_unclean"),
         )
 
     def _excused(self, actions: list[dict[str, Any]], *, compacted: bool) -> set[str]:
@@ -290,11 +350,13 @@ class Missing:
 def judge(view: View) -> PartitionTruth:
     reign = terms(view.elections, view.life.ends)
     replicas = Replicas(view.samples)
-    settings = view.settings
+    version = view.settings.version
+    demanded = {one.min_insync_replicas for one in view.in_force(view.life.begins, view.life.ends)}
     rules = Rules(
-        settings.min_insync_replicas,
-        settings.version.at_least(3, 7),
-        not settings.version.at_least(3, 6),
+        min(demanded),
+        version.at_least(3, 7),
+        not version.at_least(3, 6),
+        at_most=max(demanded),
     )
     committed = commits(reign, replicas, view.acks, view.high_watermarks, rules)
     last = leader_at(view.elections, view.life.ends)
@@ -305,6 +367,8 @@ def judge(view: View) -> PartitionTruth:
     for record in _to_keep(view, replicas, committed):
         held, sure = record.held, committed.sure.get(record.held)
         since = sure.at if sure is not None else record.since
+        if view.is_deleted(held, since):
+            continue
         missing = _missing(view, reign, replicas, final, held, since)
         missing_acked = _missing(view, reign, replicas, final, held, record.since)
         deposed = _deposed_by(view, held, record.since)
@@ -537,16 +601,17 @@ def _lost(
     at = missing.term.at if missing.at is None else missing.at
     if missing.at is None and missing.term == _last_term_with(view, replicas, held):
         at = view.life.ends
+    again = at > first_start(missing.term, view.starts)
     whys = [
         causes.why(
-            causes.Loss(
-                held, since, at, missing.term, promised, at > first_start(missing.term, view.starts)
-            ),
+            causes.Loss(held, since, at, missing.term, promised, again),
             replicas,
             view.storage,
-            view.settings,
+            replace(settings, unclean=unclean),
         )
         for promised in promises
+        for settings in view.in_force(since, at)
+        for unclean in _permits(view, missing.term, at)
     ]
     named = (held.offset, held.payload_id)
     recovered = held.payload_id in payload_ids(final) or (
@@ -571,6 +636,13 @@ def _lost(
         statuses=sorted(statuses),
         missing_from=where if missing.at is None else f"{where}{missing.term.leader_epoch}",
         leader_epoch=held.leader_epoch,
+    )
+
+
+def _permits(view: View, term: LeaderTerm, at: float) -> set[bool]:
+    """Whether an unclean election was permitted then, by the settings or by whoever ordered it."""
+    return {one.unclean for one in view.in_force(at, at)} | (
+        {True, False} if view.is_ordered(term) else set()
     )
 
 

@@ -235,11 +235,12 @@ def reassign_request(topic: str, partition: int, replicas: list[int]) -> Any:
     )
 
 
-def preferred_election_request(topic: str, partition: int) -> Any:
+def election_request(topic: str, partition: int, *, unclean: bool = False) -> Any:
+    """Of the first replica if it is in the ISR; unclean: of any that runs, if nobody leads."""
     named = ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[partition])
     return ElectLeadersRequest(
         version=1,
-        election_type=ElectionType.PREFERRED,
+        election_type=ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED,
         topic_partitions=[named],
         timeout_ms=10_000,
     )
