@@ -402,6 +402,15 @@ def test_a_disk_that_nobody_led_after_is_the_cause() -> None:
     assert found == {(("last_replica_standing",), ("not_promised",))}
 
 
+def test_what_no_look_saw_was_on_the_disk_of_the_last_leader_that_answered_for_it() -> None:
+    one = view(
+        acks=[acked("c", 2, "15.000", "all", 2)],
+        storage=[causes.StorageLoss(16.0, broker, frozenset("c")) for broker in (1, 2)],
+    )
+    (loss,) = truth.judge(one).losses
+    assert (loss.causes, loss.contracts) == (["storage_loss"], ["not_promised"])
+
+
 def test_a_disk_that_is_lost_while_its_broker_is_down_was_lost_at_some_time_of_it() -> None:
     """Broker 1 is down at the unclean election; its disk is emptied after that."""
     actions = [

@@ -536,9 +536,16 @@ def _missing(
 
 
 def _last_term_with(view: View, replicas: Replicas, held: Held) -> LeaderTerm | None:
-    """The last term, if its leader had the record in it: its disk lost it, and nobody led after."""
+    """The last term, if its leader had the record in it, or answered for one that came and went
+    between two looks: its disk lost it, and nobody led after."""
     last = terms(view.elections, view.life.ends)[-1]
-    return last if held in replicas.line(last) else None
+    answered = any(
+        ack["status"] == "acked"
+        and (ack["broker"], ack["payload_id"]) == (last.leader, held.payload_id)
+        and seconds_of(ack["ts"]) > last.at + CLOCK_SLACK
+        for ack in view.acks
+    )
+    return last if answered or held in replicas.line(last) else None
 
 
 def _lacks(view: View, replicas: Replicas, term: LeaderTerm, held: Held, at: float) -> bool | None:
