@@ -28,6 +28,9 @@ from tests.kafka_lab.versions import Version
 
 LABELS = ("before-restart", "copy", "2nd", "after-crash", "x")
 BROKERS = (1, 2, 3)
+# Of these the rules by which the truth is worked out are the same in both releases.
+UPGRADES = {"1.1.1": "2.8.2", "3.9.1": "4.1.1", "4.1.1": "4.3.0"}
+AS_BEFORE = {"inter.broker.protocol.version": "1.1", "log.message.format.version": "1.1"}
 
 
 @dataclass
@@ -64,6 +67,8 @@ class ChaosPlan:
     # Orders of an operator: settings changed, records deleted, an unclean election, more replicas
     # or fewer.
     order_chance: float
+    # The release that brokers are upgraded to, some at each start; None: they stay.
+    upgrade_to: str | None
     settings: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -106,6 +111,7 @@ class ChaosPlan:
             log_dirs=disks.choice((1, 2)) if version.at_least(1, 0) else 1,
             directory_chance=disks.choice((0.0, 0.2)),
             order_chance=orders.choice((0.0, 0.2)) if version.at_least(0, 11) else 0.0,
+            upgrade_to=orders.choice((None, UPGRADES.get(version.name))),
             settings={"delete.topic.enable": "true"} if not version.kraft else {},
         )
 
@@ -124,12 +130,13 @@ class ChaosPlan:
         return found
 
     def broker_settings(self) -> dict[str, str]:
+        settings = {**self.settings, **(AS_BEFORE if self.upgrade_to == "2.8.2" else {})}
         if self.keys is None:
-            return self.settings
+            return settings
         cleaner = {"log.cleaner.backoff.ms": "1000", "log.retention.check.interval.ms": "1000"}
         if self.version.at_least(3, 9):
             cleaner["log.initial.task.delay.ms"] = "500"
-        return {**self.settings, **cleaner}
+        return {**settings, **cleaner}
 
 
 @dataclass
@@ -335,6 +342,8 @@ class Chaos:
         self.killed.discard(broker)
         self.without_directory.discard(broker)
         del self.down_since[broker]
+        if self.plan.upgrade_to is not None and self.chance.random() < 0.5:
+            self.cluster.upgrade(broker, Version(self.plan.upgrade_to))
         self.cluster.start_broker(broker, wait=False)
 
     def _reassign(self) -> None:

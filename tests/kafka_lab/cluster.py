@@ -72,6 +72,8 @@ class Cluster(Site):
         self.journal = Journal(directory / "actions.jsonl")
         self.cluster_id = random_uuid() if plan.version.kraft else ""
         self.processes: dict[int, JavaProcess] = {}
+        # Of brokers that were upgraded: what they run from their next start on.
+        self.releases: dict[int, Version] = {}
         self.topic_ids: dict[str, str] = {}
         self.topic_settings: dict[str, dict[str, str]] = {}
         self.taps: dict[int, Tap] = {}
@@ -140,6 +142,11 @@ class Cluster(Site):
         self._start_node(broker, "broker")
         if wait:
             self.wait_up(broker)
+
+    def upgrade(self, broker: int, release: Version) -> None:
+        """Its next start is of this release."""
+        self.releases[broker] = release
+        self.journal.write(action="upgrade", broker=broker, release=release.name)
 
     def kill(self, *brokers: int) -> None:
         for broker in brokers:
@@ -492,15 +499,14 @@ class Cluster(Site):
     def _start_node(self, node: int, kind: str) -> None:
         home = self.home(node)
         logs = home / "logs"
+        release = self.releases.get(node, self.version)
         options = [
-            node_settings.logging_option(
-                self.version, home / "logging.properties", self.plan.grade
-            ),
+            node_settings.logging_option(release, home / "logging.properties", self.plan.grade),
             f"-Dkafka.logs.dir={logs}",
         ]
         self.journal.write(action="start", **{kind: node})
         self.processes[node] = JavaProcess(
-            self.version.class_path,
+            release.class_path,
             options,
             ["kafka.Kafka", str(home / "node.properties")],
             home / "console.txt",
