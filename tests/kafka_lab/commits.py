@@ -34,7 +34,7 @@ class Commitment:
 
 @dataclass
 class Commits:
-    """`sure` by record; `possible` are those where the laboratory cannot tell."""
+    """`sure` by record; `possible` are those where the laboratory cannot tell, or not since when."""
 
     sure: dict[Held, Commitment]
     possible: set[Held]
@@ -87,7 +87,6 @@ def commits(
         _alone(found, term, line, replicas, rules)
         _everywhere(found, term, line, replicas)
         _up_to_the_highest(found, term, line, replicas)
-    found.possible -= found.sure.keys()
     return found
 
 
@@ -138,10 +137,14 @@ def _below(
     before, after = replicas.around(sample.broker, sample.written_at)
     by = f"below {sample.high_watermark}, high watermark of {sample.broker}"
     now = term_at(lines, sample.written_at)
-    for held in before & after:
+    for held in before | after:
         if held.offset >= sample.high_watermark:
             continue
-        if now is not None and held in lines[now]:
+        if held not in before or held not in after:
+            # Written, or gone, about then: another may have stood there.
+            if now is not None and held in lines[now]:
+                found.possible.add(held)
+        elif now is not None and held in lines[now]:
             found.add(held, Commitment(sample.written_at, by, sample.in_logs))
         elif any(held in line for term, line in lines.items() if term.at <= sample.written_at):
             # Whether it was reached before the leader was deposed, or after, is not known.
