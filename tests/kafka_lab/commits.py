@@ -34,7 +34,7 @@ class Commitment:
 
 @dataclass
 class Commits:
-    """`sure` by record; `possible` are those where the laboratory cannot tell, or not since when."""
+    """`sure` by record; `possible`: the laboratory cannot tell whether they were, or since when."""
 
     sure: dict[Held, Commitment]
     possible: set[Held]

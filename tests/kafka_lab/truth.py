@@ -156,6 +156,18 @@ class View:
         ]
         return (before[-1:] or [self.settings]) + meanwhile
 
+    def rules(self) -> Rules:
+        version = self.settings.version
+        demanded = {
+            one.min_insync_replicas for one in self.in_force(self.life.begins, self.life.ends)
+        }
+        return Rules(
+            min(demanded),
+            version.at_least(3, 7),
+            not version.at_least(3, 6),
+            at_most=max(demanded),
+        )
+
     def is_deleted(self, held: Held, since: float) -> bool:
         """Whether an operator ordered the record's deletion."""
         return any(
@@ -350,15 +362,7 @@ class Missing:
 def judge(view: View) -> PartitionTruth:
     reign = terms(view.elections, view.life.ends)
     replicas = Replicas(view.samples)
-    version = view.settings.version
-    demanded = {one.min_insync_replicas for one in view.in_force(view.life.begins, view.life.ends)}
-    rules = Rules(
-        min(demanded),
-        version.at_least(3, 7),
-        not version.at_least(3, 6),
-        at_most=max(demanded),
-    )
-    committed = commits(reign, replicas, view.acks, view.high_watermarks, rules)
+    committed = commits(reign, replicas, view.acks, view.high_watermarks, view.rules())
     last = leader_at(view.elections, view.life.ends)
     leader = reign[-1].leader if reign else None
     final = _standing(view, replicas, leader)
