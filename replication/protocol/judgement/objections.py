@@ -225,7 +225,7 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
             or term.leader == promise.replica
         ):
             continue
-        if _lacked(state, starts, term, absence):
+        if _lacked(state, starts, term, absence) or _holds_another(state, starts, term, absence):
             return _doubt(
                 absence,
                 f"replica {promise.replica} may have learned its high watermark from broker "
@@ -276,6 +276,22 @@ def _lacked(state: State, starts: TermStarts, term: LeaderTerm, absence: Absence
     return any(
         lacks(state, term, Lost(promise.span._replace(first_offset=offset), "committed", None))
         for offset in (absence.first_offset, absence.end_offset - 1)
+    )
+
+
+def _holds_another(state: State, starts: TermStarts, term: LeaderTerm, absence: Absence) -> bool:
+    """Whether a leader of whose start no line tells holds another record there now, of an epoch
+    before theirs: it may have had that one all the time."""
+    replica, made_in = state.replicas.get(term.leader), absence.promise.span.leader_epoch
+    if starts.of(term) is not None or log_is_covered(state, term.leader) or replica is None:
+        return False
+    held = touching(replica.log.spans, absence.first_offset, absence.end_offset)
+    return any(
+        span.first_offset < absence.end_offset
+        and absence.first_offset < span.end_offset
+        and span.leader_epoch is not None
+        and span.leader_epoch < (made_in or 0)
+        for span in held
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from replication.protocol.ground.model import Span, uncovered
+from replication.protocol.ground.model import Span, is_seen, uncovered
 from replication.protocol.ground.topic_partition import (
     LeaderTerm,
     Promise,
@@ -52,6 +52,32 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
                 "an acknowledgement log of the producers",
             )
         ]
+    beside = _led_beside_who_answered(state, ref.starts, promise)
+    if beside is not None:
+        return [
+            Doubt(
+                first,
+                end,
+                promise,
+                f"broker {beside.leader} was elected beside the ISR in epoch {beside.leader_epoch} "
+                "and led without it, and nothing tells whether it was answered for before the one "
+                "that wrote it led on",
+                f"the lines of broker {promise.replica or 'that wrote it'} with "
+                "kafka.cluster.Partition at TRACE",
+            )
+        ]
+    cut = _cut_below(state, ref, promise)
+    if cut is not None:
+        return [
+            Doubt(
+                max(first, cut.to_offset),
+                end,
+                promise,
+                f"replica {promise.replica} then cut its log to {cut.to_offset}, below its high "
+                "watermark, on the word of a leader: that one may have lacked what it cut",
+                f"the log directory of broker {promise.replica} as it was before",
+            )
+        ]
     missed = unnamed_leader_epoch(state, ref.starts, promise.latest_term[0])
     if missed is None:
         return []
@@ -64,6 +90,41 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
             "the controller's history (metadata log or state-change.log)",
         )
     ]
+
+
+def _led_beside_who_answered(
+    state: State, starts: TermStarts, promise: Promise
+) -> LeaderTerm | None:
+    """A leader elected beside the ISR that led without records which who wrote them leads on with:
+    alone in its ISR, that one may have answered for them at acks=all before, or only since."""
+    assert promise.latest_term is not None
+    first, end, made_in, _ = promise.span
+    if promise.how != "acks_all":
+        return None
+    wrote = appender(starts, promise)
+    for place in range(starts.after(promise.latest_term), len(starts.terms)):
+        term, start = starts.terms[place], starts.starts[place]
+        if start is None or start >= end or term.election_kind not in UNSURE_KINDS:
+            continue
+        if led_on_after(state, term, max(start, first), end, wrote, made_in):
+            return term
+    return None
+
+
+def _cut_below(state: State, ref: Reference, promise: Promise) -> Truncation | None:
+    """The cut of a replica below the high watermark that its own line or file had told, as its
+    leader had other records or none there: what it cut had been committed. Not where what it cut is
+    seen to be what stands in the log that counts."""
+    if promise.how not in BY_HIGH_WATERMARK or is_seen(promise.span):
+        return None
+    for cut in state.history.truncations:
+        if cut.replica != promise.replica or cut.at <= promise.at:
+            continue
+        first = max(cut.to_offset, promise.span.first_offset)
+        end = min(promise.span.end_offset, cut.from_offset or promise.span.end_offset)
+        if first < end and not stands_all(cut.dropped, first, end, ref.spans):
+            return cut
+    return None
 
 
 def _lacked_before_promised(
@@ -230,16 +291,17 @@ def must_have_held(
 ) -> bool:
     """Whether a later leader held the records at the start of its term, though no line tells.
 
-    held_by: the leader of the term before, if it held them. It still does; or it wrote them itself
+    held_by: the leader of the term before, if it held them. It still does, where the controller or
+    its own lines tell of the term: else it may have come back with less; or it wrote them itself
     and was never cut; or they were committed, it was elected from the ISR, and has neither lost
     storage nor, where followers cut to their high watermark, been cut since.
     """
     end = promise.span.end_offset
     if lost_storage_in_isr(state, term, end):
         return False
-    if term.leader == held_by:
-        return True
     told = log_is_covered(state, term.leader)
+    if term.leader == held_by and (told or term.recorded):
+        return True
     cut = any(t.replica == term.leader and t.to_offset < end for t in state.history.truncations)
     if starts.leaders_in(promise.span.leader_epoch) == {term.leader} and told and not cut:
         return True

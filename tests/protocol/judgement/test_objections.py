@@ -371,3 +371,22 @@ def test_what_stood_below_a_followers_mark_may_never_have_been_its_leaders(
         held(2, 0, 1, 4),
     ]
     assert verdict(facts) == expected
+
+
+def test_a_leader_of_whom_no_line_tells_may_have_held_another_under_a_followers_mark() -> None:
+    """Broker 2's record of epoch 1 lies below a mark that it may have learned of broker 3, which
+    has one of epoch 0 there, and wrote none."""
+    facts = [
+        *given(1, 2, version="1.1.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, isr=(2, 3)),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "1", 1, 1),
+        elected(3, 2, isr=(3,)),
+        ev.BecameFollower(2, 2, 3, 1, 0),
+        copy(2, (0, 1, 1, 1), mark=1),
+        copy(3, (0, 1, 0, 0), mark=1),
+    ]
+    rows = [x for x in view_of(told(facts)).losses if x.record.leader_epoch == 1]
+    assert [x.tier for x in rows] == ["acknowledged_by_leader"]

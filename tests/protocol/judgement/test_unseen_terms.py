@@ -207,3 +207,65 @@ def test_what_a_leader_had_when_it_started_last_it_led_with_unless_it_cut_it(
     ]
 
     assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("cut", "found"), [(0, "UNKNOWN"), (1, "HOLDS")])
+def test_what_a_follower_cut_below_its_own_high_watermark_had_been_committed(
+    cut: int, found: str
+) -> None:
+    """Broker 2 had learned of broker 3, whose lines are missing, that one record is committed; the
+    next leader holds another there."""
+    facts = [
+        *given(1, 2, version="4.0.0"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1, isr=(1, 3)),
+        ev.BecameFollower(1, 1, 3, 2, 0),
+        ev.BecameFollower(2, 1, 3, 0, 0),
+        elected(1, 2, isr=(1,)),
+        ev.BecameLeader(1, 2, 2, 0),
+        ev.BecameFollower(2, 2, 1, 2, 1),
+        ev.Truncated(2, cut, None, "diverging_epoch"),
+        copy(1, (0, 2, 0, 0), (2, 5, 2, 2), mark=5),
+    ]
+    assert verdict(facts) == found
+
+
+@pytest.mark.parametrize(("kind", "found"), [("unclean", "UNKNOWN"), ("clean", "HOLDS")])
+def test_who_leads_on_past_one_elected_beside_it_may_have_answered_before(
+    kind: str, found: str
+) -> None:
+    """Broker 3 led from below what broker 1 answered for in epoch 0 or when it led on in epoch 2: a
+    leader from the ISR would have had it."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1, kind, (1, 3)),
+        ev.BecameLeader(3, 1, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "all", 0, 0),
+        elected(1, 2, "clean", (1, 3)),
+        ev.BecameLeader(1, 2, 1, 1),
+        copy(1, (0, 1, 0, 0)),
+        copy(3),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(("recorded", "found"), [(False, "UNKNOWN"), (True, "HOLDS")])
+def test_who_led_again_may_have_come_back_with_less_where_neither_controller_nor_lines_tell(
+    recorded: bool, found: str
+) -> None:
+    """Broker 1 led two epochs, as broker 3 heard, which has the record and leads now."""
+    facts = [
+        *given(2, 3, version="1.1.1"),
+        *([elected(1, 0, "initial")] if recorded else []),
+        ev.BecameFollower(3, 0, 1, 0, 0),
+        ev.RecordsAcknowledged(1, 4, "1", 0, 1),
+        *([elected(1, 1, "same_leader")] if recorded else []),
+        ev.BecameFollower(3, 1, 1, 5, 0),
+        *([elected(3, 2)] if recorded else []),
+        ev.BecameLeader(3, 2, 5, 0),
+        *(copy(r, (0, 1, 0, 0), (1, 4, 0, 1), (4, 5, 0, 2)) for r in (1, 2, 3)),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
