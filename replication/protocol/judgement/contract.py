@@ -4,7 +4,7 @@ from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.loss_cause import BY_DISK, Cause
 from replication.protocol.judgement.lost_record import Lost, never_had
-from replication.protocol.judgement.reference import log_is_covered
+from replication.protocol.judgement.reference import all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
 
@@ -80,6 +80,8 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
     flags, needed = state.behaviour(), state.min_insync_replicas_in(cause.term)
     if state.is_wholly_traced() or _was_not_reached(state, cause, record):
         return False
+    if _a_member_lacked(state, record):
+        return False
     if cause.name == "unknown":
         return True
     if cause.election is not None and not _permitted(state, cause.election):
@@ -124,16 +126,31 @@ def _was_not_reached(state: State, cause: Cause, record: Span) -> bool:
     return bool(marks) and all(m is not None and m <= record.first_offset for m in marks)
 
 
+def _a_member_lacked(state: State, record: Span) -> bool:
+    """Whether a member without which no ISR ever was never had it: nothing has committed it."""
+    terms = state.history.terms
+    if not terms or terms[0].leader_epoch or not terms[0].recorded:
+        return False
+    if not (all_logs_are_covered(state) or state.covered("controller_history")):
+        return False
+    lost = Lost(record, "acknowledged_by_leader", None)
+    always = set(terms[0].isr or ()) - state.registration.outside.keys()
+    return any(never_had(state, member, lost) for member in always)
+
+
 def _may_have_lost_it(state: State, offset: int) -> frozenset[int]:
     """Who may have lost the record as well: back from a stop that nothing shows to be clean, with
     less, and with nothing to tell what it had; or one that held replicas and of whose lines some
     may be missing."""
     return frozenset(
         number
-        for number, replica in state.replicas.items()
+        for number in state.ever_assigned | state.replicas.keys()
         if not state.is_traced(number)
-        and (
-            (replica.came_back_with is not None and replica.came_back_with <= offset)
-            or not log_is_covered(state, number)
-        )
+        and (_came_back_without(state, number, offset) or not log_is_covered(state, number))
     )
+
+
+def _came_back_without(state: State, number: int, offset: int) -> bool:
+    replica = state.replicas.get(number)
+    back = None if replica is None else replica.came_back_with
+    return back is not None and back <= offset

@@ -9,6 +9,7 @@ from replication.protocol.judgement.lost_record import (
     has_since,
     lacks,
     never_had,
+    written_at,
 )
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
@@ -72,6 +73,21 @@ def _told_after(term: LeaderTerm, lost: Lost) -> bool:
     if term.observed_at is None or lost.told_at is None:
         return False
     return term.observed_at + SLACK < lost.told_at
+
+
+def may_have_led_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a member may have led once more without the record, back from a stop, in its epoch
+    (ZooKeeper) or in a later one, before another was elected beside it: its lines would tell."""
+    if log_is_covered(state, member) or kept_it(state, member, term, lost):
+        return False
+    after = written_at(lost)
+    led = [
+        t.order
+        for t in state.history.terms
+        if t.leader == member and t.order < term.order and (after is None or t.order >= after)
+    ]
+    again = any(after is None or order > after for order in led)
+    return bool(led) and (again or state.settings.controller != "kraft")
 
 
 def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:

@@ -23,6 +23,7 @@ from replication.protocol.judgement.isr_members import (
     came_back_without,
     deposed_cleanly,
     kept_it,
+    may_have_led_without,
 )
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
@@ -115,6 +116,12 @@ def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> 
 def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
     """By the first leader without the record; one that several leaders would give stands."""
     term = losing_term(state, lost, absences)
+    if term is None and lost.written_in is None:
+        records = [lost.record._replace(leader_epoch=e) for e in _writers(state, lost, absences)]
+        if records:
+            return _whoever_wrote(
+                [_cause_by(state, replace(lost, record=record), absences) for record in records]
+            )
     found = replace(_cause(state, lost, term), term=term)
     others = [_cause(state, lost, t) for t in _may_have_lost_it(state, lost) if t is not term]
     if all(other.name == found.name for other in others):
@@ -126,14 +133,32 @@ def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
 
 def _by_its_writer(state: State, record: Span, absences: list[Absence]) -> Span:
     """The record with the leader epoch of the only term that can have written it, if it is one."""
-    if record.leader_epoch is not None or not absences:
-        return record
-    starts = term_starts(state)
-    promise = replace(absences[0].promise, span=record)
-    writers = may_have_written(state, starts, record.first_offset, promise)
-    if len(writers) != 1 or unnamed_leader_epoch(state, starts, -1) is not None:
-        return record
-    return record._replace(leader_epoch=writers[0])
+    writers = _writers(state, Lost(record, "", None), absences)
+    return record._replace(leader_epoch=writers[0]) if len(writers) == 1 else record
+
+
+def _writers(state: State, lost: Lost, absences: list[Absence]) -> list[int]:
+    """The leader epochs in which a record that names none may have been written; none where a
+    leader of which nothing tells may have."""
+    if lost.written_in is not None or not absences or _is_unnamed(state):
+        return []
+    promise = replace(absences[0].promise, span=lost.record)
+    return may_have_written(state, term_starts(state), lost.offset, promise)
+
+
+def _whoever_wrote(found: list[Cause]) -> Cause:
+    """What is so in whichever epoch the record was written; else unknown, and what it may be."""
+    first = found[0]
+    if all(one.name == first.name for one in found):
+        return replace(
+            first,
+            election=first.election if all(one.election is not None for one in found) else None,
+            lossy=frozenset.intersection(*(one.lossy for one in found)),
+            term=first.term if all(one.term is first.term for one in found) else None,
+            isr=first.isr if all(one.isr == first.isr for one in found) else None,
+        )
+    named = {name for c in found for name in (c.name, *c.contributing)} - {"unknown"}
+    return Cause("unknown", tuple(sorted(named)))
 
 
 def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
@@ -150,13 +175,21 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     extra = ("unclean_election",) if unclean else ()
     if isinstance(took, StorageLoss) and may_have_taken_another(state, lost, took):
         return Cause("unknown", ("storage_loss", *extra), election, lossy)
-    if isinstance(took, StorageLoss) or (took is None and _restarted_short(state, lost, term)):
-        return _by_storage(state, term, took, extra, election, lossy | {leader})
-    if took is not None:
-        name = _cut_name(state, took)
-        if may_be_anothers(state, lost, took) or not known_to_have_had(state, lost, took):
+    cut = took if isinstance(took, Truncation) else None
+    by_disk = isinstance(took, StorageLoss) or (
+        took is None and _restarted_short(state, lost, term)
+    )
+    if (by_disk or cut is not None) and _perhaps_elected_beside(state, lost, term):
+        name = "storage_loss" if cut is None else _cut_name(state, cut)
+        return Cause("unknown", (name, "unclean_election"), None, lossy)
+    if by_disk:
+        loss = took if isinstance(took, StorageLoss) else None
+        return _by_storage(state, term, loss, extra, election, lossy | {leader})
+    if cut is not None:
+        name = _cut_name(state, cut)
+        if may_be_anothers(state, lost, cut) or not known_to_have_had(state, lost, cut):
             return Cause("unknown", (name, *extra), election, lossy)
-        if _may_have_lost_it_again(state, lost, took, term):
+        if _may_have_lost_it_again(state, lost, cut, term):
             return Cause("unknown", ("storage_loss", name, *extra), election, lossy | {leader})
         return Cause(name, extra, election, lossy)
     last_one = term is not None and unclean and leader in (term.isr_before or ())
@@ -173,11 +206,31 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
             lost.answered_by is None and _another_led(state, leader, term)
         )
         unsure = not failed_over or _may_have_lost(state, lost, leader, term)
-        unsure = unsure or _perhaps_unclean(state, term)
+        unsure = unsure or _perhaps_unclean(state, term) or _may_be_its_writers(state, lost, term)
         return Cause("unknown" if unsure else "acks_one_failover", (), None, lossy)
     if term is not None and _came_back_without(state, lost, term):
         return _by_storage(state, term, None, (), None, lossy | {leader})
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
+
+
+def _is_unnamed(state: State) -> bool:
+    """Whether a leader of which nothing tells may have led in some epoch."""
+    return unnamed_leader_epoch(state, term_starts(state), -1) is not None
+
+
+def _perhaps_elected_beside(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
+    """Whether nothing tells how a leader was elected that had lost the record before, or which one
+    it was, and it may have been beside another that is not known to have lacked it."""
+    if term is None or not _perhaps_unclean(state, term):
+        return term is None and _perhaps_unclean(state, term)
+    before = [t for t in state.history.terms if t.order < term.order and not never_began(state, t)]
+    if term.election_kind in UNCLEAN or not before:
+        return False
+    last = before[-1]
+    unnamed = unnamed_leader_epoch(state, term_starts(state), last.leader_epoch)
+    if unnamed == last.leader_epoch + 1:
+        return True
+    return last.leader != term.leader and lacks(state, last, lost) is not True
 
 
 def _may_have_lost_it_again(
@@ -222,6 +275,13 @@ def _by_election(
     ):
         by_disk = _by_storage(state, term, None, ("unclean_election",), term, lossy)
         return replace(by_disk, name="unknown", contributing=(by_disk.name, *by_disk.contributing))
+    if waited_for and all(
+        m in lossy or may_have_led_without(state, m, term, lost) for m in waited_for
+    ):
+        needed = state.min_insync_replicas_in(term)
+        either = needed is not None and len(waited_for) >= needed
+        named = ("storage_loss", "unclean_election")
+        return Cause("unknown", named, term if either else None, lossy)
     loss = took if isinstance(took, StorageLoss) else None
     lost_it = loss is not None
     if took is None and _restarted_short(state, lost, term):
@@ -316,7 +376,7 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
     known whether they had it."""
     after = written_at(lost)
     found: list[LeaderTerm] = []
-    unsure, before = True, None
+    unsure, before = True, _who_wrote(state, lost)
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
@@ -334,6 +394,12 @@ def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
     return found if len(found) > 1 else []
 
 
+def _who_wrote(state: State, lost: Lost) -> int | None:
+    """The only leader of the record's epoch, which holds it as it leads on."""
+    led = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
+    return led.pop() if len(led) == 1 else None
+
+
 def _elected_beside_it(state: State, lost: Lost) -> LeaderTerm | None:
     """The unclean election of the last leader, where the one before it still holds the record: a
     leader that was not away since then has lacked it from the start, whatever it had cut before."""
@@ -349,8 +415,11 @@ def _elected_beside_it(state: State, lost: Lost) -> LeaderTerm | None:
         return None
     if not before or before[-1].leader == term.leader or term.election_kind not in UNCLEAN:
         return None
-    if lacks(state, term, lost) is False or has_since(state, term, lost):
+    lacking = lacks(state, term, lost)
+    if lacking is False or has_since(state, term, lost):
         return None  # It is back.
+    if lacking is None and not state.log_is_known(state.replicas.get(term.leader)):
+        return None  # It may be.
     return term if has_since(state, before[-1], lost) else None
 
 
@@ -440,6 +509,21 @@ def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | Non
         and is_of(loss, lost)
         for loss in state.history.storage_losses
     )
+
+
+def _may_be_its_writers(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
+    """Whether the disk of who wrote it may have lost it, and not the failover.
+
+    It may have committed it while the new leader was not in the ISR, and then have led on in its
+    epoch after a stop, without it (ZooKeeper): only its lines would tell. Where nothing tells which
+    leader was the first without it, it takes that every leader is known.
+    """
+    if term is None:
+        return _is_unnamed(state)
+    if term.outside_at is None or state.settings.controller == "kraft":
+        return False
+    wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
+    return not all(log_is_covered(state, leader) for leader in wrote)
 
 
 def _may_have_taken(state: State, start: UncleanStart, lost: Lost, term: LeaderTerm | None) -> bool:

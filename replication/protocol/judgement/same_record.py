@@ -432,10 +432,33 @@ def _led_later_with_it(state: State, starts: TermStarts, who: int, first: int, o
 
 
 def _wrote_another(state: State, promise: Promise, term: LeaderTerm, offset: int) -> bool:
-    """Whether a copy shows what that epoch wrote there, and it is not the promised record."""
-    return promise.span.content is not None and any(
+    """Whether a copy shows what that epoch wrote there, and it is not the promised record; or its
+    leader holds another there, and has cut nothing there since the term began."""
+    if promise.span.content is None:
+        return False
+    kept = [
+        span
+        for span in held_then(state, term.leader, term.started_at, offset, offset + 1)
+        if span.leader_epoch is None or span.leader_epoch <= term.leader_epoch
+    ]
+    if term.start_event_id and any(same_record(s, promise.span) is False for s in kept):
+        return True
+    if _may_have_led_again(state, term):
+        return False
+    return any(
         span.leader_epoch == term.leader_epoch and span.content not in (None, promise.span.content)
         for span in all_known(state, offset, offset + 1)
+    )
+
+
+def _may_have_led_again(state: State, term: LeaderTerm) -> bool:
+    """Whether a term's leader led once more in its epoch after a stop, and may have written anew
+    what it had lost (ZooKeeper): its lines tell."""
+    if state.settings.controller == "kraft":
+        return False
+    return not log_is_covered(state, term.leader) or any(
+        t.leader_epoch == term.leader_epoch and t.occurrence > term.occurrence
+        for t in state.history.terms
     )
 
 

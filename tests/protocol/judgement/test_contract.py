@@ -3,10 +3,12 @@
 import pytest
 
 from replication.protocol.folding.fold import new_state
+from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.loss_cause import Cause
+from tests.protocol.judgement.told import copy, elected, given, told
 
 
 def under(**settings: object) -> State:
@@ -152,4 +154,37 @@ def test_a_larger_isr_before_the_last_one_stood_may_have_committed_it(
         "last_replica_standing", lossy=frozenset({1}), isr=(1,), term=state.history.terms[2]
     )
     found = contract_of(state, cause, "acknowledged_by_leader", at(3, written_in))
+    assert found == contract
+
+
+def test_who_is_assigned_and_of_whom_nothing_is_here_may_have_lost_it_as_well() -> None:
+    """Two disks lost it of three that acks=all needed; of the third broker there is no evidence."""
+    facts = [
+        ev.PartitionDescribed((1, 2, 3), 3, True, "delete", "2.0.1", None, "zookeeper"),
+        *(ev.CoverageDeclared("broker_log", r, True) for r in (1, 3)),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+    ]
+    cause = Cause("storage_loss", lossy=frozenset({1, 3}))
+    assert contract_of(told(facts), cause, "committed", at(3, 0)) == "unknown"
+    all_told = told([*facts, ev.CoverageDeclared("broker_log", 2, True)])
+    assert contract_of(all_told, cause, "committed", at(3, 0)) == "broken"
+
+
+@pytest.mark.parametrize(("isr", "contract"), [((1, 2, 3), "not_promised"), ((1, 3), "unknown")])
+def test_what_a_member_of_every_isr_never_had_was_never_committed(
+    isr: tuple[int, ...], contract: str
+) -> None:
+    """How it went nobody knows. Broker 2 took nothing of broker 1, and its lines tell all."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(2, 0, 1, 0, 0),
+        ev.LeadershipRecorded(1, 0, isr, 1),
+        ev.LeadershipRecorded(2, 1, (2,), 2, "clean"),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(2, (0, 9, 1, 0), mark=9),
+    ]
+    found = contract_of(told(facts), Cause("unknown"), "acknowledged_by_leader", at(3, 0))
     assert found == contract

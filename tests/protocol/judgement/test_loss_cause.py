@@ -1,5 +1,6 @@
 """The step that took a record: by term, by cut and by disk, each alone."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.judgement import loss_cause
 from replication.protocol.judgement.absence import Absence
+from replication.protocol.judgement.contract import contract_of
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.loss_cause import borders, cause_of, losing_term
 from replication.protocol.judgement.lost_record import Lost, lacks
@@ -64,7 +66,7 @@ def test_a_cause_that_rests_on_what_a_leader_had_is_not_told_where_nothing_shows
     cause = cause_of(told(facts), RECORD, "acknowledged_by_leader", [])
     assert (cause.name, cause.contributing) == (
         "unknown",
-        ("acks_one_failover", "unclean_election"),
+        ("acks_one_failover", "storage_loss", "unclean_election"),
     )
     began = [*facts[:-2], ev.BecameLeader(3, 2, 3, 0), *facts[-2:]]
     assert cause_of(told(began), RECORD, "acknowledged_by_leader", []).name == "acks_one_failover"
@@ -1071,7 +1073,7 @@ def test_a_copy_below_its_checkpoint_may_be_of_a_member_of_the_isr_that_had_lost
         elected(1, 0, "initial", (1,)),
         *([ev.BecameLeader(1, 0, 0, 0)] if lines_of_1 else []),
         ev.RecordsAcknowledged(3, 4, "all", 0, 9),
-        copy(1, (0, end, 0, 0), mark=5, stopped=False),
+        copy(1, (0, end, 0, 9), mark=5, stopped=False),
         elected(2, 1, "unclean", (2,)),
         ev.BecameLeader(2, 1, 0, 0),
         copy(2, (0, 9, 1, 0), mark=9),
@@ -1096,3 +1098,154 @@ def test_a_known_defect_is_not_told_of_a_leader_whose_disk_may_have_lost_it(
     promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
     gone = [Absence(3, 4, promise, None, back=False, final=True)]
     assert cause_of(told(facts), RECORD, "acknowledged_by_isr", gone).name == cause
+
+
+def lost_by_offset(facts: Sequence[ev.Fact], acks: str = "acks_1") -> tuple[str, tuple[str, ...]]:
+    """Cause and what contributed, of a record at offset 3 that nothing names but its offset."""
+    record = Span(3, 4, None, 7)
+    gone = [Absence(3, 4, Promise(record, None, acks, "a"), None, back=False, final=True)]
+    tier = "acknowledged_by_leader" if acks == "acks_1" else "acknowledged_by_isr"
+    found = cause_of(told(facts), record, tier, gone)
+    return found.name, found.contributing
+
+
+def test_what_the_last_leader_had_cut_is_no_cause_where_nothing_tells_who_was_the_first() -> None:
+    """Before leader epochs: broker 3 cuts to its high watermark, and is elected beside the ISR."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        elected(1, 1, "same_leader", (1, 2)),
+        ev.BecameLeader(1, 1),
+        ev.ReplicaStarted(3, 0, 5, None, False),
+        ev.BecameFollower(3, 1, 1),
+        ev.Truncated(3, 0, None, "high_watermark"),
+        elected(2, 2, isr=(2,)),
+        ev.BecameLeader(2, 2),
+        elected(3, 3, "unclean", (3,)),
+        ev.BecameLeader(3, 3),
+    ]
+    assert lost_by_offset(facts)[0] == "unknown"
+    assert "unclean_election" in lost_by_offset(facts, "acks_all")[1]
+
+
+@pytest.mark.parametrize(("covered", "cause"), [
+    ((1, 2, 3), "acks_one_failover"), ((1, 2), "unknown"),
+])  # fmt: skip
+def test_a_failover_lost_it_whoever_wrote_it_or_nobody_knows(
+    covered: tuple[int, ...], cause: str
+) -> None:
+    """Broker 3 led between, and may have lost it from its disk unless its lines tell."""
+    facts = [
+        *given(*covered),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1, isr=(2, 3)),
+        *([ev.BecameLeader(3, 1, 3, 3)] if 3 in covered else []),
+        elected(2, 2, isr=(2,)),
+        ev.BecameLeader(2, 2, 3, 3),
+        copy(2, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    assert lost_by_offset(facts)[0] == cause
+
+
+def test_a_leader_that_leads_on_from_the_records_own_epoch_has_it() -> None:
+    """Before leader epochs nothing tells where broker 1 led on; broker 3 took over without it."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        ev.BecameLeader(1, 0),
+        ev.BecameLeader(1, 1),
+        elected(3, 2),
+        ev.BecameLeader(3, 2),
+    ]
+    gone = [Absence(3, 4, Promise(RECORD, (0, 0), "acks_1", "a"), None, back=False, final=True)]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_leader", gone).name == "acks_one_failover"
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("clean", "storage_loss"), ("unknown", "unknown")])
+def test_who_came_back_with_less_may_have_been_elected_beside_who_had_it(
+    kind: str, cause: str
+) -> None:
+    """Broker 1 came back empty, broker 2 led with the record; nothing tells how 1 was elected."""
+    facts = [
+        *given(1, 2, 3, version="2.0.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(1, 1, "same_leader"),
+        ev.BecameLeader(1, 1, 5, 5),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 2),
+        ev.BecameLeader(2, 2, 5, 5),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 3, kind, (1,)),
+        ev.BecameLeader(1, 3, 0, 0),
+    ]
+    gone = [Absence(3, 4, Promise(RECORD, (0, 0), "acks_all", "a"), None, back=False, final=True)]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
+    assert found.name == cause
+    assert (found.contributing == ("storage_loss", "unclean_election")) is (kind == "unknown")
+
+
+@pytest.mark.parametrize(("controller", "lines", "cause"), [
+    ("zookeeper", True, "unclean_election"), ("zookeeper", False, "unknown"),
+    ("kraft", False, "unclean_election"),
+])  # fmt: skip
+def test_whom_an_unclean_election_passed_over_may_have_led_again_without_it(
+    controller: str, lines: bool, cause: str
+) -> None:
+    """Broker 1 alone was in the ISR. With ZooKeeper it may have come back empty in its epoch."""
+    facts = [
+        *given(*((1, 2, 3) if lines else (2, 3)), version="3.9.1"),
+        ev.PartitionDescribed(controller=controller),
+        elected(1, 0, "initial", (1,)),
+        *([ev.BecameLeader(1, 0, 0, 0)] if lines else []),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(2, (0, 9, 1, 0), mark=9),
+    ]
+    gone = [Absence(3, 4, Promise(RECORD, (0, 0), "acks_all", "a"), None, back=False, final=True)]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
+    assert found.name == cause
+    assert contract_of(told(facts), found, "acknowledged_by_isr", RECORD) == "not_promised"
+
+
+@pytest.mark.parametrize(("outside", "lines", "cause"), [
+    (True, False, "unknown"), (True, True, "acks_one_failover"),
+    (False, False, "acks_one_failover"),
+])  # fmt: skip
+def test_who_wrote_it_may_have_committed_it_without_the_new_leader_and_lost_it(
+    outside: bool, lines: bool, cause: str
+) -> None:
+    """Broker 1 was alone in the ISR for a while; its disk may have lost it before 2 joined anew."""
+    facts = [
+        *given(*((1, 2, 3) if lines else (2, 3)), version="2.0.1"),
+        elected(1, 0, "initial"),
+        *([ev.BecameLeader(1, 0, 0, 0)] if lines else []),
+        *([ev.LeadershipRecorded(1, 0, (1,), 1)] if outside else []),
+        ev.LeadershipRecorded(1, 0, (1, 2), 2),
+        ev.LeadershipRecorded(2, 1, (2,), 3, "clean"),
+        ev.BecameLeader(2, 1, 3, 3),
+    ]
+    gone = [Absence(3, 4, Promise(RECORD, (0, 0), "acks_1", "a"), None, back=False, final=True)]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_leader", gone).name == cause
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_leader_whose_log_nobody_saw_is_not_taken_to_lack_what_the_one_before_it_holds(
+    shown: bool,
+) -> None:
+    """Broker 3 was elected beside broker 2, which still holds the record."""
+    facts = [
+        *given(1, 2, 3, version="2.8.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 5, 5),
+        elected(3, 2, "unclean", (3,)),
+        ev.BecameLeader(3, 2, 5, 5),
+        copy(2, (0, 5, 0, 0), mark=5),
+        *([copy(3, (0, 3, 0, 0), (3, 9, 0, 4))] if shown else []),
+    ]
+    lost = Lost(RECORD, "acknowledged_by_leader", (0, 0))
+    found = losing_term(told(facts), lost, [])
+    assert (found.leader if found is not None else None) == (3 if shown else None)

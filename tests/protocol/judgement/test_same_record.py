@@ -475,3 +475,39 @@ def test_who_had_too_few_in_its_isr_wrote_nothing_at_acks_all(
         state = told(evidence)
         promise = state.history.acknowledgements[0]
         assert may_have_written(state, reference(state).starts, 3, promise) == writers
+
+
+def test_who_holds_another_record_there_that_was_never_cut_has_not_written_it() -> None:
+    """Before leader epochs a copy alone does not tell in which one its record was written."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1),
+        ev.RecordsAcknowledged(3, 4, "1", None, 7),
+        ev.ReplicaLogObserved(2, 0, 9, (Span(0, 9, None, 1),), 9, None, None, True),
+    ]
+    state = told(facts)
+    promise = state.history.acknowledgements[0]
+    assert may_have_written(state, reference(state).starts, 3, promise) == [0]
+
+
+@pytest.mark.parametrize(("again", "found"), [(True, [1]), (False, [])])
+def test_who_led_again_in_its_epoch_may_have_written_there_twice(
+    again: bool, found: list[int]
+) -> None:
+    """Broker 2 came back empty in epoch 1 (ZooKeeper) and wrote anew what a copy shows."""
+    facts = [
+        *given(1, 2, 3, version="2.0.1"),
+        elected(2, 1, "initial"),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "1", None, 7),
+        *([ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStarted(2, 0, 0, None, False),
+           ev.BecameLeader(2, 1, 0, 0)] if again else []),
+        copy(2, (0, 9, 1, 1), mark=9),
+    ]  # fmt: skip
+    state = told(facts)
+    promise = state.history.acknowledgements[0]
+    assert may_have_written(state, reference(state).starts, 3, promise) == found
