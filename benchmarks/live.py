@@ -3,8 +3,8 @@
 Thirty brokers with ten thousand partitions tell their stories, and digests beside them what their
 logs hold, of which retention leaves six leader epochs; every minute one partition in a hundred
 changes its leader, at the end all of them within one minute. Elections older than ten minutes are
-folded into bases. The yardstick is the import of the same lines as a folder: what each minute would
-cost if nothing were remembered.
+folded into bases; what is kept is looked at each time when files have been joined. The yardstick is
+the import of the same lines as a folder: what each minute would cost if nothing were remembered.
 
     .venv/bin/python -m benchmarks.live [--brokers 30] [--topics 400] [--minutes 120]
 """
@@ -20,11 +20,11 @@ from pathlib import Path
 from benchmarks.broker_text import REPLICAS, Cluster, Partition
 from replication.evidence.digest import LINES_NAME, LINES_VERSION
 from replication.evidence.importer import import_evidence
+from replication.evidence.shipping.compaction import TOGETHER
 from replication.evidence.shipping.envelopes import ShippedLine
 from replication.evidence.shipping.live_join import Joined, LiveJoin
 
 CHANGED = 100
-LOOK = 10
 BASE_AFTER = 600
 KEPT_EPOCHS = 6
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -37,7 +37,7 @@ class Fleet:
     def __init__(self, brokers: int, topics: int) -> None:
         self.cluster = Cluster(brokers=brokers, topics=topics)
         self.sent: dict[int, int] = {}
-        self.told = 0
+        self.printed = 0
         self.began = int(self.cluster.now)
         self.leader_epochs: dict[int, list[tuple[int, int]]] = {}
 
@@ -68,7 +68,8 @@ class Fleet:
         self.cluster.now += 1
         for partition in changed:
             held = self.leader_epochs.setdefault(id(partition), [])
-            held.append((partition.leader_epoch, partition.start_of_epoch))
+            if not held or held[-1][0] != partition.leader_epoch:
+                held.append((partition.leader_epoch, partition.start_of_epoch))
             del held[:-KEPT_EPOCHS]
             tells = {
                 "what": "partition", "name": f"orders-{partition.topic:02d}-{partition.number}",
@@ -86,9 +87,9 @@ class Fleet:
                                         "broker_runs": True, "clean_shutdown": None})  # fmt: skip
 
     def _digest(self, broker: int, tells: dict[str, object]) -> ShippedLine:
-        self.told += 1
+        self.printed += 1
         line = {
-            LINES_NAME: LINES_VERSION, "n": self.told, "started": self.began,
+            LINES_NAME: LINES_VERSION, "n": self.printed, "started": self.began,
             "at": int(self.cluster.now), "every": 60, "directory": "/var/lib/kafka/data", **tells,
         }  # fmt: skip
         return ShippedLine(json.dumps(line), f"broker-{broker}", "digest", "fleet", digest=True)
@@ -109,9 +110,13 @@ class Fleet:
 
     def moved(self, partitions: Iterable[Partition]) -> Iterator[ShippedLine]:
         """Each gets another leader."""
+        yield from self.told("moved", partitions)
+
+    def told(self, story: str, partitions: Iterable[Partition]) -> Iterator[ShippedLine]:
+        """The same story about each."""
         for partition in partitions:
             self.cluster.now += 1
-            for broker, line in self.cluster.tell("moved", partition):
+            for broker, line in self.cluster.tell(story, partition):
                 yield self._shipped(broker, line)
 
     def _shipped(self, broker: int, line: str) -> ShippedLine:
@@ -126,6 +131,11 @@ class Fleet:
 def kept_in(live: LiveJoin) -> int:
     """Bytes of what is kept of all lines and digests, and of what was last told."""
     return sum(path.stat().st_size for path in live.folder.rglob("*") if path.is_file())
+
+
+def resident() -> int:
+    """MB of memory that the process has now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20
 
 
 def measured(live: LiveJoin, number: int, lines: Iterable[ShippedLine]) -> tuple[float, Joined]:
@@ -155,9 +165,10 @@ def main() -> None:
             costs.append(cost)
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
             rows += joined.taken.rows
-            if number % LOOK == 0:
+            if number % TOGETHER == 0:
                 kept_then.append(kept_in(live))
-                print(f"  after {number} minutes {kept_then[-1] / 1e6:.1f} MB are kept", flush=True)
+                told = f"{kept_then[-1] / 1e6:.1f} MB are kept, {resident()} MB of memory"
+                print(f"  after {number} minutes {told}", flush=True)
         storm, stormy = measured(live, flags.minutes + 1, fleet.minute(share=1))
         files = list(live.folder.rglob("*.log"))
         kept = sum(path.read_bytes().count(b"\n") for path in files)
@@ -165,14 +176,14 @@ def main() -> None:
         whole = sum(1 for _ in import_evidence([live.folder / "spool" / "fleet"]).events())
         again = time.process_time() - began
     early, late = sorted(costs[:10])[5], sorted(costs[-10:])[5]
-    told = len(stormy.changed)
+    stormed = len(stormy.changed)
     print(f"fleet of {flags.brokers} brokers, {partitions:,} partitions, {flags.minutes} minutes")
     print(f"  the first micro-batch: {first:.1f} CPU s")
     print(f"  a minute: {early:.2f} CPU s at first, {late:.2f} at last ({late / early:.2f} times)")
     print(f"  all of it imported: {again:.1f} CPU s ({again / late:.0f} minutes), {whole:,} events")
-    print(f"  storm: {storm:.1f} CPU s for {stormy.taken.rows:,} lines, {told:,} partitions")
+    print(f"  storm: {storm:.1f} CPU s for {stormy.taken.rows:,} lines, {stormed:,} partitions")
     print(f"  lines shipped: {rows + stormy.taken.rows:,}, kept: {kept:,} in {len(files):,} files")
-    print(f"  memory: {memory[0]} MB at first, {memory[-1]} MB at last")
+    print(f"  memory at most: {memory[0]} MB at first, {memory[-1]} MB at last")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from replication.evidence.joining.copies import (
     Copy,
 )
 from replication.evidence.joining.payload_ids import Naming
-from replication.evidence.joining.registrations import Recorded
+from replication.evidence.joining.registrations import Recorded, SettledTerm
 from replication.evidence.joining.settings_in_time import InForce
 from replication.protocol.ground import events as ev
 
@@ -39,7 +39,8 @@ class PartitionEvidence:
     unanswered: that sends were never answered, and no copy shows their records.
     settings_in_time: as they were in force one after the other, by the controllers'
     records. settled_below: the leader epoch before which a stream has forgotten what lines told
-    (shipping/settled.py): that none is left shows nothing.
+    (shipping/settled.py): that none is left shows nothing. settled_term: what it knows of that
+    epoch, in whose middle more may be forgotten.
     """
 
     cluster_id: str
@@ -85,6 +86,7 @@ class PartitionEvidence:
     in_another_directory: Mapping[int, str] = field(default_factory=dict)
     silent: dict[int, str] = field(default_factory=dict)
     settled_below: int = 0
+    settled_term: SettledTerm | None = None
 
     def shown(self, text: str) -> str:
         """The text with places in archives as the user knows them."""

@@ -61,7 +61,8 @@ def finished(evidence: PartitionEvidence) -> PartitionEvidence:
         ]
         below = _eligible_below(described, facts)
         only_begin = () if result.by_zookeeper else _only_begin(lines, described.kafka_version)
-        told = from_lines(facts, described.assigned_replicas, below, only_begin)
+        assigned, term = described.assigned_replicas, result.settled_term
+        told = from_lines(facts, assigned, below, only_begin, term)
         join = filled if result.by_zookeeper and not result.history_complete else joined
         result.recorded = join(result.recorded, told)
         if described.assigned_replicas is None:

@@ -48,6 +48,22 @@ class Recorded:
     source: Source
 
 
+@dataclass(frozen=True, slots=True)
+class SettledTerm:
+    """What a stream has forgotten the lines of (shipping/settled.py).
+
+    election_kind: of the leader's election in that leader epoch. registered: the partition epoch up
+    to which changes of the ISR in it are forgotten, but for that one, which left all replicas in
+    the ISR, as here; None: none is.
+    """
+
+    leader_epoch: int
+    leader: int | None
+    election_kind: str | None
+    registered: int | None = None
+    isr: tuple[int, ...] = ()
+
+
 COMPLETE_KINDS = frozenset(
     ("leader_and_isr_received", "leadership_cached", "leadership_kept", "partition_state_changed",
      "replica_removed_from_isr", "became_leader", "leader_selected", "partition_created",
@@ -82,15 +98,17 @@ def from_lines(
     replicas: tuple[int, ...] | None,
     eligible_below: float = 0,
     only_begin: Collection[int] = (),
+    settled: SettledTerm | None = None,
 ) -> list[Recorded]:
     """The history that lines of any number of brokers give together, in partition epoch order.
 
     eligible_below: of how many members of the ISR on nobody outside of it may be eligible, where
     lines do not say who is (KIP-966). only_begin: brokers that print of a change of the ISR that
-    they begin it, and no more but where it was refused.
+    they begin it, and no more but where it was refused. settled: what of it lines were forgotten.
     """
     ordered = sorted(facts, key=lambda f: (f.at or 0, f.path, f.line))
-    return _recorded(_by_partition_epoch(ordered, only_begin), replicas, eligible_below)
+    known = _by_partition_epoch(ordered, only_begin, settled)
+    return _recorded(known, replicas, eligible_below)
 
 
 def from_zookeeper(
@@ -193,7 +211,9 @@ def _left(before: Registration, now: Registration) -> bool:
 
 
 def _by_partition_epoch(
-    facts: list[LogLineFact], only_begin: Collection[int]
+    facts: list[LogLineFact],
+    only_begin: Collection[int],
+    settled: SettledTerm | None,
 ) -> dict[int, Registration]:
     """One registration per partition epoch; the fuller line wins, the earlier one its clock."""
     known: dict[int, Registration] = {}
@@ -210,6 +230,8 @@ def _by_partition_epoch(
             and not _is_told(known.get(fact.fields["partition_epoch"]), fact)
         ):
             _add(known, _registration(fact))
+    if settled is not None and settled.registered is not None:
+        _add_settled(known, facts, settled)
     for fact in sorted(changes, key=lambda f: int(f.fields["partition_epoch_after"])):
         _add_change(known, fact)
     _add_assignment(known, facts)
@@ -224,7 +246,26 @@ def _by_partition_epoch(
     for fact in selected:
         for partition_epoch in _elected_by(fact, known, facts):
             known[partition_epoch] = replace(known[partition_epoch], unclean=True)
+    if settled is not None and settled.election_kind is not None:
+        first = next((e for e in sorted(known) if known[e].leader_epoch >= settled.leader_epoch), 0)
+        if first in known and known[first].leader_epoch == settled.leader_epoch:
+            known[first] = replace(known[first], election=settled.election_kind)
     return known
+
+
+def _add_settled(
+    known: dict[int, Registration], facts: list[LogLineFact], settled: SettledTerm
+) -> None:
+    """The registration of a settled term that left all replicas in the ISR, by the lines left."""
+    registered = settled.registered
+    names = ("partition_epoch", "partition_epoch_after")
+    told = [f for f in facts if registered in [f.fields.get(name) for name in names]]
+    if registered is not None and told:
+        whole = Registration(
+            registered, settled.leader, settled.leader_epoch, settled.isr, None, told[0].at,
+            _source(told[0]), clock=told[0].broker,
+        )  # fmt: skip
+        _add(known, whole)
 
 
 def _is_told(known: Registration | None, fact: LogLineFact) -> bool:

@@ -1,4 +1,4 @@
-"""What a partition's lines told before its present leader was elected, folded into a base.
+"""What a partition's lines told before all its replicas agreed, folded into a base.
 
 A stream of shipped lines keeps what tells something; elections and changes of the ISR would pile up
 for ever. A partition is settled below its present leader epoch where
@@ -7,15 +7,24 @@ for ever. A partition is settled below its present leader epoch where
 2. a digest of each, read beside its broker after that took up its role in the epoch, shows the same
    leader epochs at the same offsets below where the present one begins, and above nothing older:
    by leader epoch and offset, which name a record, all replicas hold the same log there;
-3. its election is older than the lateness that lines may have;
-4. nothing of it was lost, differs, is or was in danger, or is violated;
-5. judged without what came before, the answer is the same, and what lines tell to be committed
+3. nothing of it was lost, differs, is or was in danger, or is violated;
+4. judged without what came before, the answer is the same, and what lines tell to be committed
    reaches as far.
 
-Then no step before that election can matter any more: whoever loses or changes such a record does
-so later. Kept is what the base consists of: the last registration before the election, the line
-that made each log, the line that loaded it last, and the digests. The lines before are passed over
-wherever they still come from, and leave the spool when it is compacted.
+Then no step before the election can matter any more that is the last one older than the lateness
+which lines may have: whoever loses or changes such a record does so later.
+
+Nor does one of the present leader epoch, where that election is its own and
+
+5. the last change of the ISR that is older than that lateness left all replicas in it;
+6. the leader has not started since it was elected, and no replica's log ends below where the
+   leader's ended at some moment after that change: what any smaller ISR may have committed, which
+   the leader had by then, all hold in the leader's one and only term.
+
+Kept is what the base consists of: how the leader was elected, each broker's line of its role, the
+lines of that last change, the one that made each log, those that loaded it and moved its start
+last, and the digests. The lines before are passed over wherever they still come from, and leave the
+spool when it is compacted.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,7 +37,13 @@ from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished
-from replication.evidence.joining.registrations import Recorded
+from replication.evidence.joining.registrations import (
+    ISR_KINDS,
+    PROPOSED_KINDS,
+    Recorded,
+    SettledTerm,
+)
+from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED
@@ -36,19 +51,26 @@ from replication.protocol.judgement.bounded import FoldedPartition, fold_partiti
 
 EventsOf = Callable[[PartitionEvidence], list[Event]]
 _ROLES = frozenset(("became_leader", "became_follower", "leader_and_isr_received"))
+_OF_THE_ISR = ISR_KINDS | PROPOSED_KINDS
+# Of these the last one says all that those before it do.
+_LAST = {"log_loaded": "loaded", "log_start_advanced": "log_starts"}
 _STARTED = "process_started"
 _EPOCHS = ("leader_epoch", "leader_epoch_after")
 _PARTITION_EPOCHS = ("partition_epoch", "partition_epoch_after")
+# A partition of which a broker tells in fewer lines is not asked.
+FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
     """From where on a partition's lines are kept.
 
-    leader_epoch: the present one when it was settled, as assigned_replicas. partition_epoch: of the
-    registration before its election, of which lines are kept; None where no line tells. since: by
-    broker, milliseconds as its log prints them (in local time or not): its lines before are
-    forgotten. loaded: by broker, when its last line before that loaded the log.
+    leader_epoch: the last one that is told as a whole. partition_epoch: of the registration with
+    which it began (in bases of earlier releases, of the one before), of which lines are kept; None
+    where no line tells. since: by broker, milliseconds as its log prints them (in local time or
+    not): its lines before are forgotten. loaded, log_starts: by broker, when its last line before
+    that loaded the log, and moved its start. term: how its leader was elected, and the registration
+    up to which changes of the ISR are forgotten.
     """
 
     leader_epoch: int
@@ -56,6 +78,8 @@ class Base:
     assigned_replicas: tuple[int, ...]
     since: dict[int, int] = field(default_factory=dict)
     loaded: dict[int, int] = field(default_factory=dict)
+    log_starts: dict[int, int] = field(default_factory=dict)
+    term: SettledTerm | None = None
 
     def forgets(self, fact: LogLineFact, broker: int | None) -> bool:
         """Whether a broker's line about the partition, its time as printed, counts for nothing any
@@ -63,10 +87,14 @@ class Base:
         since = None if broker is None else self.since.get(broker)
         if since is None or fact.at is None or fact.at >= since or fact.kind == "log_created":
             return False
-        if fact.kind == "log_loaded":
-            return fact.at != self.loaded.get(broker or 0)
+        if fact.kind in _LAST:
+            last: dict[int, int] = getattr(self, _LAST[fact.kind])
+            return fact.at != last.get(broker or 0)
+        if fact.kind in _ROLES and fact.fields.get("leader_epoch") == self.leader_epoch:
+            return False
+        registered = None if self.term is None else self.term.registered
         told = {fact.fields.get(name) for name in _PARTITION_EPOCHS} - {None}
-        return self.partition_epoch not in told or self.partition_epoch is None
+        return told.isdisjoint((self.partition_epoch, registered))
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept between two micro-batches."""
@@ -75,9 +103,20 @@ class Base:
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> "Base":
         """The base of to_json()."""
-        by_broker = ({int(b): at for b, at in told[name].items()} for name in ("since", "loaded"))
-        assigned = tuple(told["assigned_replicas"])
-        return cls(told["leader_epoch"], told["partition_epoch"], assigned, *by_broker)
+
+        def by_broker(name: str) -> dict[int, int]:
+            return {int(broker): at for broker, at in told.get(name, {}).items()}
+
+        term = told.get("term")
+        return cls(
+            told["leader_epoch"],
+            told["partition_epoch"],
+            tuple(told["assigned_replicas"]),
+            by_broker("since"),
+            by_broker("loaded"),
+            by_broker("log_starts"),
+            None if term is None else SettledTerm(**{**term, "isr": tuple(term["isr"])}),
+        )
 
 
 def without_settled(partition: PartitionEvidence, base: Base | None) -> PartitionEvidence:
@@ -92,6 +131,7 @@ def without_settled(partition: PartitionEvidence, base: Base | None) -> Partitio
         recorded=_recorded_since(partition.recorded, base.leader_epoch),
         kafka_topics_replicas=partition.kafka_topics_replicas or base.assigned_replicas,
         settled_below=base.leader_epoch,
+        settled_term=base.term,
     )
 
 
@@ -125,14 +165,25 @@ def settled(
     if known.silent or known.acknowledgements or known.consumptions:
         return None
     lines = {broker: _in_time(mine) for broker, mine in known.packed.items()}
-    if len({e for mine in lines.values() for line in mine for e in line.epochs}) < 2:
+    if sum(map(len, lines.values())) <= FEW * len(lines):
         return None
     found = _base_of(finished(known), lines, base, before)
-    if found is None or found == base:
+    if found is None or found == base or not _worth_it(known, found):
         return None
     now = _folded(events_of(known))
     then = _folded(events_of(without_settled(partition, found)))
     return found if _same(now, then) else None
+
+
+def _worth_it(partition: PartitionEvidence, base: Base) -> bool:
+    """Whether a base forgets as much as it leaves."""
+    forgets = [
+        base.forgets(_printed(fact, lines), broker)
+        for broker, mine in partition.packed.items()
+        for lines in mine
+        for fact in lines
+    ]
+    return 2 * sum(forgets) >= len(forgets)
 
 
 class _Line(NamedTuple):
@@ -142,12 +193,19 @@ class _Line(NamedTuple):
     printed: int
     kind: str
     epochs: frozenset[int]
+    partition_epoch: int
 
 
 def _in_time(packed: Iterable[PackedLines]) -> list[_Line]:
     """One broker's lines about a partition, by their time."""
     found = (
-        _Line(fact.at, fact.at + lines.ahead, fact.kind, _epochs(fact))
+        _Line(
+            fact.at,
+            fact.at + lines.ahead,
+            fact.kind,
+            _numbers(fact, _EPOCHS),
+            max(_numbers(fact, _PARTITION_EPOCHS), default=-1),
+        )
         for lines in packed
         for fact in lines
         if fact.at is not None
@@ -155,8 +213,8 @@ def _in_time(packed: Iterable[PackedLines]) -> list[_Line]:
     return sorted(found, key=attrgetter("at"))
 
 
-def _epochs(fact: LogLineFact) -> frozenset[int]:
-    found = (fact.fields.get(name) for name in _EPOCHS)
+def _numbers(fact: LogLineFact, names: Iterable[str]) -> frozenset[int]:
+    found = (fact.fields.get(name) for name in names)
     return frozenset(e for e in found if isinstance(e, int) and e >= 0)
 
 
@@ -171,28 +229,126 @@ def _base_of(
     assigned = set(replicas)
     if not assigned or set(last.isr) != assigned or last.leader not in assigned or last.recovering:
         return None
-    leader_epoch = last.leader_epoch
-    since = {} if base is None else dict(base.since)
-    for broker, mine in lines.items():
-        own = [line for line in mine if max(line.epochs, default=-1) >= leader_epoch]
-        if own and own[0].at >= before:
-            return None
-        if own:
-            since[broker] = own[0].printed
-        elif broker not in assigned and mine:
-            since[broker] = max(since.get(broker, 0), mine[-1].printed + 1)
-    if not assigned <= since.keys() or not _agree(whole, lines, assigned, leader_epoch):
+    if not _agree(whole, lines, assigned, last.leader_epoch):
         return None
-    older = [r.fact for r in whole.recorded if r.fact.leader_epoch < leader_epoch]
-    loaded = {
-        broker: max(line.printed for line in found)
-        for broker, at in since.items()
-        if (
-            found := [x for x in lines.get(broker, ()) if x.kind == "log_loaded" and x.printed < at]
-        )
-    }
-    before_it = older[-1].partition_epoch if older else None
-    return Base(leader_epoch, before_it, tuple(replicas), since, loaded)
+    leader_epoch, since = _since_election(whole, lines, before)
+    known = {} if base is None else base.since
+    if not assigned <= since.keys() or (base is not None and leader_epoch < base.leader_epoch):
+        return None
+    registered = None
+    if leader_epoch == last.leader_epoch:
+        registered = _settled_within(whole, lines, assigned, since, before)
+    if registered is None and base is not None and leader_epoch == base.leader_epoch:
+        return None
+    since = {b: max(since.get(b, 0), known.get(b, 0)) for b in since.keys() | known.keys()}
+    elected = next(r.fact for r in whole.recorded if r.fact.leader_epoch == leader_epoch)
+    term = SettledTerm(
+        leader_epoch, elected.leader, elected.election_kind, registered, tuple(replicas)
+    )
+    return Base(
+        leader_epoch,
+        elected.partition_epoch,
+        tuple(replicas),
+        since,
+        **{name: _last_before(lines, since, kind) for kind, name in _LAST.items()},
+        term=term,
+    )
+
+
+def _since_election(
+    whole: PartitionEvidence, lines: dict[int, list[_Line]], before: int
+) -> tuple[int, dict[int, int]]:
+    """The last leader epoch of which all first lines are older than that, and by broker when it
+    printed its own; -1 where there is none. Who tells of none of these epochs has told it all."""
+    first = {r.fact.leader_epoch: r.fact.partition_epoch for r in reversed(whole.recorded)}
+    for leader_epoch in sorted(first, reverse=True):
+        registered = first[leader_epoch]
+        since: dict[int, int] = {}
+        for broker, mine in lines.items():
+            own = next((x for x in mine if _is_since(x, leader_epoch, registered)), None)
+            older = [x.printed + 1 for x in mine if x.at < before]
+            if own is not None and own.at >= before:
+                break
+            if own is not None:
+                since[broker] = own.printed
+            elif older:
+                since[broker] = older[-1]
+        else:
+            return leader_epoch, since
+    return -1, {}
+
+
+def _is_since(line: _Line, leader_epoch: int, partition_epoch: int | None) -> bool:
+    """Whether a line names that leader epoch or a later one, or what was registered in these."""
+    registered = partition_epoch is not None and line.partition_epoch >= partition_epoch
+    return registered or max(line.epochs, default=-1) >= leader_epoch
+
+
+def _settled_within(
+    whole: PartitionEvidence,
+    lines: dict[int, list[_Line]],
+    assigned: set[int],
+    since: dict[int, int],
+    before: int,
+) -> int | None:
+    """The partition epoch of the registration below which nothing of the present leader epoch
+    counts any more, and puts `since` forward to where that begins to count; None: none."""
+    last = whole.recorded[-1].fact
+    of_term = [r for r in whole.recorded if r.fact.leader_epoch == last.leader_epoch]
+    full = [r for r in of_term if r.fact.isr is not None and set(r.fact.isr) == assigned]
+    leader = last.leader or 0
+    for recorded in reversed(full):
+        registered = recorded.fact.partition_epoch
+        own = [x for x in lines[leader] if x.partition_epoch == registered]
+        if registered is None or not own or own[-1].at >= before:
+            continue
+        if not _all_hold(whole, lines, assigned, leader, own[-1].at):
+            return None
+        copies = _last_copies(whole)
+        for broker, mine in lines.items():
+            until = min(before, copies[broker].read_at or 0) if broker in assigned else before
+            later = [x.at for x in mine if x.partition_epoch > registered]
+            if broker == leader:
+                later += [x.at for x in mine if x.kind in _OF_THE_ISR and x.at > own[-1].at]
+            until = min([until, *later])
+            forgotten = [x.printed for x in mine if x.at < until]
+            since[broker] = max([since.get(broker, 0), *(at + 1 for at in forgotten[-1:])])
+        return registered
+    return None
+
+
+def _all_hold(
+    whole: PartitionEvidence,
+    lines: dict[int, list[_Line]],
+    assigned: set[int],
+    leader: int,
+    changed_at: int,
+) -> bool:
+    """Whether all replicas hold what the leader, in its one and only term, had when it had changed
+    the ISR, by its own clock."""
+    copies = _last_copies(whole)
+    seen: Any = copies[leader].directory
+    if not isinstance(seen, SeenDirectory) or seen.read_at <= changed_at:
+        return False
+    roles = [x.at for x in lines[leader] if x.kind in _ROLES]
+    if any(
+        (f.at or 0) >= max(roles) for f in whole.processes.get(leader, ()) if f.kind == _STARTED
+    ):
+        return False
+    ends = [seen.log_end_offset or 0, *(end for at, end in seen.grown if at > changed_at)]
+    return all((copies[r].directory.log_end_offset or 0) >= min(ends) for r in assigned)
+
+
+def _last_before(lines: dict[int, list[_Line]], since: dict[int, int], kind: str) -> dict[int, int]:
+    """By broker when it printed the last line of a kind of which others are forgotten."""
+    found = {b: [x.printed for x in mine if x.kind == kind and x.printed < since.get(b, 0)]
+             for b, mine in lines.items()}  # fmt: skip
+    return {broker: max(printed) for broker, printed in found.items() if printed}
+
+
+def _last_copies(whole: PartitionEvidence) -> dict[int, Copy]:
+    """By broker what a digest last saw of its replica."""
+    return {copy.broker: copy for copy in whole.copies if copy.read_at is not None}
 
 
 def _agree(
@@ -202,10 +358,7 @@ def _agree(
     leader_epoch: int,
 ) -> bool:
     """Whether digests show that all replicas hold the same below where a leader epoch begins."""
-    copies: dict[int, Copy] = {}
-    for copy in whole.copies:
-        if copy.read_at is not None:
-            copies[copy.broker] = copy
+    copies = _last_copies(whole)
     if assigned - copies.keys():
         return False
     start = max(copies[r].directory.log_start_offset or 0 for r in assigned)

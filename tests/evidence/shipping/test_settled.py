@@ -1,6 +1,7 @@
 """Bases of settled partitions: what is forgotten changes no verdict, and what is open is kept."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.evidence.shipping.test_live_join import newest
 MINUTES = 6
 QUIET = 2
 BASE_AFTER = 60.0
+RESTARTED = re.compile(r"(from offset) \d+(.*high watermark) \d+")
 Change = Callable[[ShippedLine], ShippedLine | None]
 
 
@@ -43,6 +45,20 @@ def fleet_lines() -> list[list[ShippedLine]]:
     return found
 
 
+def steady_lines(minutes: int = MINUTES) -> tuple[Fleet, list[list[ShippedLine]]]:
+    """Nobody is elected any more, but four partitions' ISR shrinks and grows again and retention
+    goes on each minute."""
+    fleet = Fleet(3, 1)
+    few = fleet.cluster.partitions[:4]
+    fleet.cluster.partitions[:] = few
+    found = [list(fleet.begins())]
+    for _ in range(minutes):
+        lines = [line for story in ("expired", "shrunk") for line in fleet.told(story, few)]
+        fleet.cluster.now += 60_000
+        found.append([*lines, *fleet.digests(few)])
+    return fleet, found
+
+
 def shipped(folder: Path, minutes: list[list[ShippedLine]], base_after: float) -> LiveJoin:
     live = LiveJoin(folder / "live", folder / "events", base_after=base_after)
     for number, lines in enumerate(minutes):
@@ -54,6 +70,14 @@ def verdicts(folder: Path) -> dict[Any, list[tuple[str, str]]]:
     return {
         f.identity: [(v["invariant"], v["verdict"]) for v in f.answer.verdicts]
         for f in fold_all(newest(folder / "events"))
+    }
+
+
+def losses(folder: Path) -> set[tuple[Any, ...]]:
+    return {
+        (f.identity, loss["first_offset"], loss["end_offset"], loss["cause"], loss["tier"])
+        for f in fold_all(newest(folder / "events"))
+        for loss in f.answer.losses
     }
 
 
@@ -85,6 +109,48 @@ def test_elections_of_before_are_forgotten_and_no_verdict_changes(tmp_path: Path
             one.step(number, minutes[-1])
     assert told(live[BASE_AFTER]) < told(live[0.0]) * 0.7
     assert verdicts(tmp_path / f"{BASE_AFTER}") == verdicts(tmp_path / "0.0")
+
+
+def test_changes_of_the_isr_and_retention_within_a_leader_epoch_are_forgotten(
+    tmp_path: Path,
+) -> None:
+    fleet, minutes = steady_lines()
+    live = shipped(tmp_path / "with", minutes, BASE_AFTER)
+    without = shipped(tmp_path / "without", minutes, 0)
+    assert len(bases(live)) == 4
+    assert verdicts(tmp_path / "with") == verdicts(tmp_path / "without")
+    lengths = [len(newest(one.out)) for one in (live, without)]
+    assert lengths[0] < lengths[1] * 0.6
+    # Whoever leads without what was committed before the base is told of, as it is without one.
+    short = [replace(line, text=RESTARTED.sub(r"\1 0\2 0", line.text)) if not line.digest else line
+             for line in fleet.moved(fleet.cluster.partitions)]  # fmt: skip
+    for one in (live, without):
+        one.step(len(minutes), short)
+    found, expected = verdicts(tmp_path / "with"), verdicts(tmp_path / "without")
+    for identity, rows in expected.items():
+        decided = [row for row in rows if row[1] != "UNKNOWN"]
+        assert [row for row in found[identity] if row in decided] == decided
+    assert all(("committed_records_survive", "VIOLATED") in rows for rows in found.values())
+    assert losses(tmp_path / "without") <= losses(tmp_path / "with")
+
+
+def test_who_has_not_what_a_smaller_isr_may_have_committed_keeps_its_changes(
+    tmp_path: Path,
+) -> None:
+    """Broker 3's logs end where they did before the ISR shrank to grow again: that is short of what
+    the leader had then, unless it leads itself."""
+    _, minutes = steady_lines(4)
+    ends: dict[str, int] = {}
+
+    def stuck(line: ShippedLine) -> ShippedLine:
+        told = json.loads(line.text) if line.digest and line.host == "broker-3" else {}
+        if "name" not in told:
+            return line
+        told["log_end_offset"] = ends.setdefault(told["name"], told["log_end_offset"])
+        return replace(line, text=json.dumps(told))
+
+    live = shipped(tmp_path, [[stuck(line) for line in lines] for lines in minutes], BASE_AFTER)
+    assert [json.loads(key)[3] for key in bases(live)] == [1]
 
 
 def test_what_is_shipped_again_of_before_a_base_counts_for_nothing(tmp_path: Path) -> None:
