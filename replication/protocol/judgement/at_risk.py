@@ -154,6 +154,8 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
                 if _leads_on_empty(state, assigned, r):
                     found.append(("leader_loses_its_log", r, None, False))
             if r == last and r in back:
+                if _is_elected_short(state, assigned, r):
+                    found.append((_election_of(trusted, r), r, r, False))
                 continue
             if r not in trusted:
                 found.append(("unclean_election", r, r, True))
@@ -200,10 +202,7 @@ def _leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:
 
     An eligible replica that crashed is waited for still: until it is back nobody leads (KIP-966).
     """
-    behaviour, unclean = state.behaviour(), state.settings.unclean_leader_election
-    if unclean is None:
-        unclean = behaviour is None or behaviour.unclean_leader_election
-    waited_for = not unclean and _able(state) <= {last}
+    waited_for = not _is_unclean_allowed(state) and _able(state) <= {last}
     return len(assigned) > 1 and (waited_for or _all_are_away(state, assigned))
 
 
@@ -446,6 +445,14 @@ def _without_leader(state: State, assigned: tuple[int, ...]) -> list[Danger]:
         other = state.replicas.get(replica)
         if other is not None and other is not last:
             found += _of_candidate(state, last, other, replica in trusted)
+    if _is_elected_short(state, assigned, last.replica):
+        found += [
+            Danger(
+                a, b, tier, _election_of(trusted, last.replica), last.replica, last.replica,
+                _storage_cause(state), _holders(state, last, a, b), "another replica leads",
+            )
+            for a, b, tier in _lost_by(state, assigned, last)
+        ]  # fmt: skip
     for replica in _waited_for(state, assigned, last.replica):
         alone = state.replicas.get(replica)
         if alone is None or not state.log_is_known(alone):
@@ -520,24 +527,9 @@ def _lets_it_return(state: State, assigned: tuple[int, ...], leader: int) -> lis
 
 def _of_its_return(state: State, assigned: tuple[int, ...], leader: Replica) -> list[Danger]:
     """What a leader that is away came out without of what it had: another replica holds it."""
-    others = [state.replicas.get(r) for r in assigned if r != leader.replica]
-    known = [r for r in others if r is not None and state.log_is_known(r)]
-    if not known or not is_away(state):
+    if not is_away(state):
         return []
-    trusted = _trusted(state)
-    holder = max(known, key=lambda r: (r.replica in trusted, r.log.log_end_offset))
-    # What a leader had removed is nobody's loss.
-    removed = max((r.below for r in state.history.removals), default=0)
-    lost = [
-        (a, b, tier)
-        for first, end in _without(_lacking(state, holder, leader), 0, removed)
-        for span in touching(holder.log.spans, first, end)
-        if span.leader_epoch is not None
-        for a, b, tier in _by_tier(
-            state, holder, max(first, span.first_offset), min(end, span.end_offset)
-        )
-        if _it_had(state, span.leader_epoch, tier)
-    ]
+    lost = _lost_by(state, assigned, leader)
     return [
         Danger(
             a, b, tier, failure, struck, leader.replica, _storage_cause(state),
@@ -548,9 +540,57 @@ def _of_its_return(state: State, assigned: tuple[int, ...], leader: Replica) -> 
     ]  # fmt: skip
 
 
-def _it_had(state: State, leader_epoch: int, tier: str) -> bool:
-    """Whether the registered leader had a record that another has: it wrote it, or led with it."""
-    present = state.registration.leader_epoch
+def _is_elected_short(state: State, assigned: tuple[int, ...], last: int) -> bool:
+    """Whether who led last may be elected with what it has left, while nobody leads: as a member,
+    as all that may be elected, or first of all that are down. Not while another is elected at once.
+    """
+    trusted, anybody = _trusted(state), _is_unclean_allowed(state)
+    if any(r != last and (anybody or r in trusted) and _runs(state, r) for r in assigned):
+        return False
+    return last in (state.registration.isr or ()) or _leads_on_empty(state, assigned, last)
+
+
+def _is_unclean_allowed(state: State) -> bool:
+    """By what is set, else by the release's default."""
+    behaviour, unclean = state.behaviour(), state.settings.unclean_leader_election
+    return (
+        bool(behaviour is None or behaviour.unclean_leader_election) if unclean is None else unclean
+    )
+
+
+def _election_of(trusted: set[int], replica: int) -> str:
+    return "clean_election" if replica in trusted else "unclean_election"
+
+
+def _lost_by(
+    state: State, assigned: tuple[int, ...], leader: Replica
+) -> list[tuple[int, int, str]]:
+    """(first, end, tier) of what another holds of what who led last had, and has no more."""
+    others = [state.replicas.get(r) for r in assigned if r != leader.replica]
+    known = [r for r in others if r is not None and state.log_is_known(r)]
+    if not known:
+        return []
+    trusted = _trusted(state)
+    holder = max(known, key=lambda r: (r.replica in trusted, r.log.log_end_offset))
+    # What a leader had removed is nobody's loss.
+    removed = max((r.below for r in state.history.removals), default=0)
+    led = next((t for t in reversed(state.history.terms) if t.leader == leader.replica), None)
+    present = state.registration.leader_epoch if led is None else led.leader_epoch
+    return [
+        (a, b, tier)
+        for first, end in _without(_lacking(state, holder, leader), 0, removed)
+        for span in touching(holder.log.spans, first, end)
+        if span.leader_epoch is not None
+        for a, b, tier in _by_tier(
+            state, holder, max(first, span.first_offset), min(end, span.end_offset)
+        )
+        if _it_had(present, span.leader_epoch, tier)
+    ]
+
+
+def _it_had(present: int, leader_epoch: int, tier: str) -> bool:
+    """Whether who led last, in that epoch, had a record that another has: it wrote it, or led with
+    it."""
     return leader_epoch == present or (leader_epoch < present and tier in _COMMITTED)
 
 

@@ -6,6 +6,7 @@ been named before (recall), and what was named must be lost in its fork (precisi
 """
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -587,6 +588,65 @@ def test_a_leader_that_lost_records_leads_on_once_no_other_member_runs() -> None
     assert not [d for d in dangers(state) if d.next_leader == 1], "2 or 3 leads"
     newer = [*had, live(1, 2000, 6), live(2, 2100, 10, leader_epoch=1)]
     assert not [d for d in dangers(of_two(*newer, isr=(1, 2))) if d.next_leader == 1]
+
+
+def test_who_led_last_may_come_back_without_what_it_lost_while_nobody_leads() -> None:
+    """Killed, read with less than it had, and fenced: it is waited for, and leads with that."""
+    killed = [live(1, 1000, 10), live(2, 1100, 10), ev.ReplicaStopped(1, "process_crash")]
+    nobody = ev.LeadershipRecorded(leader=None, leader_epoch=1, isr=(1,), partition_epoch=2)
+    emptied = ev.ReplicaLogObserved(1, 0, 0, (), stopped=True, copy="live")
+    short = ev.ReplicaLogObserved(1, 0, 6, (Span(0, 6, 0, None),), stopped=True, copy="live")
+    for seen, first, unclean, named in (
+        (emptied, 0, False, True), (short, 6, False, True), (short, 6, True, False),
+    ):  # fmt: skip
+        for facts in ([*killed, seen, nobody], [*killed, nobody, seen]):
+            state = of_two(*facts, isr=(1,), unclean=unclean)
+            found = [d for d in dangers(state) if d.next_leader == 1]
+            runs = [(d.failure, d.broker, d.first_offset, d.end_offset, d.holders) for d in found]
+            assert runs == ([("clean_election", 1, first, 10, (2,))] if named else []), seen
+            assert {(d.failure, d.broker, 1, False) for d in found} <= set(
+                failures(state, outlook(state))
+            )
+    both = [*killed, ev.ReplicaStopped(2, "process_crash"), short, nobody]
+    assert [d.first_offset for d in dangers(of_two(*both, isr=(1,), unclean=True))
+            if d.next_leader == 1] == [6], "whoever is back first"  # fmt: skip
+    other = replace(nobody, isr=(1, 2))
+    assert not [d for d in dangers(of_two(*killed, short, other, isr=(1, 2)))
+                if d.next_leader == 1], "2 is elected"  # fmt: skip
+    whole = [*killed, nobody, live(2, 2000, 10)]
+    assert not [d for d in dangers(of_two(*whole, isr=(1,))) if d.next_leader == 1]
+
+
+def test_what_the_last_leader_would_come_back_without_is_lost_once_it_does() -> None:
+    """After a power failure, with nobody else to be elected, as the machine has it."""
+    named = 0
+    for seed in range(80):
+        whole_story = schedule_machine(seed).story.machine
+        leader = valid_leader(whole_story.world)
+        if leader is None or not leader.running or leader.isolated:
+            continue
+        before, fork = records_of(leader.log.spans), copied(whole_story)
+        try:
+            for each in sorted(leader.isr - {leader.replica}):
+                if fork.world.brokers[each].running:
+                    fork.stop(each, "process_crash")
+                fork.fence(each)
+            fork.stop(leader.replica, "power_loss", surviving=0)
+            fork.fence(leader.replica)
+        except Impossible:
+            continue
+        if fork.world.controller.leader is not None:
+            continue
+        found = [d for d in dangers(folded(whole_story, fork)) if d.next_leader == leader.replica
+                 and d.ends_when.startswith("another replica leads")]  # fmt: skip
+        if found:
+            fork.start(leader.replica)
+            assert fork.world.controller.leader == leader.replica, seed
+            left = records_of(fork.world.brokers[leader.replica].log.spans)
+            for danger in found:
+                assert offsets_of(danger) <= before.keys() - left.keys(), (seed, danger)
+                named += 1
+    assert named > 5
 
 
 def test_a_leader_whose_only_other_member_is_down_is_the_last_that_has_its_tail() -> None:
