@@ -9,6 +9,8 @@ from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.traces import in_order
 from replication.protocol.ground import events as ev
 
+# A start of which nothing follows any more (shipping/settled.py).
+SETTLED = "settled"
 # A fetcher announces a cut and makes it at once, ms.
 _AT_ONCE = 1_000
 _REASONS = ("high_watermark", "leader_epoch", "diverging_epoch", "out_of_range")
@@ -121,7 +123,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             role.version = next(versions)
             yield Step("life", None, line.at, source)
             continue
-        if (line.path, line.line) in failed:
+        if (line.path, line.line) in failed or line.fields.get(SETTLED):
             continue
         fact = _READERS[line.kind](broker, line, role) if line.kind in _READERS else None
         if (line.path, line.line) in unsure:

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.line_steps import SETTLED
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished
 from replication.evidence.joining.registrations import (
@@ -55,6 +56,7 @@ _OF_THE_ISR = ISR_KINDS | PROPOSED_KINDS
 # Of these the last one says all that those before it do.
 _LAST = {"log_loaded": "loaded", "log_start_advanced": "log_starts"}
 _STARTED = "process_started"
+_STARTS = ("log_created", "log_loaded")
 _EPOCHS = ("leader_epoch", "leader_epoch_after")
 _PARTITION_EPOCHS = ("partition_epoch", "partition_epoch_after")
 # A partition of which a broker tells in fewer lines is not asked.
@@ -136,11 +138,21 @@ def without_settled(partition: PartitionEvidence, base: Base | None) -> Partitio
 
 
 def _rest(lines: PackedLines, broker: int, base: Base) -> PackedLines:
-    kept = [fact for fact in lines if not base.forgets(_printed(fact, lines), broker)]
     packer = Packer(lines.path)
-    for fact in kept:
-        packer.add(fact)
-    return next(iter(packer.done()), replace(lines, packed=(), kept_in=None))
+    for fact in (_printed(line, lines) for line in lines):
+        if not base.forgets(fact, broker):
+            packer.add(_told_of(fact, base.since.get(broker, 0)))
+    return replace(
+        next(iter(packer.done()), replace(lines, packed=(), kept_in=None)), ahead=lines.ahead
+    )
+
+
+def _told_of(fact: LogLineFact, since: int) -> LogLineFact:
+    """The fact; with a note where it tells of a start before the base, of which nothing follows any
+    more: what a log came back with then was made up for."""
+    if fact.kind not in _STARTS or fact.at is None or fact.at >= since:
+        return fact
+    return fact._replace(fields={**fact.fields, SETTLED: True})
 
 
 def _printed(fact: LogLineFact, lines: PackedLines) -> LogLineFact:

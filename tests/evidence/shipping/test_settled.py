@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from benchmarks.live import Fleet
+from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.packed_facts import Packer
 from replication.evidence.importer import import_evidence
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.shipping import compaction, live_join
 from replication.evidence.shipping.envelopes import ShippedLine
 from replication.evidence.shipping.live_join import LiveJoin, named
-from replication.evidence.shipping.settled import Base
+from replication.evidence.shipping.settled import Base, without_settled
 from replication.protocol.judgement.bounded import fold_all
 from tests.evidence.shipping.test_live_join import newest
 
@@ -151,6 +154,36 @@ def test_who_has_not_what_a_smaller_isr_may_have_committed_keeps_its_changes(
 
     live = shipped(tmp_path, [[stuck(line) for line in lines] for lines in minutes], BASE_AFTER)
     assert [json.loads(key)[3] for key in bases(live)] == [1]
+
+
+def test_what_a_log_came_back_with_before_a_base_is_made_up_for(tmp_path: Path) -> None:
+    """That a log was made, or loaded after a crash, is no doubt of who leads after the base."""
+    _, minutes = steady_lines()
+    stamp = next(line.text[:26] for line in minutes[1] if not line.digest)
+    made = "INFO Created log for partition {} in /var/lib/kafka/data/{} with properties {{}}"
+    minutes[0] += [
+        ShippedLine(f"{stamp}{made.format(name, name)} (kafka.log.LogManager)", "broker-3",
+                    "server.log", "fleet", offset=10_000_000 + number)
+        for number, name in enumerate(f"orders-00-{n}" for n in range(4))
+    ]  # fmt: skip
+    live = shipped(tmp_path / "with", minutes, BASE_AFTER)
+    without = shipped(tmp_path / "without", minutes, 0)
+    assert len(bases(live)) == 4
+    started = [[e for e in newest(one.out) if e.fact.kind == "replica_started"]
+               for one in (live, without)]  # fmt: skip
+    assert [len(each) for each in started] == [0, 4]
+
+
+def test_what_is_left_of_lines_in_local_time_is_in_local_time() -> None:
+    packer, hour = Packer("server.log"), 3_600_000
+    for at in (hour + 5, hour + 20):
+        packer.add(LogLineFact("truncated", at, 1, "server.log", None, "t", 0, {"to_offset": 3}))
+    lines = replace(packer.done()[0], ahead=hour)
+    whole = PartitionEvidence("", "t", "", 0, packed={1: [lines]})
+    base = Base(1, 1, (1,), since={1: hour + 10})
+    for _ in range(2):
+        whole = without_settled(whole, base)
+        assert [(fact.at, each.ahead) for each in whole.packed[1] for fact in each] == [(20, hour)]
 
 
 def test_what_is_shipped_again_of_before_a_base_counts_for_nothing(tmp_path: Path) -> None:
