@@ -19,6 +19,7 @@ leader.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import inf
 from operator import attrgetter
@@ -576,22 +577,43 @@ def _lost_by(
     removed = max((r.below for r in state.history.removals), default=0)
     led = next((t for t in reversed(state.history.terms) if t.leader == leader.replica), None)
     present = state.registration.leader_epoch if led is None else led.leader_epoch
+    # Who led in every epoch wrote whatever there is, also where records bear none.
+    own = {t.leader_epoch for t in state.history.terms if t.leader == leader.replica}
+    wrote_all = own >= set(range(present + 1)) and len(own) == len(state.history.terms)
+    spans_of = list[Span] if wrote_all else partial(_with_epochs, holder)
     return [
         (a, b, tier)
         for first, end in _without(_lacking(state, holder, leader), 0, removed)
-        for span in touching(holder.log.spans, first, end)
-        if span.leader_epoch is not None
+        for span in spans_of(touching(holder.log.spans, first, end))
         for a, b, tier in _by_tier(
             state, holder, max(first, span.first_offset), min(end, span.end_offset)
         )
-        if _it_had(present, span.leader_epoch, tier)
+        if wrote_all or _it_had(present, span.leader_epoch, tier)
     ]
 
 
-def _it_had(present: int, leader_epoch: int, tier: str) -> bool:
+def _with_epochs(replica: Replica, spans: list[Span]) -> list[Span]:
+    """Spans of a log; what compaction hides the epoch of is of the last one that its epoch file has
+    from where that begins."""
+    last = replica.epoch_entries[-1] if replica.epoch_entries else None
+    found: list[Span] = []
+    for span in spans:
+        if span.leader_epoch is not None or last is None or span.end_offset <= last.start_offset:
+            found.append(span)
+            continue
+        start = max(span.first_offset, last.start_offset)
+        if span.first_offset < start:
+            found.append(Span(span.first_offset, start, None, None))
+        found.append(Span(start, span.end_offset, last.leader_epoch, None))
+    return found
+
+
+def _it_had(present: int, leader_epoch: int | None, tier: str) -> bool:
     """Whether who led last, in that epoch, had a record that another has: it wrote it, or led with
-    it."""
-    return leader_epoch == present or (leader_epoch < present and tier in _COMMITTED)
+    it. leader_epoch: the record's; None: of no later one than that, as far as is known."""
+    if leader_epoch == present:
+        return True
+    return (leader_epoch is None or leader_epoch < present) and tier in _COMMITTED
 
 
 def _kind_of_election(state: State) -> str:
@@ -727,13 +749,17 @@ def _lacking(state: State, holder: Replica, other: Replica) -> list[tuple[int, i
 def _of_what_it_heard(state: State, other: Replica) -> tuple[int, float] | None:
     """(leader epoch, offset): of later terms than that its log has nothing below that offset.
 
-    One that is away has heard of no later ones. One that is back has what it came back with, as far
-    as it has not cut that; that a follower cuts where it begins to follow, its line tells.
+    One that is away has heard of no later ones. One whose epoch file was read had none of later
+    ones than that names, by then: an epoch is filed before its first record is appended. One that
+    is back has what it came back with, as far as it has not cut that; that a follower cuts where
+    it begins to follow, its line tells.
     """
+    held = [other.filed_epoch, *(s.leader_epoch for s in other.log.spans)]
     if other.role is None or not _runs(state, other.replica):
-        heard = [other.leader_epoch, other.filed_epoch, *(s.leader_epoch for s in other.log.spans)]
-        latest = max((e for e in heard if e is not None), default=None)
+        latest = max((e for e in (other.leader_epoch, *held) if e is not None), default=None)
         return None if latest is None else (latest, inf)
+    if other.filed_epoch is not None:
+        return (max(e for e in held if e is not None), inf)
     starts = (s for s in reversed(state.history.unclean_starts) if s.replica == other.replica)
     back = next(starts, None)
     if back is None or back.leader_epoch is None or not log_is_covered(state, other.replica):

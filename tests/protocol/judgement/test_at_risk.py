@@ -17,7 +17,7 @@ from replication.machine.scenario import Runner
 from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import Span
+from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.judgement.at_risk import (
     Danger,
@@ -615,6 +615,49 @@ def test_who_led_last_may_come_back_without_what_it_lost_while_nobody_leads() ->
                 if d.next_leader == 1], "2 is elected"  # fmt: skip
     whole = [*killed, nobody, live(2, 2000, 10)]
     assert not [d for d in dangers(of_two(*whole, isr=(1,))) if d.next_leader == 1]
+
+
+def log_without_epochs(
+    replica: int, at: int, end: int, *filed: tuple[int, int], stopped: bool = False
+) -> ev.Event:
+    """What a digest tells of a compacted log. filed: its epoch file."""
+    fact = ev.ReplicaLogObserved(
+        replica, 0, end, (Span(0, end, None, None),), stopped=stopped, copy="live",
+        epoch_entries=tuple(EpochEntry(*each) for each in filed),
+    )  # fmt: skip
+    return ev.Event(f"{replica}-{at}", "trace", "", "t", "", 0, 0, fact, at, "forensic")
+
+
+def test_what_a_last_leader_lost_it_had_also_where_a_digest_tells_no_epochs() -> None:
+    """By the epoch file of who holds it; where none is kept, because no other ever led."""
+    nobody = ev.LeadershipRecorded(leader=None, leader_epoch=2, isr=(1,), partition_epoch=3)
+    another = [ev.LeadershipRecorded(leader=2, leader_epoch=1, isr=(2,), partition_epoch=2),
+               ev.BecameLeader(2, 1)]  # fmt: skip
+    again = ev.LeadershipRecorded(leader=1, leader_epoch=3, isr=(1,), partition_epoch=4)
+    for filed, terms, named in (
+        ([(0, 0)], [], [(6, 10)]), ([(0, 8)], [], [(6, 10)]), ([], [], [(6, 10)]),
+        ([(0, 0)], [*another, again, ev.BecameLeader(1, 3)], []),
+        ([(0, 0), (3, 8)], [*another, again, ev.BecameLeader(1, 3)], [(8, 10)]),
+    ):  # fmt: skip
+        fenced = replace(nobody, leader_epoch=4, partition_epoch=5) if terms else nobody
+        facts = [log_without_epochs(1, 1000, 10, *filed), *terms,
+                 log_without_epochs(2, 1100, 10, *filed), ev.ReplicaStopped(1, "process_crash"),
+                 log_without_epochs(1, 1200, 6, *filed, stopped=True), fenced]  # fmt: skip
+        found = [d for d in dangers(of_two(*facts, isr=(1,))) if d.next_leader == 1]
+        assert [(d.first_offset, d.end_offset) for d in found] == named, (filed, terms)
+
+
+def test_an_epoch_file_tells_which_terms_a_compacted_log_has_nothing_of() -> None:
+    """2 is back as a follower in the epoch of 1, which wrote from offset 6 on, and has not cut."""
+    led = [log_without_epochs(2, 900, 10, (0, 0)), ev.ReplicaStopped(2, "process_crash"),
+           ev.LeadershipRecorded(leader=1, leader_epoch=2, isr=(1,), partition_epoch=2),
+           ev.BecameLeader(1, 2, 6), log_without_epochs(1, 1000, 10, (0, 0), (2, 6)),
+           came_back(10, 1050, clean=False), ev.BecameFollower(2, 2, 1, 10)]  # fmt: skip
+    for filed, named in (([(0, 0)], [(6, 10)]), ([(0, 0), (2, 6)], [])):
+        state = of_two(*led, log_without_epochs(2, 2000, 10, *filed), isr=(1,), unclean=True)
+        found = [d for d in dangers(state) if d.next_leader == 2]
+        assert [(d.first_offset, d.end_offset) for d in found] == named
+        assert {d.cause for d in found} <= {"unclean_election"}
 
 
 def test_what_the_last_leader_would_come_back_without_is_lost_once_it_does() -> None:
