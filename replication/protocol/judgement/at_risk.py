@@ -208,14 +208,17 @@ def _leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:
 
 
 def _all_are_away(state: State, assigned: tuple[int, ...]) -> bool:
-    """Whether anybody may be elected and all are known to be down: whoever is back first leads,
-    with what it has by then. With eligible replicas one may be waited for (KIP-966)."""
-    behaviour = state.behaviour()
+    """Whether all that may be elected, several, are known to be down: whoever is back first leads,
+    with what it has by then. With eligible replicas one may be waited for (KIP-966); a KRaft
+    controller takes one member after another out of the ISR, and waits for the last."""
+    behaviour, able = state.behaviour(), _able(state)
     if behaviour is None or behaviour.eligible_leader_replicas:
         return False
-    if state.settings.unclean_leader_election is not True:
+    if state.settings.unclean_leader_election is True:
+        able = {*assigned}
+    elif len(able) == 1 or (state.settings.controller or behaviour.controller) == "kraft":
         return False
-    return not any(_runs(state, r) for r in assigned)
+    return not any(_runs(state, r) for r in able)
 
 
 def _able(state: State) -> set[int]:
@@ -388,7 +391,9 @@ def _log_of_the_last(
     state: State, assigned: tuple[int, ...], leader: Replica, tail: list[Danger]
 ) -> list[Danger]:
     """Nobody else can be elected: what was promised of the rest of its log is gone with its
-    directory, though others hold it."""
+    directory, though others hold it. Where all are down so is what was promised to nobody as far as
+    is known: an unflushed tail, whoever holds it."""
+    told = not _all_are_away(state, assigned)
     others = [state.replicas.get(r) for r in assigned if r != leader.replica]
     held = [
         (r.replica, _shared(state, leader, r))
@@ -402,8 +407,10 @@ def _log_of_the_last(
         for danger in tail:
             rest = _without(rest, danger.first_offset, danger.end_offset)
         for first, end, tier in (t for a, b in rest for t in _by_tier(state, leader, a, b)):
-            inside = [] if tier == "undetermined" else [o for o in bounds if first < o < end]
-            for a, b in pairwise([] if tier == "undetermined" else [first, *inside, end]):
+            if told and tier == "undetermined":
+                continue
+            inside = [o for o in bounds if first < o < end]
+            for a, b in pairwise([first, *inside, end]):
                 holders = tuple(
                     n for n, ranges in held if any(x <= a and b <= y for x, y in ranges)
                 )
@@ -482,7 +489,7 @@ def _waited_for(state: State, assigned: tuple[int, ...], last: int) -> list[int]
     return [
         r
         for r in assigned
-        if (r == last and _leads_again(state, r)) or _must_wait_for(state, assigned, r) or first
+        if ((first or r == last) and _leads_again(state, r)) or _must_wait_for(state, assigned, r)
     ]
 
 

@@ -590,6 +590,24 @@ def test_a_leader_that_lost_records_leads_on_once_no_other_member_runs() -> None
     assert not [d for d in dangers(of_two(*newer, isr=(1, 2))) if d.next_leader == 1]
 
 
+@pytest.mark.parametrize(("controller", "named"), [("zookeeper", [1]), ("kraft", [])])
+def test_the_leader_of_an_isr_that_is_down_may_be_back_first_without_its_tail(
+    controller: str, named: list[int]
+) -> None:
+    """Both were killed, and hold all of it; whose disk had not got it all may lead. In KRaft the
+    controller takes one of them out of the ISR, and then waits for the other."""
+    down = [live(1, 1000, 10), live(2, 1100, 10)]
+    down += [ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStopped(1, "process_crash")]
+    described = ev.PartitionDescribed(controller=controller)
+    found = dangers(of_two(described, *down, isr=(1, 2)))
+    assert [d.broker for d in found if (d.first_offset, d.end_offset) == (0, 10)] == named
+    assert {(d.failure, d.holders, d.tier) for d in found} <= {
+        ("leader_loses_its_log", (2,), "undetermined")
+    }
+    runs = [described, live(1, 1000, 10), live(2, 1100, 10), *down[-1:]]
+    assert not dangers(of_two(*runs, isr=(1, 2))), "the other runs"
+
+
 def test_who_led_last_may_come_back_without_what_it_lost_while_nobody_leads() -> None:
     """Killed, read with less than it had, and fenced: it is waited for, and leads with that."""
     killed = [live(1, 1000, 10), live(2, 1100, 10), ev.ReplicaStopped(1, "process_crash")]
