@@ -16,6 +16,7 @@ from replication import cli
 from replication.evidence import digest
 from replication.evidence.digest import DigestLines
 from replication.evidence.importer import import_evidence
+from replication.evidence.joining.copies import Copy
 from replication.evidence.log_directories.digest_lines import (
     SeenDirectory,
     checked,
@@ -177,6 +178,20 @@ def at(moment: int, what: str, **more: Any) -> dict[str, Any]:
 
 
 HELD = at(1, "partition", **LOG)
+
+
+def test_what_checkpoints_say_later_says_nothing_of_when_the_log_had_grown_so_far() -> None:
+    """It had five records at 3; that five were committed, in a later epoch, was printed at 7."""
+    later = {"high_watermark": 5, "leader_epochs": [[0, 0], [2, 5]]}
+    line = at(7, "partition", **{**LOG, **later}, grown=[[2, 4], [3, 5]])
+    line |= {"replication_digest": 1, "n": 1, "started": 0, "directory": "/a", "path": "x"}
+    (parent,) = directories_of([line, {**line, **at(9, "directory"), "n": 2}], Path())
+    copy = Copy(3, parent.partitions[0], parent, False)
+    found = [one.directory for one in copy.sightings()]
+    assert [(one.read_at, one.log_end_offset, one.high_watermark) for one in found] == [
+        (2, 4, None), (3, 5, None), (7, 5, 5), (9, 5, 5),
+    ]  # fmt: skip
+    assert [len(one.epoch_entries or ()) for one in found] == [1, 1, 2, 2]
 
 
 def test_a_replica_that_somebody_took_away_holds_nothing_from_then_on() -> None:

@@ -67,18 +67,21 @@ class Copy:
         return self.directory.read_at if isinstance(self.directory, SeenDirectory) else None
 
     def sightings(self) -> list["Copy"]:
-        """What was seen beside a broker: as it grew, when it was so first, and so the last time."""
+        """What was seen beside a broker: as it grew, when it was so first, and so the last time.
+        What its checkpoints said later says nothing of when it had grown so far."""
         seen = self.directory
         if not isinstance(seen, SeenDirectory):
             return [self]
-        start = seen.log_start_offset or 0
+        start, whole = seen.log_start_offset or 0, seen.log_end_offset or 0
+        ends = [*seen.grown, (seen.told_at, whole)]
         earlier = [
             replace(self, directory=seen.as_seen(at, end), spans=clipped(self.spans, start, end))
-            for at, end in seen.grown
+            for at, end in (ends if seen.told_at < seen.line_at else seen.grown)
         ]
-        if seen.told_at >= seen.read_at:
+        first = max(seen.told_at, seen.line_at)
+        if first >= seen.read_at:
             return [*earlier, self]
-        return [*earlier, replace(self, directory=replace(seen, read_at=seen.told_at)), self]
+        return [*earlier, replace(self, directory=replace(seen, read_at=first)), self]
 
     def until(self, last_line: int) -> "Copy":
         """As of when its broker was first seen to be down, whose last line is of that moment."""

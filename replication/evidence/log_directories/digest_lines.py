@@ -51,11 +51,13 @@ class SeenSegment:
 @dataclass(frozen=True)
 class SeenDirectory(PartitionDirectory):
     """One replica as a line tells of it. told_at, read_at: when it was so for the first and for the
-    last time, in milliseconds by the clock of its broker. grown: where it ended
+    last time, in milliseconds by the clock of its broker; line_at: since when its checkpoints said
+    what they do, where the log had ended there for longer. grown: where it ended
     before, as (when it was first seen to, log end), the newest last. down_at: since when, as far as
     was seen, no broker has been there that could change it; None while one may be."""
 
     told_at: int = 0
+    line_at: int = 0
     read_at: int = 0
     grown: tuple[tuple[int, int], ...] = ()
     down_at: int | None = None
@@ -71,7 +73,8 @@ class SeenDirectory(PartitionDirectory):
         read_at = max(self.down_at, last_line)
         if read_at >= self.read_at:
             return self
-        return replace(self, told_at=min(self.told_at, read_at), read_at=read_at)
+        told_at, line_at = min(self.told_at, read_at), min(self.line_at, read_at)
+        return replace(self, told_at=told_at, line_at=line_at, read_at=read_at)
 
     def as_seen(self, at: int, end: int) -> "SeenDirectory":
         """The same log when it ended earlier; what its checkpoints said then nobody told."""
@@ -84,6 +87,7 @@ class SeenDirectory(PartitionDirectory):
             high_watermark=None,
             recovery_point=None,
             told_at=at,
+            line_at=at,
             read_at=at,
             grown=(),
             down_at=None,
@@ -101,6 +105,7 @@ class SeenDirectory(PartitionDirectory):
             high_watermark=None,
             recovery_point=None,
             told_at=self.read_at,
+            line_at=self.read_at,
             grown=(),
         )
 
@@ -344,6 +349,7 @@ def _partition(path: Path, line: Line, read_at: int, *, runs: bool) -> SeenDirec
         unreadable=(),
         segments=(whole,),
         told_at=min(since, default=line["at"]),
+        line_at=line["at"],
         read_at=read_at,
         grown=tuple(sorted((at, to) for at, to in grown if start < to < end and at < line["at"])),
     )
