@@ -186,7 +186,8 @@ def test_what_checkpoints_say_later_says_nothing_of_when_the_log_had_grown_so_fa
     line = at(7, "partition", **{**LOG, **later}, grown=[[2, 4], [3, 5]])
     line |= {"replication_digest": 1, "n": 1, "started": 0, "directory": "/a", "path": "x"}
     (parent,) = directories_of([line, {**line, **at(9, "directory"), "n": 2}], Path())
-    copy = Copy(3, parent.partitions[0], parent, False)
+    copy = Copy(3, parent.partitions[0], parent, clean=True)
+    assert [one.clean for one in copy.sightings()] == [False, False, False, True]
     found = [one.directory for one in copy.sightings()]
     assert [(one.read_at, one.log_end_offset, one.high_watermark) for one in found] == [
         (2, 4, None), (3, 5, None), (7, 5, 5), (9, 5, 5),

@@ -68,20 +68,23 @@ class Copy:
 
     def sightings(self) -> list["Copy"]:
         """What was seen beside a broker: as it grew, when it was so first, and so the last time.
-        What its checkpoints said later says nothing of when it had grown so far."""
+
+        What its checkpoints said later, and that it was stopped then, says nothing of when it had
+        grown so far."""
         seen = self.directory
         if not isinstance(seen, SeenDirectory):
             return [self]
         start, whole = seen.log_start_offset or 0, seen.log_end_offset or 0
+        before = replace(self, clean=False)
         ends = [*seen.grown, (seen.told_at, whole)]
         earlier = [
-            replace(self, directory=seen.as_seen(at, end), spans=clipped(self.spans, start, end))
+            replace(before, directory=seen.as_seen(at, end), spans=clipped(self.spans, start, end))
             for at, end in (ends if seen.told_at < seen.line_at else seen.grown)
         ]
         first = max(seen.told_at, seen.line_at)
         if first >= seen.read_at:
             return [*earlier, self]
-        return [*earlier, replace(self, directory=replace(seen, read_at=first)), self]
+        return [*earlier, replace(before, directory=replace(seen, read_at=first)), self]
 
     def until(self, last_line: int) -> "Copy":
         """As of when its broker was first seen to be down, whose last line is of that moment."""

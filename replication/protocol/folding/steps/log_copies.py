@@ -119,14 +119,15 @@ def _take_high_watermark(
 
 
 def _note_sighting(replica: Replica, event: ev.Event, end: int, *, cut: bool) -> None:
-    """When a running broker's log was read, and how it grew until then."""
+    """When a running broker's log was read, and how it grew until then; once it was stopped, too:
+    how far it had come by then is no less so."""
     live = getattr(event.fact, "copy", "") == "live"
     replica.seen_at = event.observed_at if live else None
-    if cut or replica.seen_at is None:
+    if cut or event.observed_at is None:
         replica.sightings = []
-    grown = not replica.sightings or replica.sightings[-1][1] < end
-    if replica.seen_at is not None and grown:
-        replica.sightings = [*replica.sightings, (replica.seen_at, end)][-SIGHTINGS:]
+    known = replica.sightings
+    if event.observed_at is not None and (known[-1][1] < end if known else live):
+        replica.sightings = [*known, (event.observed_at, end)][-SIGHTINGS:]
 
 
 def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:
