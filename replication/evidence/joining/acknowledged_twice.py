@@ -48,16 +48,22 @@ def replaced(
     return {(a.path, a.line) for lost in gone.values() for a in lost}
 
 
+def told_twice(acked: Iterable[Acknowledgement]) -> dict[int, list[Acknowledgement]]:
+    """Of each offset at which several records were acknowledged the first line of each of them."""
+    told = _by_offset(acked)
+    return {offset: list(each.values()) for offset, each in told.items() if len(each) > 1}
+
+
 def _by_offset(acked: Iterable[Acknowledgement]) -> dict[int, dict[object, Acknowledgement]]:
     """What was acknowledged at each offset, the first line of each record."""
     found: dict[int, dict[object, Acknowledgement]] = {}
     for a in acked:
         if a.offset is not None:
-            found.setdefault(a.offset, {}).setdefault(_record(a), a)
+            found.setdefault(a.offset, {}).setdefault(record_of(a), a)
     return found
 
 
-def _record(a: Acknowledgement) -> object:
+def record_of(a: Acknowledgement) -> object:
     """What tells a record from another: its id, its sequence, or when its client was told."""
     if a.payload_id is not None:
         return a.payload_id

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from replication.evidence.clients.client_logs import Acknowledgement
-from replication.evidence.joining.acknowledged_twice import replaced
+from replication.evidence.joining.acknowledged_twice import record_of, replaced, told_twice
 from replication.evidence.joining.by_clock import epochs_by_clock
 from replication.evidence.joining.copies import (
     UNSEEN_CONTENT,
@@ -43,8 +43,14 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
     unseen, seen_there = _by_what_copies_show(evidence, acked, repeated, leader)
     gone = replaced(evidence, acked, unseen, seen_there, _wrote(leader, led, acked))
     compacted = _compacted(evidence, leader, {a.offset for a in acked if (a.path, a.line) in gone})
+    twice = [a for several in told_twice(unseen).values() for a in several]
+    if twice and _told_their_own(evidence, acked, twice, repeated, by_leaders=bool(compacted)):
+        compacted |= _compacted(evidence, leader, {a.offset for a in twice})
+        sure = ev.CoverageDeclared("acknowledged_offsets", None, True)
+        yield Entry(0, LAST, 1 << 20, 0, sure, None, "forensic", None)
     clocks = epochs_by_clock(evidence)
     rows: list[_Row] = []
+    records: list[object] = []
     others_answered: Acknowledgement | None = None
     for a in acked:
         payload = None if a.payload_id in repeated else evidence.naming.name(a)
@@ -70,10 +76,11 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
                 others_answered = others_answered or a
             source = ev.Source(a.path, a.line)
             rows.append((place[0], a.acks, place[1], place[2], a.ts, source, by))
+            records.append(record_of(a))
     if others_answered is not None:
         rows = [(*row[:6], None) for row in rows]
         evidence.notes.append(_said_of_brokers(evidence, others_answered))
-    rows = _told_apart(rows)
+    rows = _told_apart(rows, records)
     for index, run in enumerate(_runs(rows)):
         first, end, acks, leader_epoch, content, at, source, by, until = run
         ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by, until)
@@ -196,6 +203,31 @@ def _by_what_copies_show(
         elif any(place.offset == a.offset and _in_log(leader, place) for place in places):
             seen_there.append(a)
     return unseen, seen_there
+
+
+def _told_their_own(
+    evidence: PartitionEvidence,
+    acked: list[Acknowledgement],
+    twice: list[Acknowledgement],
+    repeated: set[str],
+    *,
+    by_leaders: bool,
+) -> bool:
+    """Whether the clients that were told one offset of several records wrote down the offset of the
+    very record, and not its batch's or another one's: what copies show of theirs stands where they
+    were told. by_leaders: where leaders wrote anew shows it, of clients whose records name nothing.
+    """
+    right: set[str] = set()
+    wrong: set[str] = set()
+    clients = {a.client for a in twice}
+    for a in acked:
+        if a.client in clients and a.offset is not None and a.payload_id not in repeated:
+            name = _name(evidence.contents, a, evidence.naming.name(a))
+            places = evidence.contents.places.get(name or "", [])
+            if places:
+                stands = any(place.offset == a.offset for place in places)
+                (right if stands else wrong).add(a.client)
+    return not wrong and (by_leaders or clients <= right)
 
 
 def _shown_beside(
@@ -338,12 +370,19 @@ _Run = tuple[
 ]  # fmt: skip
 
 
-def _told_apart(rows: list[_Row]) -> list[_Row]:
-    """With a content of its own for each of the records at one offset that no copy shows."""
-    unseen = {(r[0], r[4] or 0, (r[0], r[4], r[1])) for r in rows if r[3] == UNSEEN_CONTENT}
-    contents = contents_of_unseen(unseen)
+def _told_apart(rows: list[_Row], records: list[object]) -> list[_Row]:
+    """With a content of its own for each of the records at one offset that no copy shows. records:
+    what tells each row's record from every other; of one that is told twice the first time counts.
+    """
+    first: dict[tuple[int, object], int] = {}
+    for row, record in zip(rows, records, strict=True):
+        if row[3] == UNSEEN_CONTENT:
+            at, place = row[4] or 0, (row[0], record)
+            first[place] = min(at, first.get(place, at))
+    contents = contents_of_unseen((place[0], at, place) for place, at in first.items())
     return [
-        (*r[:3], contents[r[0], r[4], r[1]], *r[4:]) if r[3] == UNSEEN_CONTENT else r for r in rows
+        (*row[:3], contents[row[0], record], *row[4:]) if row[3] == UNSEEN_CONTENT else row
+        for row, record in zip(rows, records, strict=True)
     ]
 
 

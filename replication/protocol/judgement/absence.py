@@ -16,6 +16,7 @@ class Absence:
     term: the first later term known to lack it. back: the reference log holds it again. final:
     True when the reference log was seen to lack it, None when that log was not handed over.
     perhaps_by_zombie: it was acknowledged, but perhaps by a leader that was deposed by then.
+    one_of_several: this record or another that was acknowledged at its offset, whichever is gone.
     """
 
     first_offset: int
@@ -26,6 +27,7 @@ class Absence:
     final: bool | None
     steps: list[Step] = field(default_factory=list)
     perhaps_by_zombie: bool = False
+    one_of_several: bool = False
 
 
 @dataclass(slots=True)

@@ -93,6 +93,8 @@ def borders(state: State) -> set[int]:
 
 def cause_of(state: State, record: Span, tier: str, absences: list[Absence]) -> Cause:
     """Why the record at record.first_offset is gone."""
+    if absences and all(a.one_of_several for a in absences):
+        return Cause("unknown")  # It would be another one's.
     orders = [a.promise.latest_term for a in absences if a.promise.latest_term is not None]
     told = [a.promise.observed_at for a in absences if a.promise.how in ("acks_all", "acks_1")]
     times = [at for at in told if at is not None]

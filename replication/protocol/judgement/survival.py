@@ -44,7 +44,9 @@ from replication.protocol.judgement.unseen_terms import (
 )
 from replication.protocol.judgement.without_epochs import lacked_whoever_wrote
 from replication.protocol.judgement.written_later import (
+    counts_as_lost,
     one_of_two,
+    others_there,
     taken_by_others,
     written_later,
 )
@@ -189,7 +191,10 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
             replaced = later is not False
             if whole and lost and all(lost):
                 absences += lost[0]
-            elif any(lost) or (replaced and (not lost or one_of_two(state, promise, low))):
+                continue
+            if later is None and counts_as_lost(state, ref.starts, promise, low):
+                absences += _one_of_several(state, ref, promise, low, high)
+            if any(lost) or (replaced and (not lost or one_of_two(state, promise, low))):
                 doubts.append(_unsure(promise, low, high))
     return absences, doubts
 
@@ -217,6 +222,25 @@ def _replaced(
             gone = [replace(found, perhaps_by_zombie=True)] if doubt.of_who_answered else []
             return gone, [doubt]
     return [found], []
+
+
+def _one_of_several(
+    state: State, ref: Reference, promise: Promise, first: int, end: int
+) -> list[Absence]:
+    """Records in whose place others were acknowledged, whichever came first: at one offset two
+    stand only one after the other. Committed one of them was if all surely had been."""
+    found = absence(state, ref, promise, first, end, None, back=False, final=None)
+    others = [p for p in others_there(state, promise, first) if p.span.content is not None]
+    also = "another record was acknowledged there: one of them is gone"
+    steps = [*found.steps, *(Step(p.event_id, also) for p in others)]
+    found = replace(found, final=True, steps=steps, one_of_several=True)
+    perhaps_by_zombie = any(p.how != "acks_all" for p in others)
+    for one in (promise, *others):
+        doubt = objection(state, ref.starts, replace(found, promise=one))
+        if doubt is not None and not doubt.of_who_answered:
+            return []
+        perhaps_by_zombie = perhaps_by_zombie or doubt is not None
+    return [replace(found, perhaps_by_zombie=perhaps_by_zombie)]
 
 
 def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Absence], list[Doubt]]:

@@ -15,7 +15,7 @@ def written_later(
     """
     if promise.span.content is None:
         return False
-    others = _others(state, promise, offset)
+    others = others_there(state, promise, offset)
     found = [_is_later(state, starts, other, offset, writers) for other in others]
     if all(later is False for later in found):
         return False
@@ -24,8 +24,32 @@ def written_later(
 
 def one_of_two(state: State, promise: Promise, offset: int) -> bool:
     """Whether another record was surely acknowledged at the offset: one of them is gone."""
-    seen = [p.span.content for p in _others(state, promise, offset)]
+    seen = [p.span.content for p in others_there(state, promise, offset)]
     return promise.span.content is not None and any(content is not None for content in seen)
+
+
+def counts_as_lost(state: State, starts: TermStarts, promise: Promise, offset: int) -> bool:
+    """Whether another record was acknowledged at the offset, so that one of them is gone whichever
+    was written first, and this is the one to name: what was promised least, then told first.
+
+    Only where the evidence shows that clients were told the records' own offsets, and that leaders
+    may have written there twice: else the topic may have been created anew, and nothing tells.
+    """
+    if not state.covered("acknowledged_offsets") or not one_of_two(state, promise, offset):
+        return False
+    if len(may_have_written(state, starts, offset)) < 2:
+        return False
+    told = [
+        p
+        for p in state.history.promised_in("acknowledgements", offset, offset + 1)
+        if p.span.content is not None
+    ]
+    return min(told, key=_promised_least).event_id == promise.event_id
+
+
+def _promised_least(promise: Promise) -> tuple[bool, bool, int, str]:
+    known = promise.latest_term is not None
+    return (promise.how == "acks_all", known, promise.observed_at or 0, promise.event_id)
 
 
 def taken_by_others(state: State, starts: TermStarts, promise: Promise, offset: int) -> set[int]:
@@ -35,13 +59,13 @@ def taken_by_others(state: State, starts: TermStarts, promise: Promise, offset: 
         return set()
     found = [
         may_have_written(state, starts, offset, other)
-        for other in _others(state, promise, offset)
+        for other in others_there(state, promise, offset)
         if other.span.content is not None
     ]
     return {writers[0] for writers in found if len(writers) == 1}
 
 
-def _others(state: State, promise: Promise, offset: int) -> list[Promise]:
+def others_there(state: State, promise: Promise, offset: int) -> list[Promise]:
     """What else was acknowledged at the offset, perhaps of another record."""
     return [
         p

@@ -184,6 +184,44 @@ def test_of_two_records_told_at_a_compacted_offset_each_has_a_content_of_its_own
     anew = line("became_leader", leader_epoch=1, log_end_offset=5)
     led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
     each = evidence(anew, acknowledgements=[*by_offset, again], copies=[stands], recorded=led)
-    contents = [e.fact.content for e in promised(each) if e.fact.first_offset == 6]
+    sure, *entries = promised(each)
+    contents = [f.content for f in map(bare, entries) if f.first_offset == 6]
+    assert sure.fact == OWN_OFFSETS
     assert len(set(contents)) == 2
     assert None not in contents
+
+
+OWN_OFFSETS = ev.CoverageDeclared("acknowledged_offsets", None, True)
+
+
+def at_a_compacted_offset(*acks: Acknowledgement, stands_at: int = 8) -> list[ev.Fact]:
+    """What is told of these, of which no copy shows any, and of the record "here" that its client
+    was told to be at offset 8."""
+    leader = SimpleNamespace(
+        broker=1, is_dump=False, slot=0, read_at=None, clean=True, path="1",
+        spans=[Span(8, 10, 1, 0)], directory=SimpleNamespace(epoch_entries=(), kind="replica"),
+    )  # fmt: skip
+    led = [Recorded(ev.LeadershipRecorded(1, 1), None, ev.Source("x"))]
+    contents = Contents(places={"here": [Place(stands_at, 1, 0)]}, payloads_read=True)
+    here = acknowledged("here", ts=9, offset=8, line=9)
+    each = evidence(acknowledgements=[*acks, here], copies=[leader], recorded=led,
+                    contents=contents)  # fmt: skip
+    return [entry.fact for entry in promised(each)]
+
+
+def test_an_offset_told_of_two_records_is_their_own_where_copies_show_its_client_right() -> None:
+    two = [acknowledged(n, ts=at, line=at, offset=0) for n, at in (("a", 1), ("b", 2))]
+    assert OWN_OFFSETS in at_a_compacted_offset(*two)
+    assert OWN_OFFSETS not in at_a_compacted_offset(*two, stands_at=9)
+    others = [replace(a, client="another") for a in two]
+    assert OWN_OFFSETS not in at_a_compacted_offset(*others)
+
+
+def test_the_same_record_told_twice_is_no_other_one() -> None:
+    two = [acknowledged("a", ts=at, line=at, offset=0) for at in (1, 2)]
+    other = acknowledged("b", ts=3, line=3, offset=0)
+    told_of = [f for f in at_a_compacted_offset(*two) if f != OWN_OFFSETS]
+    assert OWN_OFFSETS not in at_a_compacted_offset(*two)
+    assert len({f.content for f in told_of if f.first_offset == 0}) == 1
+    told_of = [f for f in at_a_compacted_offset(*two, other) if f != OWN_OFFSETS]
+    assert len({f.content for f in told_of if f.first_offset == 0}) == 2

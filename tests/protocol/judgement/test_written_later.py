@@ -50,7 +50,59 @@ def test_of_two_records_at_a_compacted_offset_the_one_that_had_been_cut_is_lost(
     assert [(x["first_offset"], x["end_offset"], x["tier"]) for x in lost] == [
         (0, 1, "acknowledged_by_leader")
     ]
+    # Nothing shows that the clients were told the records' own offsets.
     assert verdict(replaced_before_epochs(cut=False), ACKNOWLEDGED) == "UNKNOWN"
+
+
+OWN_OFFSETS = ev.CoverageDeclared("acknowledged_offsets", None, True)
+
+
+def of_two(first: str, again: str, **more: object) -> list[ev.Fact]:
+    """Broker 1 alone led, crashed and led again: it answered for two records at offset 0, which is
+    compacted since."""
+    again_from_there: list[ev.Fact] = [
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, None, None, False),
+        elected(1, 1, "same_leader"),
+        ev.BecameLeader(1, 1, 0, 0),
+    ]
+    return [
+        *given(1, 2, 3),
+        *([] if more.get("unsure") else [OWN_OFFSETS]),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.PartitionDescribed(cleanup_policy="compact"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        ev.RecordsAcknowledged(0, 1, first, None, UNSEEN_CONTENT),
+        *([] if more.get("once") else again_from_there),
+        *([ev.LogStartAdvanced(1, 1, "deletion")] if more.get("removed") else []),
+        ev.RecordsAcknowledged(0, 1, again, None, UNSEEN_CONTENT + 1),
+        *(copy(r, (4, 6, 1, 0), mark=6) for r in (1, 2, 3)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "tier", "committed"),
+    [
+        ("1", "1", "acknowledged_by_leader", "UNKNOWN"),
+        ("1", "all", "acknowledged_by_leader", "UNKNOWN"),
+        ("all", "1", "acknowledged_by_leader", "UNKNOWN"),
+        ("all", "all", "acknowledged_by_isr", "VIOLATED"),
+    ],
+)
+def test_of_two_records_at_a_compacted_offset_one_is_lost_whichever_was_first(
+    first: str, again: str, tier: str, committed: str
+) -> None:
+    facts = of_two(first, again)
+    lost = answer(told(facts)).losses
+    assert [(x["first_offset"], x["end_offset"], x["tier"], x["cause"]) for x in lost] == [
+        (0, 1, tier, "unknown")
+    ]
+    assert (verdict(facts, ACKNOWLEDGED), verdict(facts)) == ("VIOLATED", committed)
+    assert verdict(of_two(first, again, unsure=True), ACKNOWLEDGED) == "UNKNOWN"
+    # Nobody can have written there twice: perhaps the topic was created anew.
+    assert verdict(of_two(first, again, once=True), ACKNOWLEDGED) == "UNKNOWN"
+    assert verdict(of_two(first, again, removed=True), ACKNOWLEDGED) != "VIOLATED"
 
 
 def test_which_was_first_tells_who_can_have_written_each() -> None:
