@@ -85,6 +85,13 @@ def promised(evidence: PartitionEvidence) -> Iterator[Entry]:
         first, end, acks, leader_epoch, content, at, source, by, until = run
         ack = ev.RecordsAcknowledged(first, end, acks, leader_epoch, content, by, until)
         yield Entry(float(at or 0), LAST, 1 << 20, index, ack, source, "forensic", at)
+    yield from _consumed(evidence, leader, looked_at, claimed)
+
+
+def _consumed(
+    evidence: PartitionEvidence, leader: Copy | None, looked_at: list[Copy], claimed: set[int]
+) -> Iterator[Entry]:
+    """Consumptions alone."""
     seen: list[_Row] = []
     for c in evidence.consumptions:
         payload = evidence.naming.name(c) if evidence.contents.payloads_read else None
