@@ -181,7 +181,7 @@ def _by_position(
         if term is None:
             return True
         if held.leader_epoch is None:
-            return None
+            return False if _has_written_since(state, ref, term, first) else None
         return held.leader_epoch <= promise.latest_term[0]
     if not _first_to_stand_there(state, ref, end - 1) and not _never_cut(
         state, promise, first, end
@@ -190,6 +190,18 @@ def _by_position(
     if any(same_record(held, other) is False for other in all_known(state, first, end)):
         return None
     return True
+
+
+def _has_written_since(state: State, ref: Reference, term: LeaderTerm, first: int) -> bool:
+    """Whether the log that counts is of that term's leader, which has led ever since, and began at
+    the offset or below it: what stands there, it has written itself since then."""
+    if term.leader != ref.leader or not log_is_covered(state, term.leader):
+        return False
+    start = ref.starts.of(term)
+    since = [t for t in ref.starts.terms if t.order >= term.order and not never_began(state, t)]
+    led_on = all(t.leader == term.leader for t in since)
+    led_on = led_on and all(t.leads_on for t in since if t.order > term.order)
+    return led_on and start is not None and start <= first
 
 
 def _is_of_its_makers_log(

@@ -511,3 +511,36 @@ def test_who_led_again_in_its_epoch_may_have_written_there_twice(
     state = told(facts)
     promise = state.history.acknowledgements[0]
     assert may_have_written(state, reference(state).starts, 3, promise) == found
+
+
+def led_on_from_below(*, again: bool = False) -> list[ev.Fact]:
+    """Before leader epochs: broker 1, alone in the ISR, had committed up to 6 by its checkpoint,
+    came back from a crash with less, and has led since. again: after broker 2 had."""
+    other: list[ev.Fact] = [
+        elected(2, 2),
+        ev.BecameLeader(2, 2),
+        ev.BecameFollower(1, 2, 2),
+        elected(1, 3),
+        ev.BecameLeader(1, 3),
+    ]
+    held = (Span(0, 8, None, 0),)
+    return [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaLogObserved(1, 0, 5, (Span(0, 5, None, 0),), 6, None, None, False),
+        ev.ReplicaStarted(1, 0, 5, None, False),
+        ev.BecameLeader(1, 0),
+        elected(1, 1, "same_leader", (1,)),
+        ev.BecameLeader(1, 1),
+        *(other if again else []),
+        *(ev.ReplicaLogObserved(r, 0, 8, held, 8, None, None, True) for r in (1, 2, 3)),
+    ]
+
+
+def test_what_stands_above_the_start_of_a_leader_that_led_ever_since_it_wrote_itself() -> None:
+    lost = answer(told(led_on_from_below())).losses
+    assert [(x["first_offset"], x["end_offset"], x["tier"]) for x in lost] == [(5, 6, "committed")]
+    assert verdict(led_on_from_below()) == "VIOLATED"
+    assert verdict(led_on_from_below(again=True)) == "UNKNOWN"
