@@ -17,7 +17,7 @@ UNKNOWN = "UNKNOWN"
 # By what the client was promised: "none" are records that nobody acknowledged, but committed.
 TIERS = {
     ("all",): ("acknowledged_by_isr",),
-    ("1", "none"): ("acknowledged_by_leader", "committed"),
+    ("1", "none"): ("acknowledged_by_leader", "committed", "never_acknowledged"),
 }
 
 
@@ -63,12 +63,15 @@ class Comparison:
 
 
 def diagnose(evidence: Path, clock_bound: int | None) -> tuple[int, dict[str, Any], str]:
-    """Exit status, answer (empty when it gave none) and what it wrote to stderr."""
+    """Exit status, answer (empty when it gave none) and what it wrote to stderr.
+
+    The laboratory's log of acknowledgements is that of all its producers.
+    """
     declared = [] if clock_bound is None else ["--clock-bound", str(clock_bound)]
     done = subprocess.run(
         [
             sys.executable, "-m", "replication", "diagnose", str(evidence), "--format", "json",
-            *declared,
+            "--all-producers", *declared,
         ],
         capture_output=True,
         text=True,

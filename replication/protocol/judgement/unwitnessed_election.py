@@ -36,7 +36,7 @@ def unwitnessed_election(
     their terms, or how far they had committed by then: what a line at the start of a term tells is
     not enough. None for the leader before it: nothing tells who that was. in_doubt: it is not known
     what became of all that was acknowledged, so that a leader that came back from a crash may have
-    held more than it had then.
+    held more than it had then; or, where it was enough for a commitment, of all that was sent.
     """
     starts = ref.starts
     shown = {s.leader_epoch: s.end_offset for s in ref.spans}
@@ -52,7 +52,8 @@ def unwitnessed_election(
         before, term = starts.terms[place], starts.terms[after]
         if _end_mark(state, before) is None:
             untold = max(untold, _held_by_the_end(state, before, starts.starts[place], shown))
-            if in_doubt and _came_back_from_a_crash(state, before):
+            sent = state.told_of("sends") and not _waits_for_others(state, before)
+            if (in_doubt or sent) and _came_back_from_a_crash(state, before):
                 untold = math.inf
         if term.leader == before.leader:
             continue

@@ -6,6 +6,7 @@ Retention, compaction, record deletion and topic deletion are not loss.
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
 from replication.protocol.judgement.another_directory import led_from_another_directory
+from replication.protocol.judgement.every_send import every_send_stands
 from replication.protocol.judgement.reference import tail_is_known, what_is_missing
 from replication.protocol.judgement.same_record import all_known
 from replication.protocol.judgement.unwitnessed_election import (
@@ -76,6 +77,8 @@ def _is_sure(view: View) -> bool:
 
 def _lost_unseen(view: View) -> Verdict | None:
     """Why records may be lost of which nothing tells that they were committed; None if none are."""
+    if every_send_stands(view):
+        return None
     in_doubt = bool(view.doubts_of("acks_1"))
     unsure = unwitnessed_election(view.state, view.ref, in_doubt)
     if unsure is not None:

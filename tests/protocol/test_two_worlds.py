@@ -1,0 +1,120 @@
+"""Classes of docs/limits.md in which nobody can tell: two stories that leave the same evidence.
+
+In one of them committed records survive, in the other they do not. Whatever brokers' lines at
+default levels, log directories, the controller's history and the producers' log tell of one story,
+they tell of the other, too; so UNKNOWN is the only answer that is never wrong.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from replication.machine.machine_state import World
+from replication.machine.scenario import Runner
+from replication.machine.scenario_text import Stanza, parse
+from replication.protocol.ground import events as ev
+from replication.protocol.judgement.judge import answer
+from tests.protocol.default_evidence import evidence, folded, left_by
+from tests.protocol.named_limits import truth_of
+
+COMMITTED = "committed_records_survive"
+SENDS = ev.CoverageDeclared("sends", None, False, "1 without an answer")
+GIVEN = """given isr=L,F kafka={kafka} controller={controller} unclean=no
+L* e0  0:a*6 |
+F  e0  0:a*6 |
+----
+ok
+
+produce L b acks=all
+fetch F
+fetch F
+"""
+# L alone is in the ISR, commits by itself, and comes back from a power failure.
+ALONE = """stop F
+fence F
+controller
+{sent}crash L kind=power to=7
+fence L
+start L
+controller
+produce L d acks=all
+start F
+fetch F
+fetch F
+----
+"""
+# L, alone in the ISR, is away; F is elected beside it.
+BESIDE = """stop F
+fence F
+controller
+{sent}crash L kind=power to=7
+fence L
+start F
+controller
+produce F d acks=all
+start L
+fetch L
+fetch L
+----
+"""
+RELEASES = (
+    ("1.1.0", "zookeeper"), ("2.8.1", "zookeeper"), ("3.9.1", "kraft"), ("4.3.0", "kraft"),
+)  # fmt: skip
+
+
+def lived(text: str) -> World:
+    runner = Runner()
+    for part in parse(text):
+        if isinstance(part, Stanza):
+            runner.run(part)
+    assert runner.story is not None
+    return runner.story.world
+
+
+def told(world: World) -> list[ev.Fact]:
+    """All that the story leaves at default levels; contents are named as they come up."""
+    names: dict[int | None, int | None] = {None: None}
+    facts: list[ev.Fact] = []
+    for fact in evidence(left_by(world, random.Random(1), as_on_disk=True), frozenset()):
+        if isinstance(fact, ev.RecordsAcknowledged):
+            fact = replace(fact, content=names.setdefault(fact.content, len(names)))
+        elif isinstance(fact, ev.ReplicaLogObserved):
+            spans = [
+                s._replace(content=names.setdefault(s.content, len(names))) for s in fact.spans
+            ]
+            fact = replace(fact, spans=tuple(spans))
+        facts.append(fact)
+    return facts
+
+
+@pytest.mark.parametrize(("kafka", "controller"), RELEASES)
+@pytest.mark.parametrize("story", [ALONE, BESIDE], ids=["alone", "beside"])
+def test_a_send_that_nobody_answered_was_written_and_lost_or_never_arrived(
+    story: str, kafka: str, controller: str
+) -> None:
+    text = GIVEN + story
+    if story is BESIDE:
+        text = text.replace("unclean=no", "unclean=yes")
+    arrived, lost_on_its_way = (
+        lived(text.format(kafka=kafka, controller=controller, sent=sent))
+        for sent in ("produce L s acks=0\n", "")
+    )
+    assert truth_of(arrived).verdicts[COMMITTED] == "VIOLATED"
+    assert truth_of(lost_on_its_way).verdicts[COMMITTED] == "HOLDS"
+    assert told(arrived) == told(lost_on_its_way)
+
+    for complete in ([], [ev.CoverageDeclared("all_producers", None, True)]):
+        judged = answer(folded([*told(arrived), SENDS, *complete])).verdicts
+        assert {v["verdict"] for v in judged if v["invariant"] == COMMITTED} == {"UNKNOWN"}
+
+
+@pytest.mark.parametrize(("kafka", "controller"), RELEASES)
+def test_where_every_send_was_answered_an_election_beside_the_isr_cost_nothing(
+    kafka: str, controller: str
+) -> None:
+    text = (GIVEN + BESIDE).replace("unclean=no", "unclean=yes")
+    world = lived(text.format(kafka=kafka, controller=controller, sent=""))
+    facts = [*told(world), ev.CoverageDeclared("all_producers", None, True)]
+    judged = answer(folded(facts)).verdicts
+    assert {v["verdict"] for v in judged if v["invariant"] == COMMITTED} == {"HOLDS"}
