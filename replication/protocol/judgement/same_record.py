@@ -283,6 +283,8 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
         return False
     if term.occurrence and term.start_offset is not None:
         return False  # Back in its epoch it has, up to there, what it had when that began.
+    if _had_only_these(state, ref, term, held):
+        return False
     if term.election_kind in BESIDE_THE_ISR:
         if _was_cut_since(state, term, held):
             return True
@@ -294,6 +296,25 @@ def _led_beside(state: State, ref: Reference, term: LeaderTerm, held: Span) -> b
         if any(e < made_in for e in may_have_written(state, ref.starts, offset)):
             return True
     return False
+
+
+def _had_only_these(state: State, ref: Reference, term: LeaderTerm, held: Span) -> bool:
+    """Whether nobody but the one term of their leader epoch can have written there before
+    a leader began above them: what it had there then are these very records."""
+    made_in, start = held.leader_epoch, ref.starts.of(term)
+    if made_in is None or made_in >= term.leader_epoch or start is None or start < held.end_offset:
+        return False
+    if unnamed_leader_epoch(state, ref.starts, -1) is not None:
+        return False
+    if state.settings.controller != "kraft" and not all(
+        log_is_covered(state, leader) for leader in ref.starts.leaders_in(made_in)
+    ):
+        return False
+    return all(
+        [e for e in may_have_written(state, ref.starts, offset) if e < term.leader_epoch]
+        == [made_in]
+        for offset in (held.first_offset, held.end_offset - 1)
+    )
 
 
 def _keeps(state: State, number: int, held: Span) -> bool:
