@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from replication.protocol.ground import events as ev
+from replication.protocol.judgement.every_send import every_send_stands
+from replication.protocol.judgement.view import view_of
 from tests.protocol.judgement.told import copy, elected, given, told, verdict
 
 ALL_PRODUCERS = ev.CoverageDeclared("all_producers", None, True)
@@ -31,6 +33,7 @@ def elected_beside(
 def test_what_an_election_beside_the_isr_may_have_cost_is_known_where_every_send_stands() -> None:
     assert verdict(elected_beside()) == "UNKNOWN"
     assert verdict(elected_beside(ALL_PRODUCERS)) == "HOLDS"
+    assert every_send_stands(view_of(told(elected_beside(ALL_PRODUCERS))))
     unanswered = ev.CoverageDeclared("sends", None, False, "1 without an answer")
     assert verdict(elected_beside(ALL_PRODUCERS, unanswered)) == "UNKNOWN"
 
