@@ -53,6 +53,33 @@ def test_an_assignment_that_only_a_description_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("created", "printed", "described", "expected"),
+    [
+        (["false", "false"], {}, None, False),
+        (["false", "true"], {}, None, None),
+        (["false"], {"unclean.leader.election.enable": "true"}, None, None),
+        (["true"], {"unclean.leader.election.enable": None}, "true", None),
+        (["false"], {}, "true", None),
+        (["false"], None, "true", True),
+    ],
+)
+def test_of_a_setting_that_was_changed_in_use_nobody_knows_what_was_in_force_when(
+    created: list[str], printed: dict[str, str | None] | None, described: str | None,
+    expected: bool | None,
+) -> None:  # fmt: skip
+    """By the lines in which logs were created and settings changed, and by kafka-topics; where the
+    controllers record settings (printed is None) these tell."""
+    name = "unclean.leader.election.enable"
+    evidence = PartitionEvidence("", "t", "", 0, printed=printed)
+    for broker, value in enumerate(created, 1):
+        packer = Packer(f"broker-{broker}/server.log")
+        packer.add(line("log_created", broker, settings={name: value}))
+        evidence.packed[broker] = packer.done()
+    evidence.kafka_topics_settings = {} if described is None else {name: described}
+    assert finished(evidence).described.unclean_leader_election is expected
+
+
+@pytest.mark.parametrize(
     ("release", "controller", "needed", "kind"),
     [("4.3.0", "kraft", 2, "unknown"), ("4.3.0", "kraft", 1, "unclean"),
      ("4.3.0", "kraft", None, "unknown"), (None, "kraft", 2, "unknown"),

@@ -204,6 +204,8 @@ def _partition(
     printed = by_kafka_topics(key, cluster.descriptions, known.incarnations)
     deleted = known.incarnations.is_deleted(topic, topic_id)
     has_acknowledgements = _has_log(known, key, cluster.acknowledgements)
+    changed = printed_settings(known.settings_lines, topic, topic_id, known.incarnations)
+    recorded = cluster.history is not None or cluster.zookeeper is not None
     return PartitionEvidence(
         facts.cluster_id,
         topic,
@@ -222,14 +224,9 @@ def _partition(
         packed={n: mine[key] for n, mine in known.lines.items() if key in mine},
         processes={n: known.processes[n] for n, mine in known.lines.items() if key in mine},
         copies=list(known.copies.get(key, ())),
-        settings=settings_of(
-            topic,
-            of_brokers,
-            cluster.history,
-            cluster.zookeeper,
-            printed_settings(known.settings_lines, topic, topic_id, known.incarnations),
-        ),
+        settings=settings_of(topic, of_brokers, cluster.history, cluster.zookeeper, changed),
         settings_in_time=changes_of(topic, of_brokers, cluster.history, cluster.zookeeper),
+        printed=None if recorded else changed.of_topic,
         kafka_topics_settings=printed.settings,
         kafka_topics_replicas=printed.replicas,
         kafka_topics_at=printed.at,

@@ -37,10 +37,11 @@ class PartitionEvidence:
     missing: what clients wrote (acknowledgements, consumptions) of which some is missing, and how
     that shows; unplaced_by_isr: that records acknowledged at acks=all have no place;
     unanswered: that sends were never answered, and no copy shows their records.
-    settings_in_time: as they were in force one after the other, by the controllers'
-    records. settled_below: the leader epoch before which a stream has forgotten what lines told
-    (shipping/settled.py): that none is left shows nothing. settled_term: what it knows of that
-    epoch, in whose middle more may be forgotten.
+    settings_in_time: as they were in force one after the other, by the controllers' records;
+    printed: what brokers printed of the topic's own where there are none. settled_below: the leader
+    epoch before which a stream has forgotten what lines told (shipping/settled.py): that none is
+    left shows nothing. settled_term: what it knows of that epoch, in whose middle more may be
+    forgotten.
     """
 
     cluster_id: str
@@ -54,6 +55,7 @@ class PartitionEvidence:
     processes: dict[int, list[LogLineFact]] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     settings_in_time: list[InForce] = field(default_factory=list)
+    printed: dict[str, str | None] | None = None
     kafka_topics_settings: dict[str, str] = field(default_factory=dict)
     kafka_topics_replicas: tuple[int, ...] | None = None
     kafka_topics_at: int | None = None

@@ -172,15 +172,15 @@ def _outlives_history(evidence: PartitionEvidence) -> bool:
 
 def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
     """The partition's settings: the cluster's, then what was printed when logs were created, then
-    what descriptions say."""
-    values = dict(evidence.settings)
-    for lines in evidence.lines.values():
-        for fact in lines:
-            if fact.kind == "log_created":
-                for key, value in fact.fields.get("settings", {}).items():
-                    if key in SETTING_NAMES:
-                        values[key] = str(value).strip("[]")
-    values.update(evidence.kafka_topics_settings)
+    what descriptions say. Where no controllers' record tells of changes and these differ, one was
+    changed in use, and which value was in force when is not known."""
+    values: dict[str, str | None] = dict(evidence.settings)
+    printed = evidence.printed
+    told: dict[str, set[str | None]] = {name: {value} for name, value in (printed or {}).items()}
+    for name, value in _told_of_topic(evidence):
+        known = told.setdefault(name, set())
+        known.add(value)
+        values[name] = value if printed is None or len(known) == 1 else None
     assigned = None
     for recorded in evidence.recorded:
         assigned = recorded.fact.assigned_replicas or assigned
@@ -193,6 +193,17 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
         cleanup_policy=said.cleanup_policy,
         leader=evidence.kafka_topics_leader,
     )
+
+
+def _told_of_topic(evidence: PartitionEvidence) -> Iterator[tuple[str, str]]:
+    """Each setting that a line tells which creates a log, then those of descriptions."""
+    for lines in evidence.lines.values():
+        for fact in lines:
+            if fact.kind == "log_created":
+                for name, value in fact.fields.get("settings", {}).items():
+                    if name in SETTING_NAMES:
+                        yield name, str(value).strip("[]").replace(" ", "")
+    yield from evidence.kafka_topics_settings.items()
 
 
 def _at_first(
