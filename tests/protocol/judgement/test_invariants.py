@@ -128,3 +128,15 @@ def test_who_lived_on_after_its_copy_and_followed_the_last_leader_alone_has_its_
     assert verdict.verdict == found
     facts.remove(ev.CoverageDeclared("broker_log", 1, True))
     assert log_matching.judge(view_of(told([*facts, *last]))).verdict == UNKNOWN
+
+
+@pytest.mark.parametrize(("release", "expected"), [("2.3.1", HOLDS), ("2.4.0", VIOLATED)])
+def test_two_requests_at_once_may_set_a_leaders_high_watermark_back_up_to_2_3(
+    release: str, expected: str
+) -> None:
+    facts = [
+        *LED, ev.PartitionDescribed(kafka_version=release), *ALL_TRACED,
+        ev.HighWatermarkAdvanced(1, 3), ev.HighWatermarkAdvanced(1, 2),
+    ]  # fmt: skip
+    state = told(facts, "traced")
+    assert leader_high_watermark_monotonic.judge(view_of(state)).verdict == expected
