@@ -595,7 +595,8 @@ def _lost_by(
         for a, b, tier in _by_tier(
             state, holder, max(first, span.first_offset), min(end, span.end_offset)
         )
-        if wrote_all or _it_had(present, span.leader_epoch, tier)
+        if _it_had(present, span.leader_epoch, tier)
+        or (wrote_all and (span.leader_epoch is None or span.leader_epoch <= present))
     ]
 
 
@@ -827,8 +828,11 @@ def _held_until(state: State, holder: Replica, other: Replica) -> int:
 
 def _held_long(state: State, holder: Replica, other: Replica, milliseconds: int) -> int:
     """Where the holder's log was seen to end so long before the other's was read the last time;
-    where it ends, if the other's end is known without that."""
-    if tail_is_known(state, other) or _has_crashed(state, other.replica):
+    where it ends, if the other's end is known without that: it has ended, or is back and follows
+    nobody yet by its lines."""
+    waits = other.role is None and other.leader_epoch is not None
+    waits = waits and log_is_covered(state, other.replica)
+    if tail_is_known(state, other) or _has_crashed(state, other.replica) or waits:
         return holder.log.log_end_offset
     started = other.stale and other.tail_known
     if other.seen_at is None or (other.stale and not started) or holder.stale:

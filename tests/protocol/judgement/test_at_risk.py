@@ -775,6 +775,20 @@ def test_a_danger_stands_while_the_leader_goes_on_growing() -> None:
     assert behind((2, 900, 5), (1, 1000, 10)) == []
 
 
+def test_what_a_leader_had_when_it_stopped_others_lack_that_have_been_seen_since() -> None:
+    """Read after a clean stop it tells where its log ends; who follows nobody yet fetches none."""
+    nobody = ev.LeadershipRecorded(leader=None, leader_epoch=1, isr=(1,), partition_epoch=2)
+    spans = (Span(0, 12, 0, None),)
+    ended = ev.Event("end", "trace", "", "t", "", 0, 0, ev.ReplicaLogObserved(
+        1, 0, 12, spans, stopped=True, copy="current"), 1300, "forensic")  # fmt: skip
+    follows = ev.BecameFollower(2, 0, 1, 5)
+    crashed = ev.ReplicaStopped(2, "process_crash")
+    for before, named in (([follows], 10), ([follows, crashed], 12)):
+        seen = [*before, live(1, 1000, 10), live(2, 1200, 5), nobody, ended]
+        found = dangers(of_two(*seen, isr=(1,), unclean=True))
+        assert [(d.first_offset, d.end_offset) for d in found if d.broker == 2] == [(5, named)]
+
+
 def test_what_was_cut_from_the_leader_since_does_not_count() -> None:
     assert behind((1, 1000, 10), (2, 2500, 5), (1, 3000, 8), (1, 4000, 12)) == []
 
