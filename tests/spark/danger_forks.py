@@ -90,6 +90,13 @@ class Stage:
         self.lab.cluster.kill(1)
         self.lab.cluster.start_broker(2)
 
+    def leader_lost_some(self) -> None:
+        """Alone in the ISR, it dies without what all three held: nobody leads until it is back."""
+        self.lab.cluster.kill(2, 3)
+        self.lab.cluster.wait_for_isr(self.topic, 0, 1)
+        self.lab.cluster.kill(1)
+        cut(self, 1, KEPT)
+
     def all_are_down(self) -> None:
         """Whoever is back first leads."""
         self.others_die()
@@ -180,6 +187,7 @@ STORIES = (
           before=(4, 1)),
     Story("all are down, unclean open", "leader_loses_its_log", Stage.all_are_down, 1, True,
           before=(4, 1)),
+    Story("the last leader back short", "clean_election", Stage.leader_lost_some, before=(4, 1)),
     Story("one power loss after another", "leader_loses_its_tail", Stage.others_lose_power),
 )  # fmt: skip
 
@@ -330,8 +338,7 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
         if found.row is not None:
             name = f'"{topic}'
             found.alerted = any(name in json.dumps(dict(a.labels)) for a in alerts_of(fleet.answer))
-            last = found.row["broker"] if found.row["failure"] != "unclean_election" else 1
-            before = stage.log(last)
+            before = stage.log(holder_of(found.row))
             named = {o: before.get(o) for o in offsets(found.row)}
             leader = make(stage, found.row, story.directory)
             after = stage.log(leader)
@@ -349,6 +356,13 @@ def forked(lab: Experiment, fleet: Fleet, story: Story, version: Version, number
         found.broken = True
     found.seconds = time.monotonic() - begun
     return found
+
+
+def holder_of(row: dict[str, Any]) -> int:
+    """Whose log has the row's records before its failure is made."""
+    if row["failure"] == "unclean_election":
+        return 1
+    return int(row["holders"][0] if row["failure"] == "clean_election" else row["broker"])
 
 
 def offsets(row: dict[str, Any]) -> range:
