@@ -584,10 +584,13 @@ def _lost_by(
     removed = max((r.below for r in state.history.removals), default=0)
     led = next((t for t in reversed(state.history.terms) if t.leader == leader.replica), None)
     present = state.registration.leader_epoch if led is None else led.leader_epoch
-    # Who led in every epoch wrote whatever there is, also where records bear none.
+    # Who led in one epoch after the other wrote all that is of these; in all, whatever there is.
     own = {t.leader_epoch for t in state.history.terms if t.leader == leader.replica}
-    wrote_all = own >= set(range(present + 1)) and len(own) == len(state.history.terms)
-    spans_of = list[Span] if wrote_all else partial(_with_epochs, holder)
+    own -= {t.leader_epoch for t in state.history.terms if t.leader != leader.replica}
+    first_own = next((e for e in range(present, -1, -1) if e - 1 not in own), present)
+    # What it began its last term without it had lost by then.
+    started = inf if led is None or led.start_offset is None else led.start_offset
+    spans_of = list[Span] if first_own == present == 0 else partial(_with_epochs, holder)
     return [
         (a, b, tier)
         for first, end in _without(_lacking(state, holder, leader), 0, removed)
@@ -596,8 +599,15 @@ def _lost_by(
             state, holder, max(first, span.first_offset), min(end, span.end_offset)
         )
         if _it_had(present, span.leader_epoch, tier)
-        or (wrote_all and (span.leader_epoch is None or span.leader_epoch <= present))
+        or (_is_of(span, first_own, present) and (first_own == present or b <= started))
     ]
+
+
+def _is_of(span: Span, first_epoch: int, last_epoch: int) -> bool:
+    """Whether all of a span was written in these epochs."""
+    if span.leader_epoch is None:
+        return first_epoch == 0
+    return first_epoch <= span.leader_epoch <= last_epoch
 
 
 def _with_epochs(replica: Replica, spans: list[Span]) -> list[Span]:

@@ -647,7 +647,8 @@ def log_without_epochs(
 
 
 def test_what_a_last_leader_lost_it_had_also_where_a_digest_tells_no_epochs() -> None:
-    """By the epoch file of who holds it; where none is kept, because no other ever led."""
+    """By the epoch file of who holds it; where none is kept, because no other ever led, whose term
+    began at the log's first offset."""
     nobody = ev.LeadershipRecorded(leader=None, leader_epoch=2, isr=(1,), partition_epoch=3)
     another = [ev.LeadershipRecorded(leader=2, leader_epoch=1, isr=(2,), partition_epoch=2),
                ev.BecameLeader(2, 1)]  # fmt: skip
@@ -661,8 +662,28 @@ def test_what_a_last_leader_lost_it_had_also_where_a_digest_tells_no_epochs() ->
         facts = [log_without_epochs(1, 1000, 10, *filed), *terms,
                  log_without_epochs(2, 1100, 10, *filed), ev.ReplicaStopped(1, "process_crash"),
                  log_without_epochs(1, 1200, 6, *filed, stopped=True), fenced]  # fmt: skip
+        for started in (None, 0):
+            state = of_two(*facts, isr=(1,))
+            state.history.terms[0].start_offset = started
+            found = [d for d in dangers(state) if d.next_leader == 1]
+            assert [(d.first_offset, d.end_offset) for d in found] == named, (filed, terms)
+
+
+def test_what_one_leader_wrote_in_one_epoch_after_the_other_it_had() -> None:
+    """A controller with ZooKeeper raises the epoch as members die: what is older was its own."""
+    nobody = ev.LeadershipRecorded(leader=None, leader_epoch=3, isr=(1,), partition_epoch=4)
+    for leader, epochs, start, named in (
+        (1, (1, 2), 10, [(6, 10)]), (1, (2,), 10, []), (2, (1, 2), 10, []), (1, (1, 2), 7, []),
+    ):  # fmt: skip
+        facts: list[ev.Event | ev.Fact] = [live(2, 1000, 10)]
+        for leader_epoch in epochs:
+            leads = leader if leader_epoch == 1 else 1
+            facts += [ev.LeadershipRecorded(leader=leads, leader_epoch=leader_epoch, isr=(1,)),
+                      ev.BecameLeader(leads, leader_epoch, start)]  # fmt: skip
+        facts += [ev.ReplicaStopped(1, "process_crash"), live(1, 2000, 6),
+                  ev.ReplicaStopped(1, "process_crash"), live(2, 2100, 10), nobody]  # fmt: skip
         found = [d for d in dangers(of_two(*facts, isr=(1,))) if d.next_leader == 1]
-        assert [(d.first_offset, d.end_offset) for d in found] == named, (filed, terms)
+        assert [(d.first_offset, d.end_offset) for d in found] == named, (leader, epochs, start)
 
 
 def test_an_epoch_file_tells_which_terms_a_compacted_log_has_nothing_of() -> None:
