@@ -55,8 +55,8 @@ class TermStarts:
     infinite where none is known. unplaced: the places of terms whose start nobody saw. unsure,
     beside_the_isr: the places of terms whose leader is not known to have come from the ISR, and is
     known not to. leaders: of any term. gap_from:
-    the first place from a place on whose leader epoch, which only brokers' lines name, does not
-    follow the one before; the number of terms where there is none.
+    the first place from a place on whose leader epoch does not follow the one before, and that no
+    controller's record tells of; the number of terms where there is none.
     """
 
     terms: list[LeaderTerm]
@@ -107,7 +107,7 @@ def term_starts(state: State) -> TermStarts:
         start = starts[place]
         lowest[place] = lowest[place + 1] if start is None else min(start, lowest[place + 1])
         before = terms[place - 1].leader_epoch if place else terms[place].leader_epoch
-        is_gap = terms[place].leader_epoch > before + 1 and not terms[place].recorded
+        is_gap = terms[place].leader_epoch > before + 1 and not tells_of_before(terms[place])
         gaps[place] = place if is_gap else gaps[place + 1]
     unplaced = [place for place, start in enumerate(starts) if start is None]
     kinds = [(place, term.election_kind) for place, term in enumerate(terms)]
@@ -122,6 +122,12 @@ def term_starts(state: State) -> TermStarts:
         {t.leader for t in terms},
         gaps,
     )
+
+
+def tells_of_before(term: LeaderTerm) -> bool:
+    """Whether a controller recorded the election and how it came about: then it had also recorded
+    what was before. Of a gap in its record (another controller's lines missing) it does not tell."""
+    return term.recorded and term.election_kind != "unknown"
 
 
 def _may_begin_before(replica: Replica, offset: int) -> bool:

@@ -14,7 +14,7 @@ from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.lacking_terms import appender, led_on_after
 from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
-from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts
+from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts, tells_of_before
 
 ANY_OCCURRENCE = 1 << 62
 # High watermarks that some line or file tells, of whatever moment before it.
@@ -190,12 +190,14 @@ def _may_lack(state: State, term: LeaderTerm, end: int) -> bool:
 def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | None:
     """A leader epoch above `after` in which a broker may have led of which nothing tells.
 
-    Between epochs that only brokers' lines name; where all their logs are here, nobody did.
+    Between epochs that only brokers' lines name, or the controllers' after a gap in their own; where
+    all brokers' logs are here, nobody did.
     """
     terms = starts.terms
     place = starts.after((after, ANY_OCCURRENCE))
     missed: int | None = after + 1
-    if place >= len(terms) or terms[place].leader_epoch <= after + 1 or terms[place].recorded:
+    known = place < len(terms) and (tells_of_before(terms[place]) if place else terms[0].recorded)
+    if place >= len(terms) or terms[place].leader_epoch <= after + 1 or known:
         place = starts.gap_from[min(place + 1, len(terms))]
         missed = terms[place - 1].leader_epoch + 1 if place < len(terms) else None
     return None if missed is None or all_logs_are_covered(state) else missed

@@ -269,3 +269,21 @@ def test_who_led_again_may_have_come_back_with_less_where_neither_controller_nor
         *(copy(r, (0, 1, 0, 0), (1, 4, 0, 1), (4, 5, 0, 2)) for r in (1, 2, 3)),
     ]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(("kind", "found"), [("unknown", "UNKNOWN"), ("clean", "VIOLATED")])
+def test_an_epoch_behind_a_gap_in_the_controllers_record_may_have_had_a_leader(
+    kind: str, found: str
+) -> None:
+    """The lines of another controller are missing, and of broker 2, which may have led epoch 1."""
+    facts = [
+        *given(1, 3),
+        ev.PartitionDescribed(leader=2),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.RecordsAcknowledged(3, 4, "all", None, None, 2),
+        elected(2, 2, kind, (2,)),
+        copy(2, (0, 2, 0, 0), (2, 5, 1, 0), (5, 7, 2, 0), (7, 9, 3, 0), mark=9),
+    ]
+    assert verdict(facts) == found
