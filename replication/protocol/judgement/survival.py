@@ -194,9 +194,20 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
                 continue
             if later is None and counts_as_lost(state, ref.starts, promise, low):
                 absences += _one_of_several(state, ref, promise, low, high)
-            if any(lost) or (replaced and (not lost or one_of_two(state, promise, low))):
+            if (
+                any(lost)
+                or (replaced and (not lost or one_of_two(state, promise, low)))
+                or _led_untold(state, ref)
+            ):
                 doubts.append(_unsure(promise, low, high))
     return absences, doubts
+
+
+def _led_untold(state: State, ref: Reference) -> bool:
+    """Whether several brokers answered producers, so that the leader changed, and nothing tells of
+    any leader at all."""
+    answered = {p.replica for p in state.history.acknowledgements} - {None}
+    return not ref.starts.terms and len(answered) > 1
 
 
 def _told_from(state: State, first: int, end: int) -> set[int]:

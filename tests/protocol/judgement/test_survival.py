@@ -420,3 +420,21 @@ def test_what_was_answered_for_stood_in_the_log_of_who_answered(
     after = (Span(0, 3, None, 0), Span(3, 4, None, content), Span(4, 6, None, 0))
     facts += [ev.ReplicaLogObserved(r, 0, 6, after, None, None, None, True) for r in (1, 2)]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(("answered", "found"), [(2, "UNKNOWN"), (1, "HOLDS")])
+def test_what_compaction_took_is_in_doubt_where_leaders_changed_and_nothing_tells_who_led(
+    answered: int, found: str
+) -> None:
+    """Before leader epochs, without state-change.log: broker 1 answered, then this one."""
+    facts = [
+        *given(1, 2, version="0.10.2.2"),
+        ev.PartitionDescribed((1, 2), cleanup_policy="compact", leader=2),
+        ev.RecordsAcknowledged(3, 4, "1", None, None, 1),
+        ev.RecordsAcknowledged(8, 9, "1", None, 5, answered),
+        *(
+            ev.ReplicaLogObserved(r, 0, 9, (Span(8, 9, None, 5),), 9, None, None, True)
+            for r in (1, 2)
+        ),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
