@@ -524,7 +524,13 @@ def _may_be_its_writers(state: State, lost: Lost, term: LeaderTerm | None) -> bo
         return _is_unnamed(state)
     if term.outside_at is None or state.settings.controller == "kraft":
         return False
-    wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
+    wrote = {
+        t.leader
+        for t in state.history.terms
+        if t.order < term.order
+        and lost.written_in in (None, t.leader_epoch)
+        and lost.answered_by in (None, t.leader)
+    }
     return not all(log_is_covered(state, leader) for leader in wrote)
 
 

@@ -126,7 +126,7 @@ def term_starts(state: State) -> TermStarts:
 
 def tells_of_before(term: LeaderTerm) -> bool:
     """Whether a controller recorded the election and how it came about: then it had also recorded
-    what was before. Of a gap in its record (another controller's lines missing) it does not tell."""
+    what was before. Behind a gap (another controller's lines are missing) it does not know how."""
     return term.recorded and term.election_kind != "unknown"
 
 

@@ -190,8 +190,8 @@ def _may_lack(state: State, term: LeaderTerm, end: int) -> bool:
 def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | None:
     """A leader epoch above `after` in which a broker may have led of which nothing tells.
 
-    Between epochs that only brokers' lines name, or the controllers' after a gap in their own; where
-    all brokers' logs are here, nobody did.
+    Between epochs that only brokers' lines name, or the controllers' behind a gap in their own;
+    where all brokers' logs are here, nobody did.
     """
     terms = starts.terms
     place = starts.after((after, ANY_OCCURRENCE))

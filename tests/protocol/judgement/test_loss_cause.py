@@ -1228,6 +1228,11 @@ def test_who_wrote_it_may_have_committed_it_without_the_new_leader_and_lost_it(
     ]
     gone = [Absence(3, 4, Promise(RECORD, (0, 0), "acks_1", "a"), None, back=False, final=True)]
     assert cause_of(told(facts), RECORD, "acknowledged_by_leader", gone).name == cause
+    # The same of a record that only who answered tells of.
+    state, record = told(facts), RECORD._replace(leader_epoch=None)
+    lost = Lost(record, "acknowledged_by_leader", None, None, 1)
+    found = loss_cause._cause(state, lost, state.history.terms[-1])
+    assert found.name == cause
 
 
 @pytest.mark.parametrize("shown", [True, False])
