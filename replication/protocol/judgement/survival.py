@@ -360,6 +360,20 @@ def _stood_there(ref: Reference, promise: Promise, offset: int) -> bool:
     return before[-1] == made_in and ref.starts.lowest_from[later] > offset
 
 
+def _wrote_since(state: State, ref: Reference, term: LeaderTerm) -> bool:
+    """Whether the leader of the log that counts led without the records itself, and has cut nothing
+    since: what stood there then it had written anew, whatever compaction left of its epochs."""
+    if term.leader != ref.leader or not term.start_event_id or term.start_offset is None:
+        return False
+    history = state.history
+    cuts = [(t.replica, t.at) for t in history.truncations]
+    cuts += [(s.replica, s.at) for s in history.storage_losses]
+    cuts += [(s.replica, s.at) for s in history.unclean_starts]
+    return log_is_covered(state, term.leader) and not any(
+        replica == term.leader and at > term.started_at for replica, at in cuts
+    )
+
+
 def _fate_by_all(
     state: State, ref: Reference, promise: Promise
 ) -> tuple[list[Absence], list[Doubt]]:
@@ -444,7 +458,7 @@ def _in_hole(
         # a leader whose log ended there had nothing that could stand for what was compacted.
         if term is None:
             return [None]
-        back = _stood_there(ref, promise, first)
+        back = _stood_there(ref, promise, first) and not _wrote_since(state, ref, term)
         return [absence(state, ref, promise, first, end, term, back=back, final=None)]
     if term is not None:
         return [absence(state, ref, promise, first, end, term, back=False, final=None)]

@@ -10,6 +10,7 @@ from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.survival import fate
 from replication.protocol.judgement.term_starts import term_start
+from replication.protocol.judgement.view import view_of
 from tests.protocol.judgement.told import ACKNOWLEDGED, copy, elected, given, told, verdict
 
 
@@ -438,3 +439,28 @@ def test_what_compaction_took_is_in_doubt_where_leaders_changed_and_nothing_tell
         ),
     ]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(("leads", "status"), [(2, "lost"), (3, "recovered")])
+def test_what_the_leader_wrote_anew_and_compaction_took_is_not_back(
+    leads: int, status: str
+) -> None:
+    """Broker 2 was elected beside broker 1 with seven records, and leads still, or broker 3 does;
+    the epochs of the compacted log begin where something is left of them."""
+    log = ((6, 7, 0, 1), (39, 48, 1, 2))
+    facts = [
+        *given(1, 2, 3),
+        ev.PartitionDescribed(cleanup_policy="compact"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 20, 13, False),
+        ev.BecameLeader(1, 0, 20, 13),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 7, 7),
+        *([elected(3, 2), ev.BecameLeader(3, 2, 48, 48)] if leads == 3 else []),
+        *(copy(r, *log, mark=48) for r in (1, 2, 3)),
+    ]
+    losses = view_of(told(facts)).losses
+    assert {x.status for x in losses if x.first_offset <= 9 < x.end_offset} == {status}
