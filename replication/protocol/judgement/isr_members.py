@@ -80,6 +80,8 @@ def may_have_led_without(state: State, member: int, term: LeaderTerm, lost: Lost
     (ZooKeeper) or in a later one, before another was elected beside it: its lines would tell."""
     if log_is_covered(state, member) or kept_it(state, member, term, lost):
         return False
+    if not any(log_is_covered(state, r) for r in state.ever_assigned | state.replicas.keys()):
+        return False  # Of directories and the controller's word alone, what these tell is told.
     after = written_at(lost)
     led = [
         t.order
