@@ -43,7 +43,12 @@ from replication.protocol.judgement.lost_record import (
 )
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import keeps_committed, may_have_written
-from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start, term_starts
+from replication.protocol.judgement.term_starts import (
+    BESIDE_THE_ISR,
+    UNSURE_KINDS,
+    term_start,
+    term_starts,
+)
 from replication.protocol.judgement.unseen_terms import (
     may_have_lost_storage_in_isr,
     never_began,
@@ -51,7 +56,6 @@ from replication.protocol.judgement.unseen_terms import (
     unnamed_leader_epoch,
 )
 
-UNCLEAN = ("unclean", "last_known_leader")
 BY_DISK = ("storage_loss", "last_replica_standing")
 BY_CUT = {
     "high_watermark": "truncate_to_high_watermark",
@@ -168,7 +172,7 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     leader = term.leader if term is not None else _last_leader(state)
     if leader is None:
         return Cause("unknown")
-    unclean = term is not None and term.election_kind in UNCLEAN
+    unclean = term is not None and term.election_kind in BESIDE_THE_ISR
     lossy = _lossy(state, lost, term)
     election = term if unclean else None
     took = taken_from(state, lost, leader, term)
@@ -226,7 +230,7 @@ def _perhaps_elected_beside(state: State, lost: Lost, term: LeaderTerm | None) -
     if term is None or not _perhaps_unclean(state, term):
         return term is None and _perhaps_unclean(state, term)
     before = [t for t in state.history.terms if t.order < term.order and not never_began(state, t)]
-    if term.election_kind in UNCLEAN or not before:
+    if term.election_kind in BESIDE_THE_ISR or not before:
         return False
     last = before[-1]
     unnamed = unnamed_leader_epoch(state, term_starts(state), last.leader_epoch)
@@ -415,7 +419,7 @@ def _elected_beside_it(state: State, lost: Lost) -> LeaderTerm | None:
     away += [(s.replica, s.at) for s in history.storage_losses]
     if any(who == term.leader and at >= term.started_at for who, at in away):
         return None
-    if not before or before[-1].leader == term.leader or term.election_kind not in UNCLEAN:
+    if not before or before[-1].leader == term.leader or term.election_kind not in BESIDE_THE_ISR:
         return None
     lacking = lacks(state, term, lost)
     if lacking is False or has_since(state, term, lost):
@@ -445,7 +449,7 @@ def _kept_by_controller(state: State, term: LeaderTerm) -> LeaderTerm:
         if first.election_kind != "same_leader" or log_is_covered(state, first.leader):
             break
         first = earlier
-    return first if first.election_kind in UNCLEAN else term
+    return first if first.election_kind in BESIDE_THE_ISR else term
 
 
 def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
@@ -459,7 +463,7 @@ def _elected_in(state: State, term: LeaderTerm) -> LeaderTerm:
         if earlier.leader != term.leader or not never_began(state, earlier):
             break
         chain.append(earlier)
-    return next((t for t in reversed(chain) if t.election_kind in UNCLEAN), term)
+    return next((t for t in reversed(chain) if t.election_kind in BESIDE_THE_ISR), term)
 
 
 def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
