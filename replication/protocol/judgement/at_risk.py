@@ -690,8 +690,9 @@ def _storage_cause(state: State) -> str:
 
 def other_causes(state: State, danger: Danger) -> list[str]:
     """What else the ledger may call such a loss: until the failure is decided, the controller may
-    take those out of the ISR who are down already; and what nobody is known to have answered for,
-    the heir may have never had, or have lost with what it had."""
+    take those out of the ISR who are down already; what nobody is known to have answered for, the
+    heir may have never had, or have lost with what it had; and where nobody knows whether unclean
+    elections are allowed (it was changed in use), another may lead without what one alone holds."""
     found = []
     if danger.cause == "acks_one_failover" and _has_lost_some(state, danger.next_leader):
         found.append(_storage_cause(state))
@@ -703,6 +704,9 @@ def other_causes(state: State, danger: Danger) -> list[str]:
         found.append("last_replica_standing")
     if danger.next_leader is not None and danger.tier not in _COMMITTED:
         found += [] if danger.cause == "acks_one_failover" else ["acks_one_failover"]
+    unknown = state.settings.unclean_leader_election is None
+    if danger.failure == "leader_loses_its_tail" and unknown:
+        found.append("unclean_election")
     return found
 
 

@@ -522,6 +522,16 @@ def test_who_is_back_keeps_what_it_had_below_its_cut(
     assert [(d.first_offset, d.end_offset) for d in found if d.next_leader == 2] == named
 
 
+@pytest.mark.parametrize(("unclean", "more"), [(False, []), (None, ["unclean_election"])])
+def test_where_nobody_knows_whether_another_may_lead_that_is_a_cause_as_well(
+    unclean: bool | None, more: list[str]
+) -> None:
+    state = of_two(live(1, 1000, 10), live(2, 2000, 6), isr=(1,))
+    state.settings.unclean_leader_election = unclean
+    (tail,) = (d for d in dangers(state) if d.failure == "leader_loses_its_tail")
+    assert other_causes(state, tail) == more
+
+
 def test_from_a_leader_that_is_down_nobody_fetches() -> None:
     """Read once after it had crashed a member lacks what it lacks; from one that runs it may have
     fetched in the half second."""
