@@ -79,6 +79,16 @@ def test_of_a_setting_that_was_changed_in_use_nobody_knows_what_was_in_force_whe
     assert finished(evidence).described.unclean_leader_election is expected
 
 
+def test_a_list_that_lines_print_in_two_ways_is_one_value() -> None:
+    name = "cleanup.policy"
+    evidence = PartitionEvidence("", "t", "", 0, printed={name: "compact, delete"})
+    packer = Packer("broker-1/server.log")
+    packer.add(line("log_created", settings={name: "[compact, delete]"}))
+    evidence.packed[1] = packer.done()
+    evidence.kafka_topics_settings = {name: "compact,delete"}
+    assert finished(evidence).described.cleanup_policy == "compact,delete"
+
+
 @pytest.mark.parametrize(
     ("release", "controller", "needed", "kind"),
     [("4.3.0", "kraft", 2, "unknown"), ("4.3.0", "kraft", 1, "unclean"),

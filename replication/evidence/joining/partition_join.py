@@ -176,7 +176,9 @@ def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
     changed in use, and which value was in force when is not known."""
     values: dict[str, str | None] = dict(evidence.settings)
     printed = evidence.printed
-    told: dict[str, set[str | None]] = {name: {value} for name, value in (printed or {}).items()}
+    told: dict[str, set[str | None]] = {
+        name: {None if value is None else _plain(value)} for name, value in (printed or {}).items()
+    }
     for name, value in _told_of_topic(evidence):
         known = told.setdefault(name, set())
         known.add(value)
@@ -202,8 +204,14 @@ def _told_of_topic(evidence: PartitionEvidence) -> Iterator[tuple[str, str]]:
             if fact.kind == "log_created":
                 for name, value in fact.fields.get("settings", {}).items():
                     if name in SETTING_NAMES:
-                        yield name, str(value).strip("[]").replace(" ", "")
-    yield from evidence.kafka_topics_settings.items()
+                        yield name, _plain(str(value))
+    for name, value in evidence.kafka_topics_settings.items():
+        yield name, _plain(value)
+
+
+def _plain(value: str) -> str:
+    """A setting's value, which lines print as a list or as it was given."""
+    return value.strip("[]").replace(" ", "")
 
 
 def _at_first(
