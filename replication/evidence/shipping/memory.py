@@ -18,7 +18,8 @@ from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.log_directories.digest_lines import SeenDirectory
 from replication.evidence.log_directories.log_directory import LogDirectory
-from replication.protocol.judgement.at_risk import FETCHED_WITHIN_MS, TOLD_WITHIN_MS
+from replication.protocol.judgement.at_risk import TOLD_WITHIN_MS
+from replication.protocol.judgement.lacking_records import FETCHED_WITHIN_MS
 
 # After so many milliseconds what a digest did not see of another's log counts as missing.
 WITHIN_MS = (0, FETCHED_WITHIN_MS, TOLD_WITHIN_MS)

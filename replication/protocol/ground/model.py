@@ -157,6 +157,28 @@ def uncovered(first_offset: int, end_offset: int, spans: Iterable[Span]) -> list
     return gaps
 
 
+def joined_ranges(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in offset order; those that meet are one."""
+    result: list[tuple[int, int]] = []
+    for first, end in sorted(ranges):
+        if result and first <= result[-1][1]:
+            result[-1] = (result[-1][0], max(end, result[-1][1]))
+        else:
+            result.append((first, end))
+    return result
+
+
+def ranges_without(ranges: list[tuple[int, int]], first: int, end: int) -> list[tuple[int, int]]:
+    """What is left of ranges beside [first, end)."""
+    left = []
+    for a, b in ranges:
+        if a < first:
+            left.append((a, min(b, first)))
+        if b > end:
+            left.append((max(a, end), b))
+    return left
+
+
 def moment(at: int | None) -> str | None:
     """A millisecond of the observer's clock as ISO 8601 in UTC; None where it is no date."""
     if at is None or not 0 <= at <= LAST_MOMENT:

@@ -10,14 +10,12 @@ in all of them.
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.risks import Failure, Key, Risk, Risks, Run
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.at_risk import (
-    Danger,
+from replication.protocol.judgement.at_risk import Danger, data_of, of_outlook
+from replication.protocol.judgement.who_may_lead import (
     Outlook,
-    data_of,
     failures,
     is_away,
     led_last,
-    of_outlook,
     outlook,
 )
 

@@ -4,7 +4,7 @@ from replication.protocol.ground.risks import Risk
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger
 from replication.protocol.judgement.risk_rows import past_row, present_row
-from tests.protocol.judgement.test_at_risk import given, story
+from tests.protocol.judgement.danger_stories import given, story
 
 
 def row(**changes: object) -> dict[str, object]:
