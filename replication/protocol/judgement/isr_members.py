@@ -95,9 +95,16 @@ def may_have_led_without(state: State, member: int, term: LeaderTerm, lost: Lost
 def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
     """Whether a member that had last led with the record is next seen back from a stop that was not
     clean with so little, and no cut tells why: its disk lost it, whoever was elected meanwhile. Of
-    cuts only its lines tell. Who came by it only as a follower may have been back before that."""
+    cuts only its lines tell. Who came by it only as a follower may have been back before that; who
+    was seen with it after the stop that ended its term lost it in a later life, if at all."""
     led = _last_led(state, member, term) if log_is_covered(state, member) else None
     if led is None or not led.start_event_id or not _led_with(state, led, lost):
+        return False
+    if (
+        led.ended == "stopped"
+        and led.end_is_certain
+        and (led.end_log_end_offset or 0) > lost.offset
+    ):
         return False
     back = next(
         (s for s in state.history.unclean_starts if s.replica == member and s.at > led.started_at),

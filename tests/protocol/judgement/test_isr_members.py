@@ -12,13 +12,16 @@ from tests.protocol.judgement.told import copy, elected, given, told
 LOST = Lost(Span(3, 4, 0, 0), "acknowledged_by_isr", (0, 0))
 
 
-def deposed(*then: ev.Fact, covered: tuple[int, ...] = (1, 2, 3)) -> State:
+def deposed(
+    *then: ev.Fact, covered: tuple[int, ...] = (1, 2, 3), stopped: ev.Fact | None = None
+) -> State:
     """Broker 1 led with the record and crashed; broker 2 is elected beside it, without."""
     return told(
         [
             *given(*covered, version="3.9.1"),
             elected(1, 0, "initial", (1,)),
             ev.BecameLeader(1, 0, 0, 0),
+            *([] if stopped is None else [stopped]),
             elected(2, 1, "unclean", (2,)),
             ev.BecameLeader(2, 1, 3, 3),
             *then,
@@ -44,6 +47,19 @@ def test_who_was_cut_before_it_came_back_with_less_had_it_until_then() -> None:
         ev.ReplicaStarted(1, 0, 3, None, False),
     )
     assert not came_back_without(state, 1, state.history.terms[-1], LOST)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_who_stopped_cleanly_with_it_and_came_back_short_from_a_later_stop_had_it(
+    clean: bool,
+) -> None:
+    """The other was elected while it was down: it would have come back with the record."""
+    state = deposed(
+        ev.ReplicaStarted(1, 0, 4 if clean else 3, None, clean),
+        ev.ReplicaStarted(1, 0, 3, None, False),
+        stopped=ev.ReplicaStopped(1, "clean" if clean else "process_crash"),
+    )
+    assert came_back_without(state, 1, state.history.terms[-1], LOST) is not clean
 
 
 def test_who_came_by_it_as_a_follower_after_it_was_back_has_not_lost_it() -> None:
