@@ -61,6 +61,8 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
     """
     start = term_start(state, term)
     if start is None:
+        if _was_out_of_range(state, term, lost):
+            return True
         again = _next_start(state, term)
         return None if again is None else lacks(state, again, lost)
     if start <= lost.offset:
@@ -85,6 +87,24 @@ def lacks(state: State, term: LeaderTerm, lost: Lost) -> bool | None:
         return True if _followed_without_it(state, term, lost) else None
     same = same_record(held, lost.record)
     return None if same is None else not same
+
+
+def _was_out_of_range(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a follower found the leader's log to end at or below a record of an earlier term, and
+    the leader had not come back short since it began: it lacked the record from the start."""
+    earlier = lost.written_in is not None and lost.written_in < term.leader_epoch
+    if not earlier or term.occurrence or not log_is_covered(state, term.leader):
+        return False
+    history = state.history
+    back = [s.at for s in history.unclean_starts if s.replica == term.leader]
+    back += [s.at for s in history.storage_losses if s.replica == term.leader]
+    return any(
+        cut.reason == "out_of_range"
+        and cut.term_epoch == term.leader_epoch
+        and cut.to_offset <= lost.offset < (cut.from_offset or 0)
+        and not any(term.started_at <= at <= cut.at for at in back)
+        for cut in history.truncations
+    )
 
 
 def _had_not_reached(state: State, again: LeaderTerm, offset: int) -> bool:

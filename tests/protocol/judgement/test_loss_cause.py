@@ -139,6 +139,35 @@ def test_what_is_out_of_range_its_leader_may_have_lost_itself(
     assert cause_of(told(facts), record, "acknowledged_by_isr", []).name == name
 
 
+@pytest.mark.parametrize(("covered", "again", "name"), [
+    ((1, 2, 3), False, "unclean_election"), ((1, 2, 3), True, "unknown"),
+    ((1, 3), False, "unknown"),
+])  # fmt: skip
+def test_what_was_out_of_range_of_a_leader_elected_beside_the_isr_that_election_took(
+    covered: tuple[int, ...], again: bool, name: str
+) -> None:
+    """Before epochs no line tells from where a leader began: its end, as a follower found it, does,
+    unless it came back from a crash in between. Broker 1 wrote it, cuts it, and leads next."""
+    crashed = [
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 3, None, False),
+    ]
+    facts = [
+        *given(*covered, version="0.10.2.2"),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1),
+        *(crashed if again else []),
+        ev.BecameFollower(1, 1, 2, 5, 0),
+        ev.Truncated(1, 3, 5, "out_of_range"),
+        elected(1, 2, "clean", (1, 2)),
+        ev.BecameLeader(1, 2, 3, 0),
+        copy(1, (0, 3, 0, 0), (3, 9, 2, 0), mark=9),
+    ]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_isr", []).name == name
+
+
 def test_a_leader_that_came_back_short_from_a_crash_may_have_had_it() -> None:
     """Broker 2 follows, crashes, and comes back with nothing before it leads."""
     crashed = story("clean", 3)
