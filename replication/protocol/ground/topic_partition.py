@@ -41,6 +41,7 @@ class Replica:
     say which one it loaded; as long as that is what stands here, it is a bound. crashed: its
     broker ended without a clean stop and was not seen since. has_yet_to_fetch: it has come to
     follow in its leader epoch, of which it had known nothing before, and has not cut its log since.
+    followed_from: where its log ended as it came to follow, by its lines.
     """
 
     replica: int
@@ -79,6 +80,7 @@ class Replica:
     mark_before_start: int | None = None
     crashed: bool = False
     has_yet_to_fetch: bool = False
+    followed_from: int | None = None
 
     @property
     def known_high_watermark(self) -> int | None:
@@ -187,7 +189,8 @@ class Truncation:
     """One cut of a replica's log, as observed or as the rule gives. at: the step of the fold.
 
     partition_epoch: of the controller's word that the replica had followed by then.
-    before_fetching: it had fetched nothing in that leader epoch by then.
+    before_fetching: it had fetched nothing in that leader epoch by then. from_is_told: a line tells
+    from_offset, or did when the replica came to follow; else its log had that end long before.
     """
 
     replica: int
@@ -202,6 +205,7 @@ class Truncation:
     at: int = 0
     partition_epoch: int | None = None
     before_fetching: bool = False
+    from_is_told: bool = False
 
 
 @dataclass(slots=True)

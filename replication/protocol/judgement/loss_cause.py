@@ -470,7 +470,9 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
     """Who lost the record from its disk before the term."""
     found = set()
     for loss in state.history.storage_losses:
-        if not loss.left_end_offset <= lost.offset < loss.had_end_offset or not is_of(loss, lost):
+        if not loss.left_end_offset <= lost.offset < loss.had_end_offset:
+            continue
+        if not is_of(state, loss, lost):
             continue
         if term is not None and loss.leader_epoch is not None:
             if loss.leader_epoch > term.leader_epoch:
@@ -512,7 +514,7 @@ def _may_have_lost(state: State, lost: Lost, leader: int, term: LeaderTerm | Non
         loss.replica == leader
         and loss.had_end_offset <= lost.offset
         and (term is None or not is_after(loss, term))
-        and is_of(loss, lost)
+        and is_of(state, loss, lost)
         for loss in state.history.storage_losses
     )
 

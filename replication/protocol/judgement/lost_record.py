@@ -1,5 +1,6 @@
 """One record that is gone: which leaders lacked it, and by which steps a log can have lost it."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,6 +11,8 @@ from replication.protocol.judgement.same_record import keeps_committed
 from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start
 from replication.protocol.judgement.unseen_terms import (
     kept_since_in_sync,
+    known_end,
+    may_have_fetched_before,
     may_have_lost_storage_in_isr,
     truncates_to_high_watermark,
 )
@@ -172,7 +175,7 @@ def _wrote_and_kept(state: State, term: LeaderTerm, lost: Lost) -> bool:
     if not wrote or _led_short_of(state, term, lost) or _may_have_followed(state, term, lost):
         return False
     steps = cuts(state, term.leader, lost.offset)
-    return not any(not is_after(c, term) and is_of(c, lost) for c in steps)
+    return not any(not is_after(c, term) and is_of(state, c, lost) for c in steps)
 
 
 def _may_have_followed(state: State, term: LeaderTerm, lost: Lost) -> bool:
@@ -300,7 +303,7 @@ def never_had(state: State, number: int, lost: Lost) -> bool:
     held = clipped(replica.log.spans, lost.offset, lost.offset + 1)
     if any(same_record(span, lost.record) is not False for span in held):
         return False
-    return not any(is_of(cut, lost) for cut in cuts(state, number, lost.offset))
+    return not any(is_of(state, cut, lost) for cut in cuts(state, number, lost.offset))
 
 
 def cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLoss]:
@@ -310,7 +313,7 @@ def cuts(state: State, replica: int, offset: int) -> list[Truncation | StorageLo
         for t in state.history.truncations
         if t.replica == replica
         and t.to_offset <= offset
-        and (t.from_offset is None or offset < t.from_offset)
+        and offset < (known_end(state, t) or math.inf)
     ]
     found += [
         s
@@ -333,7 +336,7 @@ def is_after(cut: Truncation | StorageLoss, term: LeaderTerm) -> bool:
     return leader_epoch is not None and leader_epoch > term.leader_epoch
 
 
-def is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
+def is_of(state: State, cut: Truncation | StorageLoss, lost: Lost) -> bool:
     """Whether a cut can have taken this very record. Where epochs do not tell which was first, for
     the record's is not known or is the cut's as well, the clocks do."""
     leader_epoch = _epoch_of(cut)
@@ -343,7 +346,8 @@ def is_of(cut: Truncation | StorageLoss, lost: Lost) -> bool:
         return False
     if lost.written_in is not None and leader_epoch is not None and leader_epoch < lost.written_in:
         return False
-    if isinstance(cut, Truncation) and cut.before_fetching and leader_epoch == lost.written_in:
+    first = isinstance(cut, Truncation) and cut.before_fetching
+    if first and leader_epoch == lost.written_in and not may_have_fetched_before(state, cut):
         return False  # It is of the very epoch.
     spans = cut.dropped if isinstance(cut, Truncation) else cut.spans
     held = next(iter(clipped(spans, lost.offset, lost.offset + 1)), None)
@@ -359,7 +363,7 @@ def taken_from(
     is to blame.
     """
     steps = [c for c in cuts(state, replica, lost.offset) if term is None or not is_after(c, term)]
-    if not steps or not is_of(steps[-1], lost) or _kept_its_epoch(state, steps[-1], lost):
+    if not steps or not is_of(state, steps[-1], lost) or _kept_its_epoch(state, steps[-1], lost):
         return None
     last = steps[-1]
     if isinstance(last, StorageLoss):
@@ -398,7 +402,7 @@ def known_to_have_had(state: State, lost: Lost, cut: Truncation) -> bool:
     """Whether a replica had the record that its log was cut below: a line tells from where, or a
     copy shows it; it wrote the record, or had to have it, since more than its leader was promised.
     """
-    if lost.tier != "acknowledged_by_leader" or cut.from_offset is not None:
+    if lost.tier != "acknowledged_by_leader" or lost.offset < (cut.from_offset or 0):
         return True
     wrote = {t.leader for t in state.history.terms if t.leader_epoch == lost.written_in}
     shown = clipped(cut.dropped, lost.offset, lost.offset + 1)

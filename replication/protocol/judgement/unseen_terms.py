@@ -17,6 +17,8 @@ from replication.protocol.judgement.reference import Reference, all_logs_are_cov
 from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts, tells_of_before
 
 ANY_OCCURRENCE = 1 << 62
+# Reasons for cuts that the answer to a follower's fetch gives.
+BY_ANSWER = ("diverging_epoch", "out_of_range")
 # High watermarks that some line or file tells, of whatever moment before it.
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
 
@@ -121,7 +123,7 @@ def _cut_below(state: State, ref: Reference, promise: Promise) -> Truncation | N
         if cut.replica != promise.replica or cut.at <= promise.at:
             continue
         first = max(cut.to_offset, promise.span.first_offset)
-        end = min(promise.span.end_offset, cut.from_offset or promise.span.end_offset)
+        end = min(promise.span.end_offset, known_end(state, cut) or promise.span.end_offset)
         if first < end and not stands_all(cut.dropped, first, end, ref.spans):
             return cut
     return None
@@ -413,11 +415,28 @@ def _cut_as_it_stepped_down(cut: Truncation, led: LeaderTerm) -> bool:
 def _is_before(state: State, cut: Truncation, made_in: int) -> bool:
     """Whether a follower cut before it fetched what was written in that epoch; by epochs, too, once
     it follows there it cuts nothing of it, unless its leader comes back in its epoch with less."""
-    if cut.before_fetching and cut.term_epoch is not None and cut.term_epoch <= made_in:
-        return True
     again = any(t.occurrence and t.leader_epoch == made_in for t in state.history.terms)
+    known = cut.term_epoch is not None and cut.term_epoch <= made_in
+    if known and cut.before_fetching and not may_have_fetched_before(state, cut):
+        return True
     by_epoch = cut.reason in ("leader_epoch", "diverging_epoch") and cut.term_epoch is not None
     return by_epoch and (cut.term_epoch or 0) <= made_in and not again
+
+
+def may_have_fetched_before(state: State, cut: Truncation | StorageLoss) -> bool:
+    """Whether a follower may have fetched in its leader epoch before it was cut by the answer to a
+    fetch: its leader had come back in its epoch with less (ZooKeeper)."""
+    return (
+        isinstance(cut, Truncation)
+        and cut.reason in BY_ANSWER
+        and any(t.occurrence and t.leader_epoch == cut.term_epoch for t in state.history.terms)
+    )
+
+
+def known_end(state: State, cut: Truncation) -> int | None:
+    """Where the log ended that was cut; None where it may have fetched on since that was told."""
+    is_told = cut.from_is_told and not may_have_fetched_before(state, cut)
+    return cut.from_offset if is_told else None
 
 
 def _fetched_again(cut: Truncation, term: LeaderTerm) -> bool:

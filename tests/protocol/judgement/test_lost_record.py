@@ -150,6 +150,53 @@ def test_what_stands_in_its_log_was_written_after_it_was_back_with_less_in_its_e
     assert lacks(state, back, Lost(Span(5, 6, 2, 1), "committed", None)) is None
 
 
+@pytest.mark.parametrize(
+    ("reason", "again", "takes"),
+    [
+        ("out_of_range", True, True),
+        ("out_of_range", False, False),
+        ("leader_epoch", True, False),
+    ],
+)
+def test_who_was_cut_after_its_leader_was_back_with_less_had_fetched_meanwhile(
+    reason: str, again: bool, takes: bool
+) -> None:
+    """Broker 2 comes to follow with two records. Out of range it may be once its leader has lost
+    its disk, and led again in its epoch: of what it had fetched by then no line tells."""
+    back = [ev.ReplicaStarted(1, 0, 0, None, False), ev.BecameLeader(1, 1, 0, 0)]
+    facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        elected(3, 0, "initial"),
+        ev.BecameFollower(2, 0, 3, 2, 0),
+        elected(1, 1),
+        ev.BecameLeader(1, 1, 2, 0),
+        ev.BecameFollower(2, 1, 1, 2, 0),
+        *(back if again else ()),
+        ev.Truncated(2, 0, None, reason),
+    ]
+    state = told(facts)
+    lost = Lost(Span(5, 6, 1, 7), "acknowledged_by_leader", None)
+    assert bool(cuts(state, 2, 5)) is takes
+    assert (taken_from(state, lost, 2, None) is not None) is takes
+    assert cuts(state, 2, 1)
+
+
+def test_what_a_log_held_when_it_was_loaded_is_not_what_is_cut_of_it_in_a_later_epoch() -> None:
+    """Before 1.0 no line of a change of role tells the log end (0.10.2.2)."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.ReplicaStarted(2, 0, 4, None, True),
+        ev.BecameFollower(2, 0, 1),
+        elected(3, 1),
+        ev.BecameFollower(2, 1, 3),
+        ev.Truncated(2, 2, None, "high_watermark"),
+    ]
+    assert cuts(told(facts), 2, 5)
+    at_once = [*facts[:-3], ev.Truncated(2, 2, None, "high_watermark")]
+    assert not cuts(told(at_once), 2, 5)
+
+
 @pytest.mark.parametrize(("written_in", "anothers"), [(None, True), (1, False)])
 def test_what_is_out_of_range_its_leader_may_have_lacked_from_the_start(
     written_in: int | None, anothers: bool

@@ -26,7 +26,7 @@ from replication.protocol.ground.topic_partition import (
 def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     """A broker loaded the log: a new process, or a line of one that runs already."""
     replica = replica_of(state, fact.replica)
-    replica.stopped, replica.has_yet_to_fetch = False, False
+    replica.stopped, replica.has_yet_to_fetch, replica.followed_from = False, False, None
     if not fact.clean and not _is_told_again(replica, fact.log_end_offset):
         _note_unclean_start(state, replica, fact.log_end_offset)
     if replica.known_log_end_offset is not None and not replica.just_started:

@@ -21,11 +21,13 @@ from replication.protocol.ground.topic_partition import Replica, State, Truncati
 def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> None:
     """A replica follows a leader, or goes on following it in a later epoch."""
     replica = replica_of(state, fact.replica)
+    is_told = fact.log_end_offset is not None or (replica.just_started and replica.tail_known)
     take_log_end(state, replica, event, fact.log_end_offset)
     promise_by_line(state, replica, event, fact)
     lives_on(state, replica)
     end_term(state, replica, "followed", fact)
     replica.role = "follower"
+    replica.followed_from = replica.log.log_end_offset if is_told else None
     replica.obeyed_partition_epoch = fact.partition_epoch
     replica.just_started = False
     replica.leader = fact.leader
@@ -72,8 +74,10 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             state.applied,
             replica.obeyed_partition_epoch,
             before_fetching,
+            end is not None and _is_told(state, replica, fact, end),
         )
     )
+    replica.followed_from = None if replica.followed_from is None else target
     if replica.high_watermark is not None:
         is_bound = replica.known_high_watermark is None and fact.reason != "high_watermark"
         replica.high_watermark = min(replica.high_watermark, target)
@@ -84,6 +88,13 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             event,
             f"broker {fact.replica} truncated to {target} while it led; a leader never does",
         )
+
+
+def _is_told(state: State, replica: Replica, fact: ev.Truncated, end: int) -> bool:
+    """Whether a line tells where the log ended that is cut, or told it when it came to follow."""
+    if fact.from_offset is not None or state.is_traced(replica.replica):
+        return True
+    return replica.followed_from == end
 
 
 def _target(state: State, event: ev.Event, fact: ev.Truncated, replica: Replica) -> int:
