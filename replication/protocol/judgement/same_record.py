@@ -558,12 +558,29 @@ def _was_not_passed_on(
         return (
             start is not None
             and start <= offset
+            and not _may_be_passed_on_later(state, starts, promise, after, offset)
             and term.leader != led.leader
             and term.election_kind not in UNSURE_KINDS
             and not may_have_lost_storage_in_isr(state, term, offset + 1)
             and (keeps_committed(state) or kept_since_in_sync(state, term, led.leader_epoch))
         )
     return False
+
+
+def _may_be_passed_on_later(
+    state: State, starts: TermStarts, promise: Promise, place: int, offset: int
+) -> bool:
+    """Whether a leader elected beside the ISR may have led with the record after all, by when a
+    high watermark was at it. At acks=all only who wrote it answers."""
+    if promise.how == "acks_all":
+        return False
+    until = None if promise.latest_term is None else starts.after(promise.latest_term)
+    later = slice(place + 1, until)
+    return any(
+        term.election_kind in UNSURE_KINDS and (start is None or start > offset)
+        for term, start in zip(starts.terms[later], starts.starts[later], strict=True)
+        if not never_began(state, term)
+    )
 
 
 def keeps_committed(state: State) -> bool:

@@ -6,10 +6,12 @@ import pytest
 
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
+from replication.protocol.ground.topic_partition import Promise
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from replication.protocol.judgement.same_record import compare, may_have_written
+from replication.protocol.judgement.term_starts import term_starts
 from tests.protocol.judgement.told import (
     ACKNOWLEDGED,
     COMMITTED,
@@ -578,3 +580,23 @@ def test_what_one_term_alone_can_have_written_a_later_leader_had_whatever_became
 ):
     assert verdict(led_again_beside_the_isr()) == "HOLDS"
     assert verdict(led_again_beside_the_isr(forked=True)) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("start", "mark_of", "may"), [(5, 2, True), (5, 1, False), (3, 2, False)])
+def test_what_a_leader_lacked_from_the_isr_one_beside_it_may_have_committed_later(
+    start: int, mark_of: int, may: bool
+) -> None:
+    """Broker 2 led without what broker 1 wrote, which leads again beside it, with that or not."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.BecameFollower(1, 1, 2, 5, 0),
+        elected(1, 2, "unclean", (1,)),
+        ev.BecameLeader(1, 2, start, 0),
+    ]
+    state = told(facts)
+    promise = Promise(Span(3, 4, None, None), (mark_of, 1 << 30), "start_line", "a", 1)
+    assert (0 in may_have_written(state, term_starts(state), 3, promise)) is may
