@@ -3,7 +3,7 @@
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.loss_cause import BY_DISK, Cause
-from replication.protocol.judgement.lost_record import Lost, never_had
+from replication.protocol.judgement.lost_record import Lost, cuts, is_after, never_had
 from replication.protocol.judgement.reference import all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
@@ -86,6 +86,8 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
         return True
     if cause.election is not None and not _permitted(state, cause.election):
         return True
+    if cause.name == "acks_one_failover" and _may_have_led_without(state, cause, record):
+        return True
     if cause.name not in BY_DISK:
         return False
     if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
@@ -94,10 +96,33 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
         return True
     assigned = state.settings.assigned_replicas or ()
     lost = Lost(record, "acknowledged_by_leader", None)
-    isrs = [t.isr_before or assigned for t in _since(state, record, cause)]
+    # Who left the ISR was not waited for any more, as long as enough stayed.
+    left = state.registration.outside.keys()
+    for isr in [t.isr_before or assigned for t in _since(state, record, cause)]:
+        lacking = {member for member in isr if never_had(state, member, lost)}
+        if lacking <= left and len(isr) - len(lacking) >= needed:
+            return True
+    return False
+
+
+def _may_have_led_without(state: State, cause: Cause, record: Span) -> bool:
+    """Whether a member of the ISR may have led without what was committed, before KIP-101: it had
+    cut it at its own high watermark, or kept another record there.
+
+    Nobody had before a leader took over with less than the one before it: from beside the ISR, or
+    after a cut or a crash.
+    """
+    if not truncates_to_high_watermark(state):
+        return False
+    offset, first = record.first_offset, state.history.terms[0].leader
+    short = [(s.replica, s.at) for s in state.history.unclean_starts if s.log_end_offset <= offset]
     return any(
-        len(isr) >= needed and not any(never_had(state, member, lost) for member in isr)
-        for isr in isrs
+        (term.election_kind in UNSURE_KINDS and _permitted(state, term) is not False)
+        or (term.leader != first and not log_is_covered(state, term.leader))
+        or any(who == term.leader and at < term.started_at for who, at in short)
+        or any(not is_after(cut, term) for cut in cuts(state, term.leader, offset))
+        for term in state.history.terms
+        if (cause.term is None or term.order <= cause.term.order) and not never_began(state, term)
     )
 
 

@@ -188,3 +188,54 @@ def test_what_a_member_of_every_isr_never_had_was_never_committed(
     ]
     found = contract_of(told(facts), Cause("unknown"), "acknowledged_by_leader", at(3, 0))
     assert found == contract
+
+
+@pytest.mark.parametrize(
+    ("release", "kind", "contract"),
+    [
+        ("0.10.2.2", "unclean", "unknown"),
+        ("0.10.2.2", "clean", "not_promised"),
+        ("2.8.1", "unclean", "not_promised"),
+    ],
+)
+def test_before_kip_101_a_member_of_the_isr_may_keep_another_record_than_was_committed(
+    release: str, kind: str, contract: str
+) -> None:
+    """Broker 2 leads from beside the ISR, or from it; then broker 1, that held other records."""
+    facts = [
+        *given(1, 2, 3, version=release),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.BecameFollower(1, 1, 2),
+        elected(2, 1, kind, (2,)),
+        ev.BecameLeader(2, 1),
+        elected(1, 2),
+        ev.BecameLeader(1, 2),
+    ]
+    state = told(facts)
+    cause = Cause("acks_one_failover", term=state.history.terms[-1])
+    assert contract_of(state, cause, "acknowledged_by_leader", at(3)) == contract
+
+
+@pytest.mark.parametrize(("needed", "contract"), [(2, "unknown"), (3, "not_promised")])
+def test_who_never_had_it_may_have_left_the_isr_before_it_was_committed(
+    needed: int, contract: str
+) -> None:
+    """Broker 2 takes nothing and is dropped, then broker 3; broker 1 is back with an empty disk."""
+    facts = [
+        *given(1, 2, 3, version="4.1.1"),
+        ev.PartitionDescribed(min_insync_replicas=needed, controller="kraft"),
+        ev.LeadershipRecorded(1, 0, (1, 2, 3), 0, "initial", (1, 2, 3)),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeadershipRecorded(1, 0, (1, 3), 1),
+        ev.LeadershipRecorded(1, 0, (1,), 2),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        ev.LeadershipRecorded(1, 1, (1,), 3, "clean"),
+        ev.BecameLeader(1, 1, 0, 0),
+        copy(2, (0, 9, 1, 0), mark=9),
+    ]
+    state = told(facts)
+    cause = Cause(
+        "last_replica_standing", lossy=frozenset({1}), isr=(1,), term=state.history.terms[1]
+    )
+    assert contract_of(state, cause, "acknowledged_by_leader", at(3, 0)) == contract
