@@ -1,11 +1,14 @@
 """What the members of an ISR beside which a leader was elected had of a record that is gone."""
 
+from dataclasses import replace
+
 from replication.protocol.ground.model import clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.lost_record import (
     SLACK,
     Lost,
     cuts,
+    has_by_rule,
     has_since,
     lacks,
     never_had,
@@ -24,6 +27,15 @@ def has_led_with(state: State, member: int, term: LeaderTerm, lost: Lost) -> boo
 
 def _led_with(state: State, led: LeaderTerm, lost: Lost) -> bool:
     return led.leader_epoch == lost.written_in or lacks(state, led, lost) is False
+
+
+def _led_last_by_rule(state: State, led: LeaderTerm, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether nobody led between two terms, and the leader of the first had what is committed: of a
+    record of which nothing tells who wrote it, too, it wrote it or began with it."""
+    between = [t for t in state.history.terms if led.order < t.order < term.order]
+    return all(never_began(state, t) for t in between) and has_by_rule(
+        state, led, replace(lost, not_after=(-1, 0))
+    )
 
 
 def kept_it(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
@@ -98,7 +110,9 @@ def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -
     cuts only its lines tell. Who came by it only as a follower may have been back before that; who
     was seen with it after the stop that ended its term lost it in a later life, if at all."""
     led = _last_led(state, member, term) if log_is_covered(state, member) else None
-    if led is None or not led.start_event_id or not _led_with(state, led, lost):
+    if led is None or not led.start_event_id:
+        return False
+    if not _led_with(state, led, lost) and not _led_last_by_rule(state, led, term, lost):
         return False
     if (
         led.ended == "stopped"

@@ -125,16 +125,18 @@ def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
     if term is None and lost.written_in is None:
         records = [lost.record._replace(leader_epoch=e) for e in _writers(state, lost, absences)]
         if records:
-            return _whoever_wrote(
+            return _either_way(
                 [_cause_by(state, replace(lost, record=record), absences) for record in records]
             )
     found = replace(_cause(state, lost, term), term=term)
     others = [_cause(state, lost, t) for t in _may_have_lost_it(state, lost) if t is not term]
-    if all(other.name == found.name for other in others):
+    if found.name == "unknown" and all(other.name == found.name for other in others):
         return found
-    named = {name for c in (found, *others) for name in (c.name, *c.contributing)} - {"unknown"}
+    merged = _either_way([found, *others])
+    if merged.name != "unknown":
+        return replace(merged, term=term)
     election = found.election if all(other.election is not None for other in others) else None
-    return replace(found, name="unknown", contributing=tuple(sorted(named)), election=election)
+    return replace(found, name="unknown", contributing=merged.contributing, election=election)
 
 
 def _by_its_writer(state: State, record: Span, absences: list[Absence]) -> Span:
@@ -152,8 +154,9 @@ def _writers(state: State, lost: Lost, absences: list[Absence]) -> list[int]:
     return may_have_written(state, term_starts(state), lost.offset, promise)
 
 
-def _whoever_wrote(found: list[Cause]) -> Cause:
-    """What is so in whichever epoch the record was written; else unknown, and what it may be."""
+def _either_way(found: list[Cause]) -> Cause:
+    """What is so in each of several cases, of which nobody knows which one it was; else unknown,
+    and what it may be."""
     first = found[0]
     if all(one.name == first.name for one in found):
         return replace(
@@ -293,6 +296,8 @@ def _by_election(
     if took is None and _restarted_short(state, lost, term):
         lost_it, lossy = True, lossy | {term.leader}
     if lost_it and all(never_had(state, m, lost) for m in waited_for):
+        if loss is not None and may_have_taken_another(state, lost, loss):
+            return Cause("unknown", ("storage_loss", "unclean_election"), term, lossy)
         return _by_storage(state, term, loss, ("unclean_election",), term, lossy)
     by_leader = took is None and lost.tier == "acknowledged_by_leader"
     if by_leader and deposed_cleanly(state, lost, term, waited_for):

@@ -62,6 +62,29 @@ def test_who_stopped_cleanly_with_it_and_came_back_short_from_a_later_stop_had_i
     assert came_back_without(state, 1, state.history.terms[-1], LOST) is not clean
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_who_led_last_before_had_what_was_committed_whoever_wrote_it(cut: bool) -> None:
+    """Before KIP-98 no record names an epoch. Broker 2 was elected from the ISR, and comes back
+    empty only after broker 1 was elected beside it."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        ev.BecameFollower(2, 0, 1),
+        *([ev.Truncated(2, 0, None, "high_watermark")] if cut else []),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1),
+        elected(1, 2, "unclean", (1,)),
+        ev.ReplicaStarted(2, 0, 0, None, False),
+        ev.BecameLeader(1, 2, 0, 0),
+    ]
+    state = told(facts)
+    lost = Lost(Span(3, 4, None, 7), "acknowledged_by_isr", None)
+    assert came_back_without(state, 2, state.history.terms[-1], lost) is not cut
+    by_leader = Lost(Span(3, 4, None, 7), "acknowledged_by_leader", None)
+    assert not came_back_without(state, 2, state.history.terms[-1], by_leader)
+
+
 def test_who_came_by_it_as_a_follower_after_it_was_back_has_not_lost_it() -> None:
     """Broker 1 led, came back with three records, and fetched the fourth in epoch 1."""
     fetched = Lost(Span(3, 4, 1, 0), "acknowledged_by_isr", (1, 0))

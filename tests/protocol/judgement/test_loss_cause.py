@@ -1264,6 +1264,52 @@ def test_who_wrote_it_may_have_committed_it_without_the_new_leader_and_lost_it(
     assert found.name == cause
 
 
+def test_an_election_that_may_have_come_too_late_to_matter_is_not_what_let_it_be_lost() -> None:
+    """Broker 2 was back without it in its own epoch, or wrote it there once more and lost it then,
+    before broker 1 was elected beside it: its disk lost it either way."""
+    facts = [
+        *given(1, 2, 3, version="1.1.1"),
+        elected(2, 0, "initial", (2,)),
+        ev.BecameLeader(2, 0, 0, 0),
+        ev.ReplicaStarted(2, 0, 0, None, False),
+        ev.BecameLeader(2, 0, 0, 0),
+        elected(1, 1, "unclean", (1,)),
+        ev.BecameLeader(1, 1, 0, 0),
+        ev.ReplicaStarted(2, 0, 0, None, False),
+        copy(1, (0, 9, 1, 0), mark=9),
+    ]
+    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", [])
+    assert (found.name, found.election) == ("storage_loss", None)
+    once = cause_of(told([*facts[:6], *facts[8:]]), RECORD, "acknowledged_by_isr", [])
+    assert once.name == "storage_loss"
+    assert once.election is not None
+
+
+@pytest.mark.parametrize(("told_of_another", "name"), [(True, "unknown"), (False, "storage_loss")])
+def test_the_disk_of_who_was_elected_beside_the_isr_may_have_lost_another_record(
+    told_of_another: bool, name: str
+) -> None:
+    """Broker 1 wrote one record, comes back without, and leads beside broker 3, which has none. The
+    record that broker 2 wrote there it may never have had."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *([ev.RecordsAcknowledged(0, 1, "1", None, 8)] if told_of_another else []),
+        elected(2, 1, "clean", (2, 3)),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.BecameFollower(1, 1, 2, 1, 0),
+        elected(3, 2, "clean", (3,)),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 3, "unclean", (1,)),
+        ev.BecameLeader(1, 3, 0, 0),
+        copy(3),
+        copy(1),
+    ]
+    lost = Span(0, 1, 1, 7)
+    assert cause_of(told(facts), lost, "acknowledged_by_leader", []).name == name
+
+
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_leader_whose_log_nobody_saw_is_not_taken_to_lack_what_the_one_before_it_holds(
     shown: bool,
