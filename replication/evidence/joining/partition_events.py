@@ -177,26 +177,36 @@ def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -
     followed in an epoch of which the copy has nothing yet, and cut its log below what that shows.
 
     in_life: it may be of any moment of that life, which counts where no epochs tell. Not where the
-    log, by its trace, had never reached so far before the cut.
+    log, by its trace, had never reached so far before the cut, nor where its checkpoint is above
+    the high watermark to which the broker cut: as long as it leads that only grows.
     """
     shown = max((e for e, *_ in copy.directory.spans if e is not None), default=None)
     log_end = copy.directory.log_end_offset or 0
     begin = max((n for n in range(end) if steps[n].kind == "life"), default=0)
     follows: int | None = None
-    since: int | None = None
+    roles: list[int] = []
     reached: int | None = None
     for number in range(begin, end):
         fact = steps[number].fact
         if isinstance(fact, ev.LeaderAppended | ev.FollowerAppended):
             reached = max(reached or 0, fact.end_offset)
         elif isinstance(fact, ev.BecameFollower | ev.BecameLeader):
-            follows, since = fact.leader_epoch, number
+            follows = fact.leader_epoch
+            roles.append(number)
         elif isinstance(fact, ev.Truncated) and (fact.to_offset or 0) < log_end:
             older = in_life if shown is None else follows is not None and follows > shown
             older = older and (reached is None or reached >= log_end)
+            if shown is None and fact.reason == "high_watermark" and _only_led(steps, roles):
+                older = older and (copy.directory.high_watermark or 0) <= (fact.to_offset or 0)
             if older and (fact.from_offset is None or fact.from_offset >= log_end):
-                return number if since is None else since
+                return roles[-1] if roles else number
     return end
+
+
+def _only_led(steps: list[Step], roles: list[int]) -> bool:
+    """Whether a broker had no role but a leader's in its life before the last of these."""
+    followed = [isinstance(steps[number].fact, ev.BecameFollower) for number in roles]
+    return bool(roles) and not any(followed[:-1])
 
 
 def _shown(evidence: PartitionEvidence, copy: Copy) -> ev.Fact:

@@ -94,3 +94,26 @@ def test_a_copy_of_a_running_broker_is_from_before_a_cut_only_if_the_log_had_rea
     copy = replace(copy, directory=replace(copy.directory, spans=((None, 0, 62),)))
     found = _before_its_cut(copy, steps, len(steps), in_life=True)
     assert found == (len(steps) - 2 if before else len(steps))
+
+
+@pytest.mark.parametrize(
+    ("followed", "high_watermark", "before"),
+    [(False, 57, False), (False, 17, True), (False, None, True), (True, 57, True)],
+)
+def test_a_copy_with_more_than_the_high_watermark_that_a_leader_then_cut_to_is_from_after_the_cut(
+    followed: bool, high_watermark: int | None, before: bool
+) -> None:
+    """As long as it leads that only grows; as a follower it takes that of each leader."""
+    told: list[tuple[str, ev.Fact | None]] = [
+        ("life", None),
+        *([("became_follower", ev.BecameFollower(2, 1, 0))] if followed else []),
+        ("became_leader", ev.BecameLeader(2, 1)),
+        ("became_follower", ev.BecameFollower(2, 1, 2)),
+        ("truncated", ev.Truncated(2, 17, None, "high_watermark")),
+    ]
+    steps = [Step(kind, fact, 0, ev.Source("x")) for kind, fact in told]
+    copy = copy_of("d", 60, clean=False)
+    seen = replace(copy.directory, spans=((None, 0, 60),), high_watermark=high_watermark)
+    copy = replace(copy, directory=seen)
+    found = _before_its_cut(copy, steps, len(steps), in_life=True)
+    assert found == (len(steps) - 2 if before else len(steps))
