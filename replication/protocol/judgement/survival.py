@@ -204,10 +204,10 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
 
 
 def _led_untold(state: State, ref: Reference) -> bool:
-    """Whether several brokers answered producers, so that the leader changed, and nothing tells of
-    any leader at all."""
+    """Whether the leader changed, as answers to producers or what is told of leaders shows, and of
+    one that answered nothing tells that it led."""
     answered = {p.replica for p in state.history.acknowledgements} - {None}
-    return not ref.starts.terms and len(answered) > 1
+    return not answered <= ref.starts.leaders and len(answered | ref.starts.leaders) > 1
 
 
 def _told_from(state: State, first: int, end: int) -> set[int]:

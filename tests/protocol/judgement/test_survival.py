@@ -131,6 +131,14 @@ def test_what_may_have_been_written_after_the_short_log_led_is_in_doubt() -> Non
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
 
 
+@pytest.mark.parametrize(("who", "expected"), [(1, "HOLDS"), (2, "HOLDS"), (3, "UNKNOWN")])
+def test_what_compaction_took_is_in_doubt_where_a_leader_answered_of_which_nothing_tells(
+    who: int, expected: str
+) -> None:
+    facts = compacted(8, STOPPED, ev.RecordsAcknowledged(3, 4, "1", leader=who))
+    assert verdict(facts, ACKNOWLEDGED) == expected
+
+
 def test_which_of_two_acknowledged_records_was_replaced_is_in_doubt_where_nothing_tells() -> None:
     """As above, but another record was acknowledged at these offsets as well."""
     facts = compacted(0, STOPPED, ev.RecordsAcknowledged(3, 6, "all"), GONE_FROM_SIGHT)

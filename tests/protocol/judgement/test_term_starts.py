@@ -25,3 +25,14 @@ def test_what_a_leader_wrote_once_it_led_again_tells_nothing_of_its_first_start(
     assert began(stop, ev.ReplicaStarted(2, 0, 0, None, False), ev.BecameLeader(2, 1)) is None
     assert began(stop, ev.BecameLeader(2, 1)) is None
     assert began(stop, ev.BecameLeader(2, 1, 3)) == 0
+
+
+def test_where_lines_are_missing_a_leader_may_have_fetched_since_it_loaded_its_log() -> None:
+    """Of its files of lines one reaches back to its start, and another not."""
+
+    def began(*covered: int) -> int | None:
+        loaded = ev.ReplicaStarted(1, 0, 4, None, True)
+        return told([*given(*covered), loaded, ev.BecameLeader(1, 2)]).history.terms[0].start_offset
+
+    assert began(1) == 4
+    assert began() is None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.reference import reference
@@ -67,6 +68,33 @@ def test_an_epoch_that_nothing_names_may_have_had_a_leader() -> None:
 
     assert unnamed_leader_epoch(state, reference(state).starts, 0) == 1
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+
+
+def log_without_epochs(replica: int) -> ev.Fact:
+    """Before leader epochs, and compacted: nothing is left below offset 4."""
+    held = (Span(4, 6, None, 0),)
+    return ev.ReplicaLogObserved(replica, 0, 6, held, None, None, (), True)
+
+
+def test_a_record_that_begins_in_a_gap_tells_nothing_of_the_epochs_before() -> None:
+    """Broker 2 answered in one of them, of which no line is here: that its record replaced the
+    other broker's, which it wrote in no epoch but the last then, is not said."""
+    for kind, missed, found in (("unknown", 0, "UNKNOWN"), ("clean", None, "VIOLATED")):
+        facts: list[ev.Fact] = [
+            *given(3, version="0.10.2.2"),
+            ev.PartitionDescribed(cleanup_policy="compact"),
+            elected(1, 2, kind),
+            ev.BecameLeader(1, 2),
+            ev.RecordsAcknowledged(0, 1, "all", None, UNSEEN_CONTENT, leader=1),
+            ev.RecordsAcknowledged(0, 1, "all", None, UNSEEN_CONTENT + 1, leader=2),
+            elected(2, 3),
+            ev.BecameLeader(2, 3),
+            *(log_without_epochs(r) for r in (1, 2, 3)),
+        ]
+        state = told(facts)
+
+        assert unnamed_leader_epoch(state, reference(state).starts, -1) == missed
+        assert verdict(facts, ACKNOWLEDGED) == found
 
 
 @pytest.mark.parametrize(("committed", "kept"), [(4, True), (5, False), (None, False)])

@@ -29,10 +29,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     if not again:
         take_log_end(state, replica, event, fact.log_end_offset)
     promise_by_line(state, replica, event, fact)
-    # It leads on from what it loaded, with nothing fetched in between.
-    untouched = replica.role is None and replica.just_started and replica.tail_known
-    untouched = untouched and not _was_named_since(state, replica, fact.leader_epoch)
-    loaded = replica.log.log_end_offset if untouched else None
+    loaded = replica.log.log_end_offset if _leads_from_load(state, replica, fact) else None
     lives_on(state, replica)
     replica.role, replica.clean_start = "leader", None
     replica.obeyed_partition_epoch = fact.partition_epoch
@@ -43,6 +40,13 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     if not again:
         known = fact.log_end_offset if fact.log_end_offset is not None else loaded
         _begin_term(state, event, fact, replica, known, leads)
+
+
+def _leads_from_load(state: State, replica: Replica, fact: ev.BecameLeader) -> bool:
+    """Whether it leads on from what it loaded, with nothing fetched in between: its lines tell."""
+    told = any(state.covered(s, replica.replica) for s in ("broker_log", "replica_trace"))
+    untouched = replica.role is None and replica.just_started and replica.tail_known
+    return told and untouched and not _was_named_since(state, replica, fact.leader_epoch)
 
 
 def _was_named_since(state: State, replica: Replica, leader_epoch: int) -> bool:
