@@ -709,9 +709,17 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     made = [a.promise.observed_at for a in absences if a.promise.observed_at is not None]
     if not made:
         return None
-    later = (t for t in could if t.observed_at is not None and t.observed_at > min(made))
+    later = (t for t in could if t.observed_at is None or t.observed_at > min(made))
     first = next(later, None)
-    return None if first is None or (first.observed_at or 0) <= until else first
+    if first is None or (first.observed_at or 0) <= until or not _is_dated(state, first):
+        return None
+    return first
+
+
+def _is_dated(state: State, term: LeaderTerm) -> bool:
+    """Whether a term began when it is first told of: by its leader or by the controller, and not by
+    whoever came back and heard of it."""
+    return bool(term.start_event_id) or state.covered("controller_history")
 
 
 def _told_until(lost: Lost, absences: list[Absence]) -> float:

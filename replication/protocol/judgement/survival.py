@@ -190,7 +190,7 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
             lost = [found[0] for found in fates]
             replaced = later is not False
             if whole and lost and all(lost):
-                absences += lost[0]
+                absences += _whoever_wrote(promise, lost)
                 continue
             if later is None and counts_as_lost(state, ref.starts, promise, low):
                 absences += _one_of_several(state, ref, promise, low, high)

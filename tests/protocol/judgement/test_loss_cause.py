@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
@@ -915,6 +916,28 @@ def test_no_disk_is_to_blame_where_elections_are_not_told_of(leader_epoch: int, 
     promise = Promise(RECORD, (0, 0), "acks_all", "a", 1)
     gone = [Absence(3, 4, promise, None, back=False, final=True)]
     assert cause_of(told(facts), RECORD, "acknowledged_by_isr", gone).name == cause
+
+
+def test_no_term_took_what_may_have_been_written_in_it() -> None:
+    """Broker 1, whose lines are missing, answered in one of two epochs; of the second somebody who
+    came back told later. Lost from its disk the record was only if it was written in the first."""
+    compacted = ev.PartitionDescribed(cleanup_policy="compact")
+    facts: list[tuple[int, ev.Fact]] = [
+        *((0, fact) for fact in (*given(2, 3, version="1.1.1"), compacted)),
+        (10, elected(1, 0, "initial")),
+        (20, ev.RecordsAcknowledged(6, 7, "1", None, UNSEEN_CONTENT, leader=1)),
+        (30, elected(1, 1, "unknown")),
+        (40, elected(3, 2, "clean", (3,))),
+        (40, ev.BecameLeader(3, 2, 5)),
+        *((50, copy(r, (0, 5, 1, 0), (9, 12, 2, 0), mark=12)) for r in (2, 3)),
+    ]
+    state = new_state("", "t", "", 0)
+    for n, (at, fact) in enumerate(facts):
+        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at, "forensic"))
+    (loss,) = answer(state).losses
+
+    assert (loss["first_offset"], loss["leader_epoch"], loss["cause"]) == (6, None, "unknown")
+    assert loss["contributing"] == ["acks_one_failover", "storage_loss"]
 
 
 @pytest.mark.parametrize("covered", [True, False])
