@@ -131,7 +131,8 @@ class LeaderTerm:
     ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held then,
     by that line, or by what it had when it was next seen. end_is_certain: no more can have been
     lost with its storage in between. took_all: whether its ISR ever had as many members as acks=all
-    needed then, by what the controller recorded; None: not told.
+    needed then, by what the controller recorded; None: not told. always_in_isr: the followers that
+    were in every such ISR of it.
     """
 
     leader_epoch: int
@@ -157,6 +158,7 @@ class LeaderTerm:
     end_is_certain: bool = False
     min_insync_replicas: int | None = None
     took_all: bool | None = None
+    always_in_isr: tuple[int, ...] | None = None
 
     @property
     def order(self) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """What a replica's log held at an earlier step: what is left of it, and what was cut since."""
 
+from bisect import bisect_right
+
 from replication.protocol.ground.model import (
     Span,
     clipped,
@@ -42,6 +44,32 @@ def held_then(state: State, number: int, at: int, first: int, end: int) -> list[
             end = max(to, first)
     found += clipped(replica.log.spans, first, end)
     return [span for span in found if is_seen(span)]
+
+
+def stayed_below(
+    state: State, number: int, leader_epoch: int, offset: int, since: int = -1
+) -> bool:
+    """Whether a replica's log ended at or below the offset for as long as that leader epoch was its
+    own: what stands there or below is of a later one, which it took only then.
+
+    It takes all lines of the replica, since it may have cut or lost in between what it had there.
+    since: the step of the fold from which that counts, where the epoch is known to have begun then.
+    """
+    replica = state.replicas.get(number)
+    if replica is None or not replica.captured or not log_is_covered(state, number):
+        return False
+    history = state.history
+    cuts = [(t.replica, t.at, t.to_offset) for t in history.truncations]
+    cuts += [(s.replica, s.at, s.left_end_offset) for s in history.storage_losses]
+    cuts += [(s.replica, s.at, s.log_end_offset) for s in history.unclean_starts]
+    if any(who == number and at > since and end <= offset for who, at, end in cuts):
+        return False
+    spans, entries = replica.log.spans, replica.epoch_entries
+    span = bisect_right(spans, offset, key=lambda s: s.first_offset)
+    entry = bisect_right(entries, offset, key=lambda e: e.start_offset)
+    taken = [spans[span - 1].leader_epoch] if span else []
+    taken += [entries[entry - 1].leader_epoch] if entry else []
+    return any(later is not None and later > leader_epoch for later in taken)
 
 
 def stands_all(spans: list[Span], first: int, end: int, log: list[Span]) -> bool:

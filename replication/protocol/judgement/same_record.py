@@ -19,7 +19,7 @@ from replication.protocol.ground.topic_partition import (
     State,
 )
 from replication.protocol.judgement.absence import Absence, Doubt, absence
-from replication.protocol.judgement.earlier_logs import held_then, stands_all
+from replication.protocol.judgement.earlier_logs import held_then, stands_all, stayed_below
 from replication.protocol.judgement.lacking_terms import BY_CLIENTS
 from replication.protocol.judgement.reference import (
     Lineage,
@@ -382,12 +382,14 @@ def may_have_written(
             or (end is not None and end <= offset)
             or _led_on_from_below(state, starts, place, offset)
             or (start is None and _led_on_from_above(state, starts, place, offset))
+            or _did_not_come_so_far(state, term, offset)
             or (promise is not None and _refused_acks_all(state, promise, term))
             or (promise is not None and _answered_by_another(state, starts, promise, place, offset))
             or (promise is not None and _wrote_another(state, promise, term, offset))
             or (promise is not None and _was_not_passed_on(state, starts, promise, place, offset))
             or (promise is not None and _was_cut_before(state, promise, term, offset))
             or (promise is not None and _was_not_reached(state, starts, promise, place, offset))
+            or (promise is not None and _a_member_lacked(state, starts, promise, place, offset))
         ):
             found.append(term.leader_epoch)
     return sorted(found)
@@ -421,6 +423,43 @@ def _led_on_from_above(state: State, starts: TermStarts, place: int, offset: int
             place -= 1
     term, start = starts.terms[place], starts.starts[place]
     return term.leader == leader and start is not None and start > offset
+
+
+def _did_not_come_so_far(state: State, term: LeaderTerm, offset: int) -> bool:
+    """Whether the log of a term's leader, which then followed, ended at or below the offset."""
+    since = term.started_at if term.start_event_id else -1
+    told_more = (term.end_log_end_offset or 0) > offset
+    return (
+        term.ended == "followed"
+        and not told_more
+        and stayed_below(state, term.leader, term.leader_epoch, offset, since)
+    )
+
+
+def _a_member_lacked(
+    state: State, starts: TermStarts, promise: Promise, place: int, offset: int
+) -> bool:
+    """Whether a follower that the term's leader had to wait for, for acks=all, had not come so far
+    by then. From 3.7 on (KAFKA-15583) all that commits is an ISR of as many members as that needs.
+
+    Nobody has answered since, to an attempt made anew: whoever led then began below, and those
+    after him came from his ISR.
+    """
+    term, flags = starts.terms[place], state.behaviour()
+    if promise.how != "acks_all" or term.ended not in ("stopped", "followed"):
+        return False
+    if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
+        return False
+    later = [
+        p for p in range(place + 1, len(starts.terms)) if not never_began(state, starts.terms[p])
+    ]
+    if not later or any(starts.terms[p].election_kind in UNSURE_KINDS for p in later):
+        return False
+    start = starts.starts[later[0]]
+    if start is None or start > offset or not state.covered("controller_history"):
+        return False
+    members = term.always_in_isr or ()
+    return any(stayed_below(state, m, term.leader_epoch, offset) for m in members)
 
 
 def _refused_acks_all(state: State, promise: Promise, term: LeaderTerm) -> bool:

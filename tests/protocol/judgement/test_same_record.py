@@ -357,6 +357,73 @@ def test_who_leads_on_from_below_an_offset_had_not_written_it(
 
 
 @pytest.mark.parametrize(
+    ("cut", "covered", "found"),
+    [((), (1, 2, 3), [3]), ((5,), (1, 2, 3), [1, 3]), ((), (2, 3), [1, 3])],
+)
+def test_who_has_a_later_epoch_below_an_offset_and_never_cut_there_had_not_written_it(
+    cut: tuple[int, ...], covered: tuple[int, ...], found: list[int]
+) -> None:
+    """Broker 1 led epoch 1 from 3 on, and follows in epoch 2: its log end then no line tells."""
+    facts = [
+        *given(*covered, version="1.1.1"),
+        elected(1, 1, "initial"),
+        ev.BecameLeader(1, 1, 3),
+        elected(2, 2),
+        ev.BecameFollower(1, 2, 2),
+        *(ev.Truncated(1, to, None, "leader_epoch") for to in cut),
+        ev.BecameLeader(2, 2, 3),
+        elected(1, 3),
+        ev.BecameFollower(2, 3, 1),
+        ev.BecameLeader(1, 3, 7),
+        copy(1, (0, 3, 0, 0), (3, 7, 2, 0), (9, 12, 3, 0), mark=12),
+    ]
+    state = told(facts)
+    promise = Promise(Span(7, 8, None, None), None, "acks_1", "", 1)
+
+    assert may_have_written(state, reference(state).starts, 7, promise) == found
+
+
+@pytest.mark.parametrize(
+    ("shrinks", "release", "ended", "acks", "found"),
+    [
+        (True, "4.1.1", 7, "acks_all", [3]),
+        (True, "4.1.1", 7, "acks_1", [1, 3]),  # It waits for nobody.
+        (True, "3.6.1", 7, "acks_all", [1, 3]),  # Alone it commits by itself.
+        (False, "4.1.1", 7, "acks_all", [1, 3]),  # Broker 2 may have stood for the second member.
+        (True, "4.1.1", 5, "acks_all", [1, 3]),  # Broker 3 lost what it may have had.
+    ],
+)
+def test_what_a_member_of_every_isr_had_not_fetched_was_not_answered_at_acks_all(
+    shrinks: bool, release: str, ended: int, acks: str, found: list[int]
+) -> None:
+    """Broker 1 leads, crashes, and leads again from 5. For acks=all it waited for broker 3, which
+    has epoch 3 from 5 on."""
+    with_2 = ev.LeadershipRecorded(1, 1, (1, 2), 2)
+    facts = [
+        *given(1, 2, 3, version=release),
+        ev.PartitionDescribed(min_insync_replicas=2, controller="kraft"),
+        ev.CoverageDeclared("controller_history", None, True),
+        ev.ReplicaStarted(3, 0, 3, None, True),
+        elected(1, 1, "initial"),
+        ev.BecameLeader(1, 1, 3),
+        ev.LeadershipRecorded(1, 1, (1, 3), 1),
+        ev.LeadershipRecorded(1, 1, (1,), 2) if shrinks else with_2,
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStopped(3, "process_crash"),
+        ev.ReplicaStarted(3, 0, ended, None, ended != 5),
+        ev.ReplicaStarted(1, 0, 5, None, False),
+        elected(1, 3, isr=(1,)),
+        ev.BecameLeader(1, 3, 5),
+        ev.LeadershipRecorded(1, 3, (1, 3), 4),
+        *(copy(r, (0, 3, 0, 0), (3, 5, 1, 0), (5, 12, 3, 0), mark=12) for r in (1, 2, 3)),
+    ]
+    state = told(facts)
+    promise = Promise(Span(6, 7, None, None), None, acks, "", 1)
+
+    assert may_have_written(state, reference(state).starts, 6, promise) == found
+
+
+@pytest.mark.parametrize(
     ("led", "answered", "found"),
     [(False, None, "UNKNOWN"), (True, None, "HOLDS"), (True, 1, "HOLDS"), (True, 2, "UNKNOWN")],
 )

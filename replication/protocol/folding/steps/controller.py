@@ -66,7 +66,8 @@ def _note_members(
     isr: tuple[int, ...],
     replicas: tuple[int, ...] | None,
 ) -> None:
-    """Notes whether a term's leader took records at acks=all (Partition.appendRecordsToLeader).
+    """Notes whether a term's leader took records at acks=all (Partition.appendRecordsToLeader), and
+    which followers it had to wait for all the while.
 
     What the setting was before anything tells of it, nobody knows; the replication factor may cap
     it (KIP-966). replicas: the assignment, where it is told anew.
@@ -79,6 +80,9 @@ def _note_members(
             return
         if (term.leader_epoch, term.leader) == (leader_epoch, leader):
             term.took_all = bool(term.took_all or enough)
+            if enough:
+                before = isr if term.always_in_isr is None else term.always_in_isr
+                term.always_in_isr = tuple(m for m in before if m in isr and m != leader)
 
 
 def _was_left_in_isr(state: State, leader: int, leader_epoch: int) -> bool:
