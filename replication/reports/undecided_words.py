@@ -3,12 +3,12 @@ alone hold records."""
 
 from typing import Any
 
+from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.reports.headline import counted, undecided
 from replication.reports.natural import names, of_partition
 from replication.reports.vocabulary import offsets
 
 MOST_SEEN = 6
-BESIDE_THE_ISR = ("unclean", "last_known_leader")
 
 
 def seen_of(answer: dict[str, Any]) -> list[str]:

@@ -33,6 +33,10 @@ class PartitionDescribed:
     leader: int | None = None
 
 
+# Elections of who need not have what was committed, in the words of the outward contract.
+BESIDE_THE_ISR = ("unclean", "last_known_leader")
+
+
 @dataclass(frozen=True, slots=True)
 class LeadershipRecorded:
     """The controller's registration of the partition after one change of it.

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.model import Span, is_seen
 from replication.protocol.ground.topic_partition import (
     LeaderTerm,
@@ -44,7 +45,6 @@ from replication.protocol.judgement.lost_record import (
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import keeps_committed, may_have_written
 from replication.protocol.judgement.term_starts import (
-    BESIDE_THE_ISR,
     UNSURE_KINDS,
     term_start,
     term_starts,

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.model import (
     Span,
     clipped,
@@ -29,7 +30,6 @@ from replication.protocol.judgement.reference import (
     newest_leader_epoch,
 )
 from replication.protocol.judgement.term_starts import (
-    BESIDE_THE_ISR,
     UNSURE_KINDS,
     TermStarts,
     term_start,

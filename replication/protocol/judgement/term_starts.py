@@ -4,10 +4,10 @@ import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.model import is_seen
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 
-BESIDE_THE_ISR = ("unclean", "last_known_leader")
 UNSURE_KINDS = (*BESIDE_THE_ISR, "unknown", None)
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, StorageLoss
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
@@ -13,7 +14,7 @@ from replication.protocol.judgement.reference import (
     newest_leader_epoch,
 )
 from replication.protocol.judgement.same_record import all_known
-from replication.protocol.judgement.term_starts import BESIDE_THE_ISR, UNSURE_KINDS, TermStarts
+from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts
 from replication.protocol.judgement.unseen_terms import (
     kept_since_in_sync,
     lost_after_it_began,

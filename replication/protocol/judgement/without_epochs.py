@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
@@ -12,7 +13,7 @@ from replication.protocol.ground.topic_partition import (
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.reference import Reference
 from replication.protocol.judgement.same_record import may_have_written
-from replication.protocol.judgement.term_starts import BESIDE_THE_ISR, UNSURE_KINDS
+from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import first_in_doubt
 
 

@@ -7,7 +7,6 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 
 FROM_THE_ISR = ("clean", "preferred")
-BESIDE_THE_ISR = ("unclean", "last_known_leader")
 
 
 def partition_described(state: State, event: ev.Event, fact: ev.PartitionDescribed) -> None:
@@ -92,7 +91,7 @@ def _was_left_in_isr(state: State, leader: int, leader_epoch: int) -> bool:
         if term.leader_epoch >= leader_epoch:
             continue
         members = set(term.isr or ())
-        if term.election_kind in BESIDE_THE_ISR:
+        if term.election_kind in ev.BESIDE_THE_ISR:
             return term.leader != leader and leader in members
         if term.isr is not None and leader not in members:
             return False  # It came into the ISR since.
