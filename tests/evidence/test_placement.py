@@ -248,11 +248,29 @@ def test_the_epoch_beside_a_marker_tells_which_life_left_it(
     assert (copy.slot, copy.order_known) == (slot, True)
 
 
-def test_a_copy_of_before_all_registrations_that_lines_tell_is_of_before_them() -> None:
+@pytest.mark.parametrize("registrations", [2, 9])
+def test_a_copy_of_before_all_registrations_that_lines_tell_is_of_before_them(
+    registrations: int,
+) -> None:
     life = Life(registered=True)
     seen = replace(copy_of("copy", 61, clean=True), registrations=1)
-    place([seen], [life], registrations=2)
+    place([seen], [life], registrations=registrations)
     assert seen.slot == 0.0
+
+
+@pytest.mark.parametrize("shown", [3, 4])
+def test_a_copy_of_before_all_lines_stands_before_them(shown: int) -> None:
+    """The lines begin within a life, and the copy is of before that one had registered."""
+    lines = [
+        line(1, "log_loaded", log_end_offset=61),
+        line(2, "broker_epoch_granted", broker_epoch=137),
+        line(3, "became_leader", leader_epoch=5, log_end_offset=61),
+        line(4, "process_started"),
+    ][:shown]
+    (copy,) = placed([replace(copy_of("copy", 40, clean=True), broker_epoch=19)], lines)
+    evidence = PartitionEvidence("c", "t", "", 0, lines={1: lines}, copies=[copy])
+    told_by = [e.source.path for e in events_of(evidence, "trace", 0) if e.source is not None]
+    assert told_by.index(str(copy.directory.path)) < told_by.index("server.log")
 
 
 @pytest.mark.parametrize(("newest", "slot"), [(4, 1.0), (5, 2.0)])

@@ -165,7 +165,8 @@ def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
         else:
             life = floor(copy.slot)
             before = life if copy.slot - life < _EARLY_IN_A_LIFE else life + 1
-            position = starts[before] if before < len(starts) else len(steps)
+            # Below 0 it is of before all lines, which begin within a life.
+            position = 0 if before < 0 else [*starts, len(steps)][min(before, len(starts))]
             if not copy.clean:
                 position = _before_its_cut(copy, steps, position, in_life=before > life)
         placed.setdefault(position, []).append(copy)

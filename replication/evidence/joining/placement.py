@@ -182,8 +182,8 @@ def _lives_by_registration(
 ) -> range:
     """The lives in or after which a copy can have been taken: all, where nothing tells.
 
-    A process may die before it registers; such a life belongs to the registration before it. None,
-    of a copy from before the first of them.
+    A process may die before it registers; such a life belongs to the registration before it. Those
+    before the first of them, of a copy from before it: lines may begin later.
     """
     seen = group[0].registrations
     registered = [k for k, life in enumerate(lives) if life.registered]
@@ -193,8 +193,10 @@ def _lives_by_registration(
         which = len(registered) - 1 - (max(registrations, len(registered)) - seen)
     if which is None or which >= len(registered):
         return range(len(lives))
+    if which < 0:
+        return range(registered[0])
     end = registered[which + 1] if which + 1 < len(registered) else len(lives)
-    return range(registered[which], end) if which >= 0 else range(registered[0])
+    return range(registered[which], end)
 
 
 def _ended_with(broker_epoch: int | None, registered: list[int | None]) -> int | None:
