@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 
-from replication.evidence.joining.copies import Copy, latest
+from replication.evidence.joining.copies import latest
 from replication.evidence.joining.lives_in_doubt import lives_in_doubt
-from replication.evidence.joining.missing_lines import missing_lines, remembered
+from replication.evidence.joining.missing_lines import (
+    is_covered,
+    missing_lines,
+    remembered,
+    what_is_unsure,
+)
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol.ground import events as ev
 
 LISTED = "kafka-log-dirs lists a replica"
-UNREAD_LINES = "some of its lines cannot be read"
-UNTOLD_STOP = "a copy is of a clean stop of which none of its lines tells"
 NO_NAMES = "the payload ids are not these records' keys"
 
 
@@ -65,14 +68,8 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
     if evidence.naming.looked and evidence.naming.unnamed:
         yield ev.CoverageDeclared("payload_ids", None, False, NO_NAMES)
     for broker in sorted(evidence.lines):
-        kinds = {f.kind for f in evidence.lines[broker]}
-        unsure = evidence.unsure_lines.get(broker)
-        if unsure is None and broker in evidence.damaged_lines:
-            unsure = UNREAD_LINES
-        if unsure is None and any(c.broker == broker and _is_untold(c) for c in evidence.copies):
-            unsure = UNTOLD_STOP
-        unsure = unsure or missing_lines(evidence, broker)
-        covered = "process_started" in kinds and unsure is None
+        unsure = what_is_unsure(evidence, broker)
+        covered = is_covered(evidence, broker)
         yield ev.CoverageDeclared("broker_log", broker, covered, unsure and evidence.shown(unsure))
         if is_traced(evidence, broker):
             yield ev.CoverageDeclared("replica_trace", broker, True)
@@ -83,11 +80,6 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("log_directory", broker, True, told)
     for broker in sorted(listed - handed_over):
         yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
-
-
-def _is_untold(copy: Copy) -> bool:
-    """Whether a copy is of a clean stop that the lines do not tell: see placement.py."""
-    return copy.clean and not copy.order_known
 
 
 def _of_clients(evidence: PartitionEvidence, subject: str) -> ev.CoverageDeclared:

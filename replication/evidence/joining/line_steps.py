@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.joining.missing_lines import is_covered
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.traces import in_order
 from replication.protocol.ground import events as ev
@@ -63,13 +64,14 @@ class _Role:
     before: int | None = None
     version: str | None = None
     log_end: int | None = None
+    as_loaded: bool = False
     followed: int | None = None
     obeys: int | None = None
 
     def follow(self, leader_epoch: int, log_end: int | None) -> None:
         """It follows in an epoch. From an earlier one it may have fetched; log_end: as printed."""
         if log_end is not None or self.followed not in (None, leader_epoch):
-            self.log_end = log_end
+            self.log_end, self.as_loaded = log_end, False
         self.leads, self.leader_epoch = False, leader_epoch
         self.followed = leader_epoch
 
@@ -109,6 +111,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
         any(f.kind == "became_follower" for f in lines),
         evidence.truncates_by,
     )
+    covered: bool | None = None
     versions = _versions(lines)
     role.version = next(versions)
     unsure, failed = _loaded_under_one_name(lines), _failed_to_follow(lines)
@@ -125,6 +128,11 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
             continue
         if (line.path, line.line) in failed or line.fields.get(SETTLED):
             continue
+        if line.kind == "truncated" and role.as_loaded:
+            # Of the files of its lines one may reach back to its start, and another not.
+            covered = is_covered(evidence, broker) if covered is None else covered
+            if not covered or (role.followed is None and role.obeys is None):
+                role.log_end = None
         fact = _READERS[line.kind](broker, line, role) if line.kind in _READERS else None
         if (line.path, line.line) in unsure:
             role.log_end = None
@@ -218,6 +226,7 @@ def _log_loaded(broker: int, line: LogLineFact, role: _Role) -> ev.Fact:
     f = line.fields
     start, end = f.get("log_start_offset"), f.get("log_end_offset")
     role.log_end, role.followed = None if role.leads else end, None
+    role.as_loaded = role.log_end is not None
     return ev.ReplicaStarted(broker, start, end, None, role.clean, role.version)
 
 

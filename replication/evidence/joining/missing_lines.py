@@ -16,6 +16,31 @@ _AT_FIRST = ("log_created",)
 _AT_ONCE = 60_000
 
 
+UNREAD_LINES = "some of its lines cannot be read"
+UNTOLD_STOP = "a copy is of a clean stop of which none of its lines tells"
+
+
+def is_covered(evidence: PartitionEvidence, broker: int) -> bool:
+    """Whether a broker's lines are here from a start on, and nothing shows that any are missing."""
+    begins = any(f.kind == "process_started" for f in evidence.lines.get(broker, ()))
+    return begins and what_is_unsure(evidence, broker) is None
+
+
+def what_is_unsure(evidence: PartitionEvidence, broker: int) -> str | None:
+    """Why not all lines of a broker may be here, or read aright; None where nothing shows it."""
+    unsure = evidence.unsure_lines.get(broker)
+    if unsure is None and broker in evidence.damaged_lines:
+        unsure = UNREAD_LINES
+    if unsure is None and any(c.broker == broker and _is_untold(c) for c in evidence.copies):
+        unsure = UNTOLD_STOP
+    return unsure or missing_lines(evidence, broker)
+
+
+def _is_untold(copy: Copy) -> bool:
+    """Whether a copy is of a clean stop that the lines do not tell: see placement.py."""
+    return copy.clean and not copy.order_known
+
+
 def missing_lines(evidence: PartitionEvidence, broker: int) -> str | None:
     """What shows that lines of a broker are missing; None where nothing does."""
     changed = _changed_unseen(evidence, broker)
