@@ -168,7 +168,8 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     doubts: list[Doubt] = []
     if promise.latest_term is not None or ref.replica is None or not ref.replica.captured:
         return absences, doubts
-    whole = unnamed_leader_epoch(state, ref.starts, -1) is None
+    unnamed = unnamed_leader_epoch(state, ref.starts, -1)
+    whole = unnamed is None
     log = ref.replica.log
     first = max(promise.span.first_offset, log.log_start_offset)
     end = min(promise.span.end_offset, log.spans[-1].end_offset if log.spans else 0)
@@ -200,6 +201,8 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
                 or _led_untold(state, ref)
             ):
                 doubts.append(_unsure(promise, low, high))
+            elif unnamed is not None:
+                doubts.append(_of_unnamed(promise, low, high, unnamed))
     return absences, doubts
 
 
@@ -341,6 +344,16 @@ def _unsure(promise: Promise, first: int, end: int) -> Doubt:
         promise,
         "compacted, and a leader's log ended at or below it: nothing tells whether before",
         "the log directories as they were before compaction",
+    )
+
+
+def _of_unnamed(promise: Promise, first: int, end: int, unnamed: int) -> Doubt:
+    return Doubt(
+        first,
+        end,
+        promise,
+        f"compacted, and nothing tells who led in epoch {unnamed}, and with what",
+        "the controller's history (metadata log or state-change.log)",
     )
 
 

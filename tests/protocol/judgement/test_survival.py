@@ -472,3 +472,21 @@ def test_what_the_leader_wrote_anew_and_compaction_took_is_not_back(
     ]
     losses = view_of(told(facts)).losses
     assert {x.status for x in losses if x.first_offset <= 9 < x.end_offset} == {status}
+
+
+@pytest.mark.parametrize(("first", "found"), [(3, "UNKNOWN"), (0, "HOLDS")])
+def test_what_compaction_took_is_in_doubt_where_nothing_tells_of_the_first_leaders(
+    first: int, found: str
+) -> None:
+    """Before leader epochs, and the older lines are gone: a leader may have begun below it."""
+    facts = [
+        *given(1, version="0.10.2.2"),
+        ev.PartitionDescribed((1, 2), cleanup_policy="compact"),
+        elected(2, first, "unknown", (1, 2)),
+        ev.RecordsAcknowledged(3, 4, "1", None, None, 2),
+        *(
+            ev.ReplicaLogObserved(r, 0, 9, (Span(8, 9, None, 5),), 9, None, None, True)
+            for r in (1, 2)
+        ),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
