@@ -129,7 +129,9 @@ def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
                 [_cause_by(state, replace(lost, record=record), absences) for record in records]
             )
     found = replace(_cause(state, lost, term), term=term)
-    others = [_cause(state, lost, t) for t in _may_have_lost_it(state, lost) if t is not term]
+    sure = term is not None and term is _deposed_by_then(state, lost)
+    may_have = _may_have_lost_it(state, lost, None if sure else term)
+    others = [_cause(state, lost, t) for t in may_have if t is not term]
     if found.name == "unknown" and all(other.name == found.name for other in others):
         return found
     merged = _either_way([found, *others])
@@ -382,10 +384,13 @@ def _only_change(state: State, lost: Lost) -> LeaderTerm | None:
     return _elected_in(state, changes[0])
 
 
-def _may_have_lost_it(state: State, lost: Lost) -> list[LeaderTerm]:
+def _may_have_lost_it(state: State, lost: Lost, losing: LeaderTerm | None) -> list[LeaderTerm]:
     """Terms that may be the first in the last row without the record: of some leaders it is not
-    known whether they had it."""
+    known whether they had it. losing: the one that counts as the first, from which on they are
+    where nothing tells when the record was written."""
     after = written_at(lost)
+    if after is None and losing is not None:
+        after = (losing.leader_epoch, losing.occurrence - 1)
     found: list[LeaderTerm] = []
     unsure, before = True, _who_wrote(state, lost)
     for term in state.history.terms:

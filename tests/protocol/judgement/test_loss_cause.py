@@ -261,6 +261,33 @@ def absent(told_at: int) -> list[Absence]:
 GONE = Span(5, 6, None, 9)
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_the_first_change_of_leader_by_a_clock_is_no_cause_where_a_later_one_may_be(
+    later: bool,
+) -> None:
+    """Nothing tells what broker 1 had as it took over, nor who led in epoch 2; later it comes back
+    with nothing, and an election beside the ISR makes it lead."""
+    beside = (
+        (40, ev.ReplicaStopped(1, "process_crash")),
+        (50, elected(2, 3, "unknown", (2,))),
+        (60, ev.ReplicaStarted(1, 0, 0, None, False)),
+        (70, elected(1, 4, "unclean", (1,))),
+        (80, ev.BecameLeader(1, 4)),
+    )
+    state = without_epochs(
+        (5, ev.CoverageDeclared("broker_log", 2, False)),
+        (10, elected(2, 0, "initial", (1, 2))),
+        (12, ev.BecameFollower(1, 0, 2)),
+        (20, elected(1, 1, isr=(1,))),
+        (30, ev.BecameLeader(1, 1)),
+        *(beside if later else ()),
+    )
+    (gone,) = absent(15)
+    gone = [replace(gone, promise=replace(gone.promise, replica=2))]
+    found = cause_of(state, GONE, "acknowledged_by_leader", gone).name
+    assert found == ("unknown" if later else "acks_one_failover")
+
+
 @pytest.mark.parametrize("had", [None, 6])
 def test_a_cut_from_before_the_record_was_told_of_did_not_take_it(had: int | None) -> None:
     """Broker 1 cuts to 2 as a follower, leads, answers for offset 5, dies, and leads again at 5.
