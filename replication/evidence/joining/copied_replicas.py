@@ -57,6 +57,14 @@ def copied_directories(
                     own = result.setdefault((p.topic, later, p.partition), [])
                     if all(c.broker != d.broker or c.directory.kind != "replica" for c in own):
                         own.append(made(p.emptied(later)))
+    left_out = {
+        (d.broker, *name)
+        for d in copied
+        for name in d.directory.named - {(p.topic, p.partition) for p in d.directory.partitions}
+    }
+    for (topic, _, partition), copies in result.items():
+        for copy in copies:
+            copy.named_elsewhere = (copy.broker, topic, partition) in left_out
     return result, unreadable
 
 

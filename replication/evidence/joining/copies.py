@@ -39,7 +39,8 @@ class Copy:
     same directory reached, which orders copies of one broker in time; registrations: how often the
     broker had registered by then. order_known: False where nothing tells which of several copies
     is the last. spans: filled by `identify_contents`. unread_from: where the copy's files begin to
-    contradict each other.
+    contradict each other. named_elsewhere: checkpoints of another copied directory of its broker
+    name the partition, whose folder was not copied there.
     """
 
     broker: int
@@ -55,6 +56,7 @@ class Copy:
     slot: float = 0.0
     order_known: bool = True
     unread_from: int | None = None
+    named_elsewhere: bool = False
 
     @property
     def is_dump(self) -> bool:

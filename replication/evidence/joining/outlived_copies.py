@@ -1,4 +1,4 @@
-"""Copies of which the controllers' record tells that their replica lived on, where no line does."""
+"""Copies of which anything else tells that their replica lived on, where no line does."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,9 +11,12 @@ from replication.evidence.joining.partition_evidence import PartitionEvidence
 def is_outlived(evidence: PartitionEvidence, copy: Copy) -> bool:
     """Whether a broker whose lines are missing joined the ISR of a leader, or led itself, in an
     epoch above all that the copy names: it had cut what it had beyond that epoch's start by then,
-    or fetched up to it."""
+    or fetched up to it. Or it may have: of another copied directory of its, which may be later, the
+    partition's folder was left out."""
     if copy.read_at is not None or _tells_all(evidence, copy.broker):
         return False
+    if copy.named_elsewhere:
+        return True
     starts = _starts(evidence)
     newest = max((e for e, _ in _begun(copy)), default=-1)
     end = copy.directory.log_end_offset

@@ -52,6 +52,15 @@ def test_without_an_id_a_name_that_was_used_twice_tells_nothing() -> None:
     assert "of which incarnation" in str(why.reason)
 
 
+def test_a_partitions_folder_may_be_left_out_of_another_copy_that_names_it() -> None:
+    here, bare = directory(), directory(name="later")
+    named = frozenset({("t", 0)})
+    bare = replace(bare, directory=replace(bare.directory, partitions=(), named=named))
+    for others, found in (([], False), ([bare], True), ([replace(bare, broker=2)], False)):
+        (copy,) = copied_directories([here, *others], Incarnations())[0]["t", "", 0]
+        assert copy.named_elsewhere is found
+
+
 @pytest.mark.parametrize(("read_at", "later"), [(30, [(0, 30)]), (10, []), (None, [])])
 def test_a_broker_that_was_seen_with_an_earlier_topics_log_has_nothing_of_the_later_one(
     read_at: int | None, later: list[tuple[int, int]]

@@ -72,3 +72,11 @@ def test_where_its_lines_are_here_they_tell() -> None:
     whole = [started(), line("log_created"), follows(0, 1), follows(1, 2)]
     assert not outlived(7, *whole, history=[(3, 0, (3,)), *OLD[1:]])
     assert outlived(7, *whole, history=[(3, 0, (3,)), *OLD[1:]], damaged_lines={1})
+
+
+def test_a_copy_may_be_older_than_one_whose_checkpoints_alone_are_here() -> None:
+    lines = [started(), line("log_created"), follows(0, 1)]
+    old = replace(of(1, 5, (0, 0, 5)), named_elsewhere=True)
+    assert is_outlived(evidence(copies=[old]), old)
+    assert not is_outlived(evidence(copies=[old]), replace(old, named_elsewhere=False))
+    assert not is_outlived(evidence(*lines, copies=[old]), old)
