@@ -52,6 +52,9 @@ def missing_lines(evidence: PartitionEvidence, broker: int) -> str | None:
     followed = _followed_unseen(evidence, broker)
     if followed is not None:
         return f"its log knows of leader epoch {followed}, and its lines name none so high"
+    untold = _followed_untold(evidence, broker)
+    if untold is not None:
+        return f"it followed in leader epoch {untold}, and its lines tell of its leaderships alone"
     return None
 
 
@@ -119,6 +122,19 @@ def _followed_unseen(evidence: PartitionEvidence, broker: int) -> int | None:
     )
     last = max(known, default=-1)
     return last if tells and last > max(named, default=-1) else None
+
+
+def _followed_untold(evidence: PartitionEvidence, broker: int) -> int | None:
+    """The last leader epoch that its log knows of without having led in it, where its lines tell of
+    leaderships and of nothing that it followed: up to 2.5 that stands in another file."""
+    kinds = {line.kind for line in evidence.lines.get(broker, ())}
+    if evidence.described.controller != "zookeeper" or "became_leader" not in kinds:
+        return None
+    if kinds.intersection(_AS_FOLLOWER):
+        return None
+    known = {e for c in evidence.copies if c.broker == broker for e in _known_to(c)}
+    led = set(_named(evidence, broker, _AS_LEADER))
+    return max((e for e in known - led if e >= evidence.settled_below), default=None)
 
 
 def _named(
