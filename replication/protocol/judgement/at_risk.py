@@ -29,7 +29,6 @@ from replication.protocol.judgement.reference import tail_is_known
 from replication.protocol.judgement.who_may_lead import (
     CLEAN,
     Outlook,
-    all_are_away,
     are_few,
     election_of,
     has_crashed,
@@ -124,10 +123,10 @@ def of_outlook(state: State, seen: Outlook | None, known: Known) -> list[Danger]
     if leader is None or not state.log_is_known(leader):
         return []
     found = _of_elected(state, assigned, leader) + _of_its_return(state, assigned, leader)
-    for number, kind in heirs:
-        heir = state.replicas.get(number)
-        if heir is not None:
-            found += _of_heir(state, known, leader, heir, kind)
+    for failed, number, kind in heirs:
+        holder, heir = state.replicas.get(failed), state.replicas.get(number)
+        if holder is not None and heir is not None and state.log_is_known(holder):
+            found += _of_heir(state, known, holder, heir, kind)
     if must_return(state, heirs):
         tail = _tail_of_the_last(state, assigned, leader)
         found += tail
@@ -206,9 +205,9 @@ def _log_of_the_last(
     state: State, assigned: tuple[int, ...], leader: Replica, tail: list[Danger]
 ) -> list[Danger]:
     """Nobody else can be elected: what was promised of the rest of its log is gone with its
-    directory, though others hold it. Where all are down so is what was promised to nobody as far as
-    is known: an unflushed tail, whoever holds it."""
-    told = not all_are_away(state, assigned)
+    directory, though others hold it. While it runs, what was promised to nobody is in flight; once
+    it is down that is gone as well: an unflushed tail, whoever holds it."""
+    told = runs(state, leader.replica)
     others = [state.replicas.get(r) for r in assigned if r != leader.replica]
     held = [
         (r.replica, shared_ranges(state, leader, r))

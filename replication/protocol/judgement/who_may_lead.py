@@ -14,33 +14,49 @@ from replication.protocol.rules.election_zookeeper import Election, election_zoo
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
 
 CLEAN = ("clean", "eligible_leader_replica")
-Outlook = tuple[tuple[int, ...], list[tuple[int, str]]]
-"""The assignment, and who may lead once the leader is gone with the kind of election."""
+Outlook = tuple[tuple[int, ...], list[tuple[int, int, str]]]
+"""The assignment, and at whose failure who may lead, with the kind of election."""
 
 
 def outlook(state: State) -> Outlook | None:
-    """The assignment, and who may lead once the leader is gone; None where that is not known."""
+    """The assignment, and who may lead once the leader is gone; None where that is not known.
+
+    Where the leader is gone already, a member that runs leads at once: then it is that one's
+    failure that lets another lead beside the ISR.
+    """
     registration, behaviour = state.registration, state.behaviour()
     assigned = state.settings.assigned_replicas
     if behaviour is None or assigned is None or registration.isr is None or state.settings.deleted:
         return None
     if registration.leader is None:
         return assigned, []
-    return assigned, _heirs(state, behaviour, assigned, registration.leader)
+    leader = registration.leader
+    heirs = _heirs(state, behaviour, assigned, leader)
+    if not runs(state, leader):
+        for _, heir, kind in list(heirs):
+            if kind == "clean" and runs(state, heir):
+                then = _heirs(state, behaviour, assigned, heir, gone=leader)
+                heirs += [each for each in then if each[2] not in CLEAN and each[1] != leader]
+    return assigned, heirs
 
 
 def _heirs(
-    state: State, behaviour: Behaviour, assigned: tuple[int, ...], failed: int
-) -> list[tuple[int, str]]:
-    """Who may lead once the leader is gone, and by which kind of election; nobody: it must return.
+    state: State,
+    behaviour: Behaviour,
+    assigned: tuple[int, ...],
+    failed: int,
+    gone: int | None = None,
+) -> list[tuple[int, int, str]]:
+    """Who may lead once one has failed, and by which kind of election; nobody: it must return.
+    gone: who is down beside it, and was led by.
 
     Brokers that are known to be down may be taken for alive still, or come back first: one outside
     the ISR leads only where nobody else can, and unclean elections are allowed.
     """
-    up = frozenset(r for r in assigned if r != failed and not _is_down(state, r))
+    up = frozenset(r for r in assigned if r not in (failed, gone) and not _is_down(state, r))
     trusted = trusted_replicas(state)
     back = up | frozenset(r for r in assigned if r in trusted and r != failed)
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, int, str]] = []
     # One outside the ISR may have died unseen: then the next one is elected.
     unseen = [up - {r} for r in assigned if r in up - trusted and not state.is_traced(r)]
     # Where nobody who runs can take over, it is one of those that are down, if it is back first.
@@ -53,7 +69,7 @@ def _heirs(
     for alive in dict.fromkeys((up, back, *unseen, *returning)):
         election = _election(state, behaviour, assigned, failed, alive)
         if election is not None and election.leader is not None:
-            heir = (election.leader, election.kind or "unknown")
+            heir = (failed, election.leader, election.kind or "unknown")
             found += [heir] if heir not in found else []
     return found
 
@@ -108,7 +124,7 @@ def failures(state: State, seen: Outlook | None) -> list[Failure]:
             else:
                 found.append(("clean_election", r, r, False))
         return found
-    found = [("leader_stops", leader, heir, kind not in CLEAN) for heir, kind in heirs]
+    found = [("leader_stops", failed, heir, kind not in CLEAN) for failed, heir, kind in heirs]
     if is_away(state):
         found += [(*each, leader, False) for each in lets_it_return(state, assigned, leader)]
     if must_return(state, heirs):
@@ -136,10 +152,10 @@ def wrote_in(state: State, term: LeaderTerm) -> bool:
     return replica is not None and replica.filed_epoch == term.leader_epoch
 
 
-def must_return(state: State, heirs: list[tuple[int, str]]) -> bool:
+def must_return(state: State, heirs: list[tuple[int, int, str]]) -> bool:
     """Whether no member of the ISR that runs can take over: who else is to be elected may be down
     as well, and an eligible one that stopped uncleanly is eligible no more."""
-    return not any(kind == "clean" and runs(state, heir) for heir, kind in heirs)
+    return not any(kind == "clean" and runs(state, heir) for _, heir, kind in heirs)
 
 
 def leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:

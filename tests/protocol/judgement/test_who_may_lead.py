@@ -73,6 +73,27 @@ def test_who_stopped_behind_may_be_elected_uncleanly_when_it_is_back_first() -> 
     assert {d.next_leader for d in found} == {None}
 
 
+@pytest.mark.parametrize(
+    ("isr", "unclean", "kafka", "named"),
+    [("A,B", "yes", "3.9.1", True), ("A,B", "yes", "2.8.2", True), ("A,B", "no", "3.9.1", False),
+     ("A,B,C", "yes", "3.9.1", False)],
+)  # fmt: skip
+def test_once_the_leader_is_gone_its_heir_is_one_failure_from_an_unclean_election(
+    isr: str, unclean: str, kafka: str, named: bool
+) -> None:
+    """A was killed, and no controller has noticed: B will lead, and C, which runs, is behind."""
+    told = given(isr=isr, unclean=unclean, kafka=kafka, logs=("0:m*10", "0:m*10", "0:m*7"))
+    state = story(f"{told}\ncrash A kind=process\n----\n")
+    assert state.registration.leader == 1
+    expected = ("leader_stops", 2, 3, True)
+    assert (expected in failures(state, outlook(state))) == named
+    found = [
+        (d.failure, d.broker, d.next_leader, d.first_offset, d.end_offset, d.cause)
+        for d in dangers(state)
+    ]
+    assert (("leader_stops", 2, 3, 7, 10, "unclean_election") in found) == named
+
+
 def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
     told = given(isr="A", logs=("0:m*10", "0:m*9", "0:m*7")) + "\nstop A\nfence A\n----\n"
     found = dangers(story(told))
