@@ -10,7 +10,7 @@ leader.
 from math import inf
 
 from replication.protocol.ground.model import joined_ranges, same_record, touching, uncovered
-from replication.protocol.ground.topic_partition import Replica, State
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
 from replication.protocol.judgement.reference import log_is_covered, tail_is_known
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import never_began
@@ -100,12 +100,12 @@ def _of_what_it_heard(state: State, other: Replica) -> tuple[int, float] | None:
 
 
 def _written_without(state: State, holder: Replica, latest: int) -> int | None:
-    """From where on the log of who led last holds what was written in terms after `latest`: where a
-    row of terms began whose leaders had the records of the one before. Records bear no epoch before
-    KIP-98, so two logs may look alike there."""
+    """From where on the log of who led last, or of one that came into its ISR, holds what was
+    written in terms after `latest`: where a row of terms began whose leaders had the records of the
+    one before. Records bear no epoch before KIP-98, so two logs may look alike there."""
     start, terms = None, state.history.terms
     led = [t for t in terms if not never_began(state, t) or wrote_in(state, t)]
-    if not led or led[-1].leader != holder.replica:
+    if not led or not (led[-1].leader == holder.replica or _joined_in(state, holder, led[-1])):
         return None
     for term in reversed(led):
         if term.leader_epoch <= latest:
@@ -115,6 +115,14 @@ def _written_without(state: State, holder: Replica, latest: int) -> int | None:
         if term.election_kind in UNSURE_KINDS:
             break
     return start
+
+
+def _joined_in(state: State, replica: Replica, term: LeaderTerm) -> bool:
+    """Whether it was not in the ISR that a leader began with, and is now, in its epoch: its log is
+    that leader's as far as it goes."""
+    if term.leader_epoch != state.registration.leader_epoch or term.isr is None:
+        return False
+    return replica.replica not in term.isr and replica.replica in (state.registration.isr or ())
 
 
 def _begin_alike(state: State, holder: Replica, other: Replica) -> int:

@@ -66,7 +66,7 @@ def _heirs(
     returning = (
         [running | {r} for r in assigned if r != failed and r not in running] if nobody else []
     )
-    for alive in dict.fromkeys((up, back, *unseen, *returning)):
+    for alive in dict.fromkeys((up, back, running, *unseen, *returning)):
         election = _election(state, behaviour, assigned, failed, alive)
         if election is not None and election.leader is not None:
             heir = (failed, election.leader, election.kind or "unknown")

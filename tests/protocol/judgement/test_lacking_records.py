@@ -139,6 +139,27 @@ def test_from_a_leader_that_is_down_nobody_fetches() -> None:
         assert [(d.first_offset, d.end_offset) for d in found] == named
 
 
+@pytest.mark.parametrize(("joined", "named"), [(True, [(6, 10)]), (False, [])])
+def test_who_came_into_the_isr_of_the_last_leader_has_its_records(
+    joined: bool, named: list[tuple[int, int]]
+) -> None:
+    """2 is away since epoch 0. 3 wrote from offset 6 on in epoch 2, 1 fetched it, and 3 was killed:
+    of logs without epochs only the terms tell that what 2 has there is another."""
+    facts = [
+        ev.PartitionDescribed(assigned_replicas=(1, 2, 3), unclean_leader_election=True),
+        ev.BecameFollower(2, 0, 1, 0), log_without_epochs(2, 900, 12),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.LeadershipRecorded(leader=3, leader_epoch=2, isr=(3,), partition_epoch=2,
+                              election_kind="unclean"),
+        ev.BecameLeader(3, 2, 6),
+        ev.LeadershipRecorded(leader=3, leader_epoch=2, isr=(3, 1) if joined else (3,),
+                              partition_epoch=3),
+        log_without_epochs(1, 1000, 10),
+    ]  # fmt: skip
+    state = of_two(*facts, isr=(1,))
+    assert lacking_ranges(state, state.replicas[1], state.replicas[2]) == named
+
+
 def test_an_epoch_file_tells_which_terms_a_compacted_log_has_nothing_of() -> None:
     """2 is back as a follower in the epoch of 1, which wrote from offset 6 on, and has not cut."""
     led = [log_without_epochs(2, 900, 10, (0, 0)), ev.ReplicaStopped(2, "process_crash"),

@@ -92,6 +92,8 @@ def test_once_the_leader_is_gone_its_heir_is_one_failure_from_an_unclean_electio
         for d in dangers(state)
     ]
     assert (("leader_stops", 2, 3, 7, 10, "unclean_election") in found) == named
+    both = story(f"{told}\ncrash A kind=process\ncrash B kind=process\n----\n")
+    assert (("leader_stops", 1, 3, True) in failures(both, outlook(both))) == named
 
 
 def test_without_a_leader_each_candidate_lacks_what_it_lacks() -> None:
