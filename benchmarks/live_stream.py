@@ -34,6 +34,8 @@ AIM = 1.2
 TRIGGER = 30
 PIECES = 6
 MAINTAIN = 30
+# Maintenance keeps everything for an hour: what is kept is looked at from then on.
+KEEP = 60
 MINUTE = 60.0
 LOOK = 10
 JOINED = re.compile(r"live micro-batch \d+: (\d+) lines = .*, (\d+) events")
@@ -171,7 +173,14 @@ class Run:
 
     def maintain(self) -> None:
         """Starts a round of maintenance beside the stream."""
-        flags = ("--keep-hours", "1", "--keep-batches-hours", "0.5", "--keep-events-hours", "0.5")
+        flags = (
+            "--keep-hours",
+            str(KEEP / 60),
+            "--keep-batches-hours",
+            "0.5",
+            "--keep-events-hours",
+            "0.5",
+        )
         log = (self.work / "maintain.log").open("ab")
         command = submit(self.work, "maintain", *flags)
         self.beside.append(subprocess.Popen(
@@ -228,10 +237,11 @@ def faults_of(run: Run, storm: float | None, status: int) -> list[str]:
     late = max(run.lines.late[PIECES * LOOK :], default=0.0)
     if late > PATIENCE:
         found.append(f"lines were joined only after {late:.0f} s")
-    third = len(run.looks) // 3
+    looks = [look for look in run.looks if look.minute >= KEEP] or run.looks[1:]
+    third = -(-len(looks) // 3)
     for name in ("memory", "state", "files"):
-        first = max(getattr(look, name) for look in run.looks[1 : third + 1])
-        last = max(getattr(look, name) for look in run.looks[-third:])
+        first = max(getattr(look, name) for look in looks[:third])
+        last = max(getattr(look, name) for look in looks[-third:])
         if last > AIM * first:
             found.append(f"{name}: most of the first third {first:,}, of the last {last:,}")
     return found
