@@ -165,12 +165,22 @@ def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
         else:
             life = floor(copy.slot)
             before = life if copy.slot - life < _EARLY_IN_A_LIFE else life + 1
-            # Below 0 it is of before all lines, which begin within a life.
-            position = 0 if before < 0 else [*starts, len(steps)][min(before, len(starts))]
+            position = [*starts, len(steps)][min(max(before, 0), len(starts))]
+            if before < 0:
+                position = _last_load(steps[:position])
             if not copy.clean:
                 position = _before_its_cut(copy, steps, position, in_life=before > life)
         placed.setdefault(position, []).append(copy)
     return placed
+
+
+def _last_load(steps: list[Step]) -> int:
+    """Where a copy stands of before a life whose start no line tells: before its log was loaded, as
+    lines of an earlier life may come first. A log that is made is told to be loaded, too.
+    """
+    made = {n - 1 for n, step in enumerate(steps) if step.kind == "log_created"}
+    loads = [n for n, s in enumerate(steps) if s.kind == "log_loaded" and n not in made]
+    return loads[-1] if loads else 0
 
 
 def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -> int:

@@ -6,7 +6,11 @@ import pytest
 
 from replication.evidence.joining.event_order import RANKS
 from replication.evidence.joining.line_steps import Step
-from replication.evidence.joining.partition_events import _before_its_cut, events_of
+from replication.evidence.joining.partition_events import (
+    _before_its_cut,
+    _placed,
+    events_of,
+)
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
@@ -117,3 +121,21 @@ def test_a_copy_with_more_than_the_high_watermark_that_a_leader_then_cut_to_is_f
     copy = replace(copy, directory=seen)
     found = _before_its_cut(copy, steps, len(steps), in_life=True)
     assert found == (len(steps) - 2 if before else len(steps))
+
+
+@pytest.mark.parametrize(("slot", "position"), [(-1.0, 4), (-0.5, 5), (0.0, 5), (1.0, 7), (2.0, 8)])
+def test_a_copy_of_before_the_life_in_whose_midst_the_lines_begin_is_before_its_load(
+    slot: float, position: int
+) -> None:
+    """A log that is made prints a load as well."""
+    made, load = ("log_loaded", "log_created"), "log_loaded"
+    kinds = (*made, "became_leader", load, load, "life", "stop", "life")
+    steps = [Step(kind, None, 0, None) for kind in kinds]
+    copy = replace(copy_of("d", 62, clean=True), slot=slot)
+
+    assert list(_placed([copy], steps)) == [position]
+
+
+def test_a_copy_of_before_all_lines_is_before_them_where_they_tell_of_no_start() -> None:
+    copy = replace(copy_of("d", 62, clean=True), slot=-1.0)
+    assert list(_placed([copy], [Step("stop", None, 0, None)])) == [0]
