@@ -112,6 +112,13 @@ class Stage:
         self.lab.cluster.kill(2)
         self.lab.cluster.start_broker(3)
 
+    def leader_dies(self) -> None:
+        """It stays registered until its session ends: one member has all, a third is behind."""
+        self.lab.cluster.kill(3)
+        self.lab.cluster.wait_for_isr(self.topic, 0, 1, 2)
+        self.producer.must(4, 2)
+        self.lab.cluster.kill(1)
+
     def others_directories_fail(self) -> None:
         """They run, each without the directory of its replica."""
         for broker in (2, 3):
@@ -188,6 +195,7 @@ STORIES = (
     Story("all are down, unclean open", "leader_loses_its_log", Stage.all_are_down, 1, True,
           before=(4, 1)),
     Story("the last leader back short", "clean_election", Stage.leader_lost_some, before=(4, 1)),
+    Story("the heir, unclean open", "leader_stops", Stage.leader_dies, 1, True),
     Story("one power loss after another", "leader_loses_its_tail", Stage.others_lose_power),
 )  # fmt: skip
 
