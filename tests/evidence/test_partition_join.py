@@ -111,3 +111,18 @@ def test_whether_an_election_beside_the_isr_was_unclean_depends_on_who_may_be_el
     evidence.described = ev.PartitionDescribed(controller=controller, kafka_version=release)
     evidence.settings = {} if needed is None else {"min.insync.replicas": str(needed)}
     assert finished(evidence).recorded[-1].fact.election_kind == kind
+
+
+@pytest.mark.parametrize(("partition_epoch", "isr"), [(1, (1,)), (0, (1, 2))])
+def test_lines_tell_of_an_isr_that_the_metadata_log_at_hand_has_not_reached(
+    partition_epoch: int, isr: tuple[int, ...]
+) -> None:
+    """The leader epoch stays when the ISR shrinks; the copy of the metadata log is from before."""
+    kept = line("leadership_kept", broker=1, number=1, partition_epoch=partition_epoch,
+                leader_epoch=0, leader=1, isr=(1,))  # fmt: skip
+    packer = Packer(kept.path)
+    packer.add(kept)
+    evidence = PartitionEvidence("", "t", "", 0)
+    evidence.packed = {1: packer.done()}
+    evidence.recorded, evidence.history_complete = [registered(100, (1, 2))], True
+    assert finished(evidence).recorded[-1].fact.isr == isr

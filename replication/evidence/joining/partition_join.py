@@ -19,7 +19,13 @@ from replication.evidence.joining.partition_events import events_of
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.payload_ids import Promise, naming_of
 from replication.evidence.joining.promised_records import leaders_copy, unanswered, unplaced
-from replication.evidence.joining.registrations import filled, from_lines, joined
+from replication.evidence.joining.registrations import (
+    COMPLETE_KINDS,
+    ISR_KINDS,
+    filled,
+    from_lines,
+    joined,
+)
 from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.joining.untold_records import untold_by
 from replication.protocol.ground import events as ev
@@ -35,6 +41,8 @@ SETTING_NAMES = {
 ISR_UPDATED_PRINTED = "2.4.0"
 # Only a controller with ZooKeeper, and who listens to it, prints these.
 _OF_ZOOKEEPER = frozenset(("partition_state_changed", "leader_and_isr_received"))
+# Lines about what a controller has registered.
+_REGISTERED = COMPLETE_KINDS | ISR_KINDS
 
 
 def file_rank(path: str) -> int:
@@ -159,15 +167,23 @@ def _unpacked(evidence: PartitionEvidence, broker: int) -> list[LogLineFact]:
 
 
 def _outlives_history(evidence: PartitionEvidence) -> bool:
-    """Whether lines name a leader epoch that the metadata log at hand has not reached."""
-    known = max((r.fact.leader_epoch for r in evidence.recorded), default=-1)
+    """Whether lines name a leader or a partition epoch that the metadata log at hand has not
+    reached: an ISR changes within a leader epoch."""
+    facts = [r.fact for r in evidence.recorded]
+    known = max((fact.leader_epoch for fact in facts), default=-1)
+    registered = max((fact.partition_epoch or 0 for fact in facts), default=-1)
     return any(
-        isinstance(f.fields.get("leader_epoch"), int)
-        and f.kind in ("became_leader", "became_follower")
-        and f.fields["leader_epoch"] > known
+        _names_above(f, "leader_epoch", known)
+        if f.kind in ("became_leader", "became_follower")
+        else f.kind in _REGISTERED and _names_above(f, "partition_epoch", registered)
         for lines in evidence.lines.values()
         for f in lines
     )
+
+
+def _names_above(line: LogLineFact, what: str, known: int) -> bool:
+    value = line.fields.get(what)
+    return isinstance(value, int) and value > known
 
 
 def _described(evidence: PartitionEvidence) -> ev.PartitionDescribed:
