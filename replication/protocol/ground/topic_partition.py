@@ -245,12 +245,14 @@ class StorageLoss:
 @dataclass(slots=True)
 class UncleanStart:
     """A replica came back from a stop that was not seen to be clean, with this log end: of what it
-    had before, nothing may tell. leader_epoch: the last that it knew. at: the step of the fold."""
+    had before, nothing may tell. leader_epoch: the last that it knew. at: the step of the fold.
+    told: the log end; else it is 0, since nobody knows."""
 
     replica: int
     log_end_offset: int
     leader_epoch: int | None
     at: int
+    told: bool = True
 
 
 @dataclass(frozen=True, slots=True)

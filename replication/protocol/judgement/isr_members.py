@@ -121,7 +121,11 @@ def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -
     ):
         return False
     back = next(
-        (s for s in state.history.unclean_starts if s.replica == member and s.at > led.started_at),
+        (
+            s
+            for s in state.history.unclean_starts
+            if s.replica == member and s.at > led.started_at and s.told
+        ),
         None,
     )
     if back is None or back.log_end_offset > lost.offset:

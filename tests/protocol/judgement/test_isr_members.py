@@ -49,6 +49,12 @@ def test_who_was_cut_before_it_came_back_with_less_had_it_until_then() -> None:
     assert not came_back_without(state, 1, state.history.terms[-1], LOST)
 
 
+def test_a_start_that_names_no_log_end_does_not_tell_that_anything_was_lost() -> None:
+    """A copied folder without a segment shows that its broker lived on, and no more."""
+    state = deposed(ev.ReplicaStarted(1), ev.ReplicaStarted(1, 0, 4, None, True))
+    assert not came_back_without(state, 1, state.history.terms[-1], LOST)
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_who_stopped_cleanly_with_it_and_came_back_short_from_a_later_stop_had_it(
     clean: bool,

@@ -73,7 +73,8 @@ def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | No
         replica.came_back_with = end if before is None else min(before, end)
     first = replica.known_log_end_offset is None and replica.leader_epoch is None and not end
     if not first or state.registration.leader_epoch > 0:
-        start = UncleanStart(replica.replica, end, replica.leader_epoch, state.applied)
+        told = log_end_offset is not None
+        start = UncleanStart(replica.replica, end, replica.leader_epoch, state.applied, told)
         state.history.unclean_starts.append(start)
 
 
