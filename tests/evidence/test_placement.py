@@ -230,6 +230,17 @@ def test_a_cut_above_the_log_says_nothing_of_where_it_ended() -> None:
     assert copy.unread_from is None
 
 
+@pytest.mark.parametrize("reused", [False, True])
+def test_an_older_copy_is_not_placed_after_the_one_that_came_later(reused: bool) -> None:
+    """The lines that tell of a cut are missing: the log ended last where the older copy ends."""
+    old, new = copy_of("old", 72, clean=False), copy_of("new", 48, clean=False)
+    old = replace(old, directory=replace(old.directory, spans=((2, 0, 72),)))
+    new = replace(new, directory=replace(new.directory, spans=((2, 0, 40), (4, 40, 48))))
+    life = Life(ends={("t", 0): (0, 72, 72)})
+    place([old, new], [life], reused=("t",) if reused else ())
+    assert (old.slot < new.slot) is not reused
+
+
 @pytest.mark.parametrize(("broker_epoch", "slot"), [(19, 0.0), (137, 1.0), (None, 1.0)])
 def test_the_epoch_beside_a_marker_tells_which_life_left_it(
     broker_epoch: int | None, slot: float

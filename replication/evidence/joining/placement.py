@@ -161,10 +161,14 @@ def place(
         groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
         for copy in copies:
             copy.order_known = False
-    for position, (group, told) in enumerate(zip(groups, present, strict=True)):
-        newest = position == len(groups) - 1
-        possible = _lives_by_registration(group, lives, registrations)
-        slot = _slot(told, lives, possible, newest)
+    ranges = [_lives_by_registration(group, lives, registrations) for group in groups]
+    slots = [
+        _slot(told, lives, possible, position == len(groups) - 1)
+        for position, (told, possible) in enumerate(zip(present, ranges, strict=True))
+    ]
+    # A topic that was created anew begins at epoch 0 again.
+    _in_known_order([[c for c in g if c.directory.topic not in reused] for g in groups], slots)
+    for group, possible, slot in zip(groups, ranges, slots, strict=True):
         for copy in group:
             # A marker that no stop left: it is of a life whose lines are not here.
             if slot is None:
@@ -175,6 +179,18 @@ def place(
             if slot == len(lives) and of_it and _is_cut(copy, lives):
                 copy.unread_from = copy.directory.log_end_offset
     _separate(groups)
+
+
+def _in_known_order(groups: list[list[Copy]], slots: list[float | None]) -> None:
+    """Of two copies that tell which is older, that one is not placed after the other: lines that
+    name where a log ended last may be of before it was cut, where those of the cut are missing."""
+    for place in range(len(groups) - 2, -1, -1):
+        for later in range(place + 1, len(groups)):
+            slot, bound = slots[place], slots[later]
+            if slot is None or bound is None or slot <= bound:
+                continue
+            if groups[place] and groups[later] and _is_older(groups[place], groups[later]):
+                slots[place] = bound
 
 
 def _lives_by_registration(
