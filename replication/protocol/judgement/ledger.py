@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from replication.protocol.ground.model import Span, clipped, same_record
+from replication.protocol.ground.model import Span, clipped, is_seen, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
@@ -118,7 +118,8 @@ def losses(
     """The ledger's rows, in offset order."""
     rows = []
     told_apart = sorted(borders(state))
-    for first, end, record, tier, parts in _segments(absences):
+    unnamed = [p for p in state.history.acknowledgements if not is_seen(p.span)]
+    for first, end, record, tier, parts in _segments(absences, unnamed):
         inside = [b for b in told_apart if first < b < end]
         for a, b in pairwise([first, *inside, end]):
             span = Span(a, b, *record[2:])
@@ -156,20 +157,21 @@ def _known_tier(state: State, gaps: Gaps | None, tier: str) -> str:
 
 
 def _segments(
-    absences: list[Absence],
+    absences: list[Absence], unnamed: list[Promise]
 ) -> list[tuple[int, int, Span, str, list[Absence]]]:
     """Absences cut at each other's borders, one segment per record identity, the best tier.
 
     A promise that knows less of the record's identity (a high watermark's offset, a traced append
     without its bytes) strengthens the one record it can mean, of those that were written by then;
-    where it could mean several, it adds nothing to them.
+    where it could mean several, it adds nothing to them. Two acknowledgements of one offset are of
+    two records, though one of them (unnamed) names none.
     """
     known: dict[Identity, list[Absence]] = {}
-    for absence in sorted(absences, key=lambda a: -_specific(a.promise.span[2:])):
+    for absence in sorted(absences, key=lambda a: (-_specific(a.promise.span[2:]), not _is_ack(a))):
         identity = absence.promise.span[2:]
         rest = [(absence.first_offset, absence.end_offset)]
         if _specific(identity) < FULLY_KNOWN:
-            rest = _add_to_better_known(known, absence, identity)
+            rest = _add_to_better_known(known, absence, identity, unnamed)
         for first, end in rest:
             part = replace(absence, first_offset=first, end_offset=end)
             known.setdefault(identity, []).append(part)
@@ -179,13 +181,20 @@ def _segments(
     return sorted(result, key=lambda r: (r[0], r[1], repr(r[2])))
 
 
+def _is_ack(absence: Absence) -> bool:
+    return absence.promise.how in ("acks_all", "acks_1")
+
+
 def _specific(identity: Identity) -> int:
     """How much of a record's identity is known; content counts more than the leader epoch."""
     return 2 * (identity[1] is not None) + (identity[0] is not None)
 
 
 def _add_to_better_known(
-    known: dict[Identity, list[Absence]], absence: Absence, identity: Identity
+    known: dict[Identity, list[Absence]],
+    absence: Absence,
+    identity: Identity,
+    unnamed: list[Promise],
 ) -> list[tuple[int, int]]:
     """Adds the absence, offset by offset, to the one better known record it can mean there; the
     offsets left over."""
@@ -197,11 +206,24 @@ def _add_to_better_known(
         for p in parts
         if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset
     ]
+    # What is acknowledged without a name where a named record is, too, is another one.
+    acked = [p for _, p in candidates if _is_ack(p)] if _specific(identity) == 0 else []
     cuts = {o for _, p in candidates for o in (p.first_offset, p.end_offset)}
+    cuts |= {o for p in unnamed for o in p.span[:2]} if acked else set()
     ends = (absence.first_offset, absence.end_offset)
     rest: list[tuple[int, int]] = []
     for first, end in pairwise(sorted({*ends, *(o for o in cuts if ends[0] < o < ends[1])})):
         meant = {i for i, p in candidates if p.first_offset <= first and p.end_offset >= end}
+        told = {
+            p.promise.event_id for p in acked if p.first_offset <= first and p.end_offset >= end
+        }
+        if told and _is_ack(absence):
+            meant = set()
+        elif told and any(
+            p.span.first_offset <= first and p.span.end_offset >= end and p.event_id not in told
+            for p in unnamed
+        ):
+            meant.add(identity)
         if len(meant) == 1:
             part = replace(absence, first_offset=first, end_offset=end)
             known[meant.pop()].append(part)
