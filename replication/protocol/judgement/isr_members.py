@@ -1,16 +1,14 @@
 """What the members of an ISR beside which a leader was elected had of a record that is gone."""
 
-from dataclasses import replace
-
 from replication.protocol.ground.model import clipped, same_record
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.lost_record import (
     SLACK,
     Lost,
     cuts,
-    has_by_rule,
     has_since,
     lacks,
+    lacks_nothing_by_rule,
     never_had,
     written_at,
 )
@@ -30,12 +28,12 @@ def _led_with(state: State, led: LeaderTerm, lost: Lost) -> bool:
 
 
 def _led_last_by_rule(state: State, led: LeaderTerm, term: LeaderTerm, lost: Lost) -> bool:
-    """Whether nobody led between two terms, and the leader of the first had what is committed: of a
-    record of which nothing tells who wrote it, too, it wrote it or began with it."""
+    """Whether nobody led between two terms, and the leader of the first lacked nothing that had
+    been committed: a record of which nothing tells who wrote it, it wrote or began with."""
+    if lost.tier == "acknowledged_by_leader" or not lacks_nothing_by_rule(state, led, lost):
+        return False
     between = [t for t in state.history.terms if led.order < t.order < term.order]
-    return all(never_began(state, t) for t in between) and has_by_rule(
-        state, led, replace(lost, not_after=(-1, 0))
-    )
+    return all(never_began(state, t) for t in between)
 
 
 def kept_it(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
@@ -87,21 +85,19 @@ def _told_after(term: LeaderTerm, lost: Lost) -> bool:
     return term.observed_at + SLACK < lost.told_at
 
 
-def may_have_led_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
-    """Whether a member may have led once more without the record, back from a stop, in its epoch
-    (ZooKeeper) or in a later one, before another was elected beside it: its lines would tell."""
+def may_have_come_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a member that led last with the record may have come back without from a stop, before
+    another was elected beside it (ZooKeeper: in its own epoch) or after that: then it is its disk
+    that lost it. Its lines would tell."""
     if log_is_covered(state, member) or kept_it(state, member, term, lost):
         return False
     if not any(log_is_covered(state, r) for r in state.ever_assigned | state.replicas.keys()):
         return False  # Of directories and the controller's word alone, what these tell is told.
-    after = written_at(lost)
-    led = [
-        t.order
+    since = (written_at(lost) or (0, 0))[0]
+    return any(
+        t.leader == member and since <= t.leader_epoch and t.order < term.order
         for t in state.history.terms
-        if t.leader == member and t.order < term.order and (after is None or t.order >= after)
-    ]
-    again = any(after is None or order > after for order in led)
-    return bool(led) and (again or state.settings.controller != "kraft")
+    )
 
 
 def came_back_without(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:

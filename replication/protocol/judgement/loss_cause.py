@@ -24,7 +24,7 @@ from replication.protocol.judgement.isr_members import (
     came_back_without,
     deposed_cleanly,
     kept_it,
-    may_have_led_without,
+    may_have_come_back_without,
 )
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
@@ -287,7 +287,7 @@ def _by_election(
         by_disk = _by_storage(state, term, None, ("unclean_election",), term, lossy)
         return replace(by_disk, name="unknown", contributing=(by_disk.name, *by_disk.contributing))
     if waited_for and all(
-        m in lossy or may_have_led_without(state, m, term, lost) for m in waited_for
+        m in lossy or may_have_come_back_without(state, m, term, lost) for m in waited_for
     ):
         needed = state.min_insync_replicas_in(term)
         either = needed is not None and len(waited_for) >= needed
@@ -489,8 +489,20 @@ def _lossy(state: State, lost: Lost, term: LeaderTerm | None) -> frozenset[int]:
                 continue
             if loss.replica == term.leader and is_after(loss, term):
                 continue
-        found.add(loss.replica)
+        if not _led_with_it_again(state, lost, loss, term):
+            found.add(loss.replica)
     return frozenset(found)
+
+
+def _led_with_it_again(
+    state: State, lost: Lost, loss: StorageLoss, term: LeaderTerm | None
+) -> bool:
+    """Whether a replica that had lost the record has led with it since, before the term."""
+    return any(
+        t.leader == loss.replica and loss.at < t.started_at and lacks(state, t, lost) is False
+        for t in state.history.terms
+        if term is None or t.order < term.order
+    )
 
 
 def _another_led(state: State, leader: int, term: LeaderTerm | None) -> bool:

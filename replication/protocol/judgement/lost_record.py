@@ -278,13 +278,22 @@ def has_by_rule(state: State, term: LeaderTerm, lost: Lost) -> bool:
     by_then = lost.not_after is not None and lost.not_after < term.order
     if lost.tier == "acknowledged_by_leader" or not by_then:
         return False
-    by_lines = truncates_to_high_watermark(state) and kept_since_in_sync(state, term)
-    if not keeps_committed(state) and not by_lines:
-        return False
     start = term_start(state, term)
     # Where no line tells its start, nor do they tell that it kept what it had.
-    short = not by_lines if start is None else start <= lost.offset
-    if short or term.election_kind in UNSURE_KINDS:
+    short = not _kept_by_lines(state, term) if start is None else start <= lost.offset
+    return not short and lacks_nothing_by_rule(state, term, lost)
+
+
+def _kept_by_lines(state: State, term: LeaderTerm) -> bool:
+    return truncates_to_high_watermark(state) and kept_since_in_sync(state, term)
+
+
+def lacks_nothing_by_rule(state: State, term: LeaderTerm, lost: Lost) -> bool:
+    """Whether a leader from the ISR began with all that had been committed up to the record, by the
+    release's rules or by its own lines."""
+    if term.election_kind in UNSURE_KINDS:
+        return False
+    if not keeps_committed(state) and not _kept_by_lines(state, term):
         return False
     led = [t for t in state.history.terms if t.order < term.order]
     missed_epoch = any(t.leads_on and t.leader != before.leader for before, t in pairwise(led))

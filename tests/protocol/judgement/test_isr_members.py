@@ -87,6 +87,10 @@ def test_who_led_last_before_had_what_was_committed_whoever_wrote_it(cut: bool) 
     state = told(facts)
     lost = Lost(Span(3, 4, None, 7), "acknowledged_by_isr", None)
     assert came_back_without(state, 2, state.history.terms[-1], lost) is not cut
+    # A release that tells where it began: what stood above that it wrote.
+    later = [*given(1, 2, 3, version="3.9.1"), *facts[5:]]
+    later[-4:-3] = [ev.BecameLeader(2, 1, 0, 0)]
+    assert came_back_without(told(later), 2, told(later).history.terms[-1], lost)
     by_leader = Lost(Span(3, 4, None, 7), "acknowledged_by_leader", None)
     assert not came_back_without(state, 2, state.history.terms[-1], by_leader)
 

@@ -1267,12 +1267,12 @@ def test_who_came_back_with_less_may_have_been_elected_beside_who_had_it(
 
 @pytest.mark.parametrize(("controller", "lines", "cause"), [
     ("zookeeper", True, "unclean_election"), ("zookeeper", False, "unknown"),
-    ("kraft", False, "unclean_election"),
+    ("kraft", True, "unclean_election"), ("kraft", False, "unknown"),
 ])  # fmt: skip
-def test_whom_an_unclean_election_passed_over_may_have_led_again_without_it(
+def test_whom_an_unclean_election_passed_over_may_have_come_back_without_it(
     controller: str, lines: bool, cause: str
 ) -> None:
-    """Broker 1 alone was in the ISR. With ZooKeeper it may have come back empty in its epoch."""
+    """Broker 1 alone was in the ISR. It may have come back empty, and would have led so."""
     facts = [
         *given(*((1, 2, 3) if lines else (2, 3)), version="3.9.1"),
         ev.PartitionDescribed(controller=controller),
@@ -1283,9 +1283,10 @@ def test_whom_an_unclean_election_passed_over_may_have_led_again_without_it(
         copy(2, (0, 9, 1, 0), mark=9),
     ]
     gone = [Absence(3, 4, Promise(RECORD, (0, 0), "acks_all", "a"), None, back=False, final=True)]
-    found = cause_of(told(facts), RECORD, "acknowledged_by_isr", gone)
-    assert found.name == cause
-    assert contract_of(told(facts), found, "acknowledged_by_isr", RECORD) == "not_promised"
+    for record in (RECORD, RECORD._replace(leader_epoch=None)):
+        found = cause_of(told(facts), record, "acknowledged_by_isr", gone)
+        assert found.name == cause
+        assert contract_of(told(facts), found, "acknowledged_by_isr", record) == "not_promised"
 
 
 @pytest.mark.parametrize(("outside", "lines", "cause"), [
@@ -1333,6 +1334,27 @@ def test_an_election_that_may_have_come_too_late_to_matter_is_not_what_let_it_be
     once = cause_of(told([*facts[:6], *facts[8:]]), RECORD, "acknowledged_by_isr", [])
     assert once.name == "storage_loss"
     assert once.election is not None
+
+
+def test_who_has_led_with_it_since_it_lost_it_has_not_lost_it() -> None:
+    """Broker 1 lost its disk, fetched the record anew and led with it, when another was elected
+    beside it."""
+    facts = [
+        *given(1, 2, 3, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1, "clean", (1, 3)),
+        ev.BecameLeader(3, 1, 5, 5),
+        ev.BecameFollower(1, 1, 3, 5, 5),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, 5, 5),
+        elected(2, 3, "unclean", (2,)),
+        ev.BecameLeader(2, 3, 0, 0),
+        copy(1, (0, 5, 0, 0), mark=5),
+    ]
+    cause = cause_of(told(facts), RECORD, "acknowledged_by_isr", [])
+    assert (cause.name, cause.lossy) == ("unclean_election", frozenset())
 
 
 @pytest.mark.parametrize(("told_of_another", "name"), [(True, "unknown"), (False, "storage_loss")])
