@@ -385,28 +385,34 @@ def _only_change(state: State, lost: Lost) -> LeaderTerm | None:
 
 
 def _may_have_lost_it(state: State, lost: Lost, losing: LeaderTerm | None) -> list[LeaderTerm]:
-    """Terms that may be the first in the last row without the record: of some leaders it is not
-    known whether they had it. losing: the one that counts as the first, from which on they are
-    where nothing tells when the record was written."""
+    """Terms that may be the first in a row without the record, the last one or, where the record is
+    back since, the losing term's: of some leaders it is not known whether they had it. losing: the
+    one that counts as the first, from which on they are where nothing tells when the record was
+    written."""
     after = written_at(lost)
     if after is None and losing is not None:
         after = (losing.leader_epoch, losing.occurrence - 1)
+    rows: list[list[LeaderTerm]] = []
     found: list[LeaderTerm] = []
     unsure, before = True, _who_wrote(state, lost)
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
-        lacking = False if has_by_rule(state, term, lost) else lacks(state, term, lost)
+        by_rule = has_by_rule(state, term, lost)
+        lacking = False if by_rule else lacks(state, term, lost)
         led_on = term.leads_on or term.election_kind == "same_leader"
         again, before = before == term.leader and led_on, term.leader
         if again and lacking is not False and taken_from(state, lost, term.leader, term) is None:
             continue  # It has what it had when it led before.
         if lacking is False:
+            rows = [] if by_rule else [*rows, found]
             found, unsure = [], True
             continue
         if unsure:
             found.append(_elected_in(state, term))
         unsure = lacking is None
+    if not found:
+        found = next((row for row in rows if any(t is losing for t in row)), [])
     return found if len(found) > 1 else []
 
 

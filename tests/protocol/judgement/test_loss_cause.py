@@ -1382,6 +1382,32 @@ def test_the_disk_of_who_was_elected_beside_the_isr_may_have_lost_another_record
     assert cause_of(told(facts), lost, "acknowledged_by_leader", []).name == name
 
 
+@pytest.mark.parametrize(("covered", "name"), [
+    ((1, 2, 3), "unclean_election"), ((1, 3), "unknown"),
+])  # fmt: skip
+def test_of_what_is_back_a_leader_of_whom_no_line_tells_may_have_been_the_first_without_it(
+    covered: tuple[int, ...], name: str
+) -> None:
+    """Broker 2 led between, who wrote it and the unclean election of broker 3; broker 1 has it."""
+    facts = [
+        *given(*covered, version="3.9.1"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean", (2,)),
+        *([ev.BecameLeader(2, 1, 5, 5)] if 2 in covered else []),
+        elected(3, 2, "unclean", (3,)),
+        ev.BecameLeader(3, 2, 0, 0),
+        elected(1, 3, "unclean", (1,)),
+        ev.BecameLeader(1, 3, 5, 5),
+        copy(1, (0, 5, 0, 0), mark=5),
+        copy(2, (0, 5, 0, 0), mark=5),
+    ]
+    state = told(facts)
+    promise = Promise(RECORD, (0, 0), "acks_1", "a")
+    gone = [Absence(3, 4, promise, state.history.terms[2], back=True, final=None)]
+    assert cause_of(state, RECORD, "acknowledged_by_leader", gone).name == name
+
+
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_leader_whose_log_nobody_saw_is_not_taken_to_lack_what_the_one_before_it_holds(
     shown: bool,
