@@ -2,7 +2,7 @@
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State
-from replication.protocol.judgement.loss_cause import BY_DISK, Cause
+from replication.protocol.judgement.loss_cause import BY_CUT, BY_DISK, Cause
 from replication.protocol.judgement.lost_record import Lost, cuts, is_after, never_had
 from replication.protocol.judgement.reference import all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
@@ -89,7 +89,7 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
     if cause.name == "acks_one_failover" and _may_have_led_without(state, cause, record):
         return True
     if cause.name not in BY_DISK:
-        return False
+        return cause.name in BY_CUT.values()
     if flags is None or not flags.has("high_watermark_waits_for_min_insync_replicas"):
         return True
     if cause.isr is None or needed is None or len(cause.isr) >= needed:

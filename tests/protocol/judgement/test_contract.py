@@ -62,6 +62,13 @@ def test_what_went_in_a_way_that_nobody_knows_may_have_been_committed() -> None:
     assert allowed_by(under(), Cause("unknown"), "acknowledged_by_leader", at(3)) == []
 
 
+def test_what_was_cut_of_acks_one_may_have_been_committed() -> None:
+    """Its leader's high watermark may have passed it when a follower was cut below (KIP-101)."""
+    cause = Cause("truncate_to_high_watermark")
+    assert contract_of(under(), cause, "acknowledged_by_leader", at(3)) == "unknown"
+    assert allowed_by(under(), cause, "acknowledged_by_leader", at(3)) == []
+
+
 @pytest.mark.parametrize(
     ("permitted", "contract"), [(True, "not_promised"), (False, "unknown"), (None, "unknown")]
 )
