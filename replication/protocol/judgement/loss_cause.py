@@ -662,6 +662,9 @@ def _by_storage(
     term = _led_short(state, term, took)
     needed = state.min_insync_replicas_in(term)
     isr = _isr_in_force(term, took)
+    assigned = state.settings.assigned_replicas or ()
+    if needed is None and len(isr or ()) < max(2, len(assigned)):
+        return Cause("unknown", (*BY_DISK, *extra), election, lossy)
     if needed is not None and needed >= 2 and not isr:
         return Cause("unknown", (*BY_DISK, *extra), election, lossy)
     if needed is not None and needed >= 2 and isr and len(isr) < needed:

@@ -423,11 +423,16 @@ def may_have_taken_another(state: State, lost: Lost, loss: StorageLoss) -> bool:
     what only its leader was promised, nothing tells that the replica had it."""
     if lost.tier != "acknowledged_by_leader" or clipped(loss.spans, lost.offset, lost.offset + 1):
         return False
+    told = state.history.promised_in("acknowledgements", lost.offset, lost.offset + 1)
+    # Beside its own acknowledgement one that names no record is another's.
+    others = [p.span for p in told if same_record(p.span, lost.record) is None]
+    if not any(same_record(p.span, lost.record) for p in told):
+        others = []
+    committed = state.history.promised_in("commitments", lost.offset, lost.offset + 1)
+    others += [p.span for p in (*told, *committed) if same_record(p.span, lost.record) is False]
     return any(
-        same_record(p.span, lost.record) is False
-        and (loss.leader_epoch is None or (p.span.leader_epoch or 0) <= loss.leader_epoch)
-        for kind in ("acknowledgements", "commitments")
-        for p in state.history.promised_in(kind, lost.offset, lost.offset + 1)
+        loss.leader_epoch is None or (span.leader_epoch or 0) <= loss.leader_epoch
+        for span in others
     )
 
 

@@ -1357,9 +1357,12 @@ def test_who_has_led_with_it_since_it_lost_it_has_not_lost_it() -> None:
     assert (cause.name, cause.lossy) == ("unclean_election", frozenset())
 
 
-@pytest.mark.parametrize(("told_of_another", "name"), [(True, "unknown"), (False, "storage_loss")])
+@pytest.mark.parametrize(("another", "name"), [
+    (ev.RecordsAcknowledged(0, 1, "1", None, 8), "unknown"),
+    (ev.RecordsAcknowledged(0, 1, "1"), "unknown"), (None, "storage_loss"),
+])  # fmt: skip
 def test_the_disk_of_who_was_elected_beside_the_isr_may_have_lost_another_record(
-    told_of_another: bool, name: str
+    another: ev.Fact | None, name: str
 ) -> None:
     """Broker 1 wrote one record, comes back without, and leads beside broker 3, which has none. The
     record that broker 2 wrote there it may never have had."""
@@ -1367,9 +1370,10 @@ def test_the_disk_of_who_was_elected_beside_the_isr_may_have_lost_another_record
         *given(1, 2, 3, version="3.9.1"),
         elected(1, 0, "initial"),
         ev.BecameLeader(1, 0, 0, 0),
-        *([ev.RecordsAcknowledged(0, 1, "1", None, 8)] if told_of_another else []),
+        *([another] if another else []),
         elected(2, 1, "clean", (2, 3)),
         ev.BecameLeader(2, 1, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "1", 1, 7),
         ev.BecameFollower(1, 1, 2, 1, 0),
         elected(3, 2, "clean", (3,)),
         ev.ReplicaStarted(1, 0, 0, None, False),
@@ -1406,6 +1410,26 @@ def test_of_what_is_back_a_leader_of_whom_no_line_tells_may_have_been_the_first_
     promise = Promise(RECORD, (0, 0), "acks_1", "a")
     gone = [Absence(3, 4, promise, state.history.terms[2], back=True, final=None)]
     assert cause_of(state, RECORD, "acknowledged_by_leader", gone).name == name
+
+
+@pytest.mark.parametrize(("isr", "needed", "name"), [
+    ((1,), None, "unknown"), ((1, 2, 3), None, "storage_loss"), ((1,), 1, "storage_loss"),
+    ((1,), 2, "last_replica_standing"),
+])  # fmt: skip
+def test_who_stood_last_where_nothing_tells_how_many_were_needed_is_not_known(
+    isr: tuple[int, ...], needed: int | None, name: str
+) -> None:
+    facts = [
+        *given(1, 2, 3, version="3.9.1")[1:],
+        ev.PartitionDescribed((1, 2, 3), needed, kafka_version="3.9.1"),
+        elected(1, 0, "initial", isr),
+        ev.BecameLeader(1, 0, 5, 5),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        elected(1, 1, "clean", (1,)),
+        ev.BecameLeader(1, 1, 0, 0),
+        copy(1, mark=0),
+    ]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_isr", []).name == name
 
 
 @pytest.mark.parametrize("shown", [True, False])
