@@ -125,14 +125,18 @@ def _followed_unseen(evidence: PartitionEvidence, broker: int) -> int | None:
 
 
 def _followed_untold(evidence: PartitionEvidence, broker: int) -> int | None:
-    """The last leader epoch that its log knows of without having led in it, where its lines tell of
-    leaderships and of nothing that it followed: up to 2.5 that stands in another file."""
+    """The last leader epoch that its log knows of without having led in it, or in whose ISR it was
+    beside another leader, where its lines tell of leaderships and of nothing that it followed: up
+    to 2.5 that stands in another file."""
     kinds = {line.kind for line in evidence.lines.get(broker, ())}
     if evidence.described.controller != "zookeeper" or "became_leader" not in kinds:
         return None
     if kinds.intersection(_AS_FOLLOWER):
         return None
     known = {e for c in evidence.copies if c.broker == broker for e in _known_to(c)}
+    for fact in remembered(evidence):
+        if fact.leader not in (None, broker) and broker in (fact.isr or ()):
+            known.add(fact.leader_epoch)
     led = set(_named(evidence, broker, _AS_LEADER))
     return max((e for e in known - led if e >= evidence.settled_below), default=None)
 

@@ -96,3 +96,12 @@ def test_lines_that_a_stream_has_forgotten_are_not_missing() -> None:
     assert not missing(leads(2, 3), copy=of_epochs(0, 1, 2), settled_below=2)
     assert missing(copy=of_epochs(0, 1, 2), settled_below=2)
     assert not missing(follows(1, 2), leads(2, 3), copy=of_epochs(0, 1, broker=1), settled_below=2)
+
+
+@pytest.mark.parametrize(("isr", "expected"), [((1, 2), True), ((2,), False)])
+def test_who_was_in_anothers_isr_has_followed(isr: tuple[int, ...], expected: bool) -> None:
+    """No copy of its log is here, and no line of its state-change.log."""
+    beside = ev.LeadershipRecorded(2, 1, isr)
+    recorded = [elected(1, 0), Recorded(beside, None, ev.Source("x"))]
+    found = evidence(started(), CREATED, leads(0, 1), recorded=recorded, described=ZOOKEEPER)
+    assert (missing_lines(found, 1) is not None) is expected
