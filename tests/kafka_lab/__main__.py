@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.kafka_lab.ablation import ALTERED, WITHHELD, judge_changed
+from tests.kafka_lab.ablation import ALTERED, RANDOM, WITHHELD, judge_changed
 from tests.kafka_lab.chaos import run_chaos
 from tests.kafka_lab.comparing import Comparison, compare
 from tests.kafka_lab.experiment import Experiment
@@ -50,11 +50,18 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--truth", action="store_true", help="with --again: the truth anew, too")
     parser.add_argument(
-        "--changed", action="append", default=[], choices=["all", *WITHHELD, *ALTERED],
-        metavar="NAME", help="with --again: after this change of the evidence (or all)",
+        "--changed", action="append", default=[], type=a_change, metavar="NAME",
+        help="with --again: after this change of the evidence, all of them, or random:N subsets",
     )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="the scenarios and their versions")
     return parser.parse_args(arguments)
+
+
+def a_change(name: str) -> str:
+    """The name of a change of the evidence, checked."""
+    if name == "all" or name in WITHHELD or name in ALTERED or RANDOM.fullmatch(name):
+        return name
+    raise argparse.ArgumentTypeError(f"one of {', '.join(['all', *WITHHELD, *ALTERED])}, random:N")
 
 
 def runs(chosen: argparse.Namespace) -> Iterator[Named]:

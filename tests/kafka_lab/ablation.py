@@ -7,6 +7,7 @@ applied to a kept capture and `diagnose` is asked again; the truth stays what it
 import gzip
 import json
 import os
+import random
 import re
 import shutil
 import tempfile
@@ -78,6 +79,51 @@ PAIRS = {
     for one, other in combinations(CLASSES, 2)
 }
 WITHHELD |= PAIRS
+
+
+RANDOM = re.compile(r"random:(\d+)")
+
+
+def random_subset(seed: int) -> Withhold:
+    """A random part of the artefacts: single ones, whole folders of nodes, or kinds of all nodes;
+    the same ones every time."""
+    chance = random.Random(seed)
+    share, by = chance.choice((0.15, 0.3, 0.5)), chance.choice((_artefact, _folder, _kind))
+    return lambda path: random.Random(f"{seed} {by(path)}").random() < share
+
+
+def _artefact(path: Path) -> str:
+    """A log with its rotated files, a partition's folder, or one of the small files beside them."""
+    if not in_disk(path):
+        return f"{path.parent}/{path.name.split('.log')[0]}"
+    is_small = not path.name[0].isdigit() or path.name.endswith("checkpoint")
+    return str(path) if is_small else str(path.parent)
+
+
+def _folder(path: Path) -> str:
+    """A copied log directory, or all logs of a node."""
+    return "/".join(path.parts[:2]) if in_disk(path) else _artefact(path).rpartition("/")[0]
+
+
+def _kind(path: Path) -> str:
+    return "/".join(Path(_artefact(path)).parts[1:]) or path.name
+
+
+def names_of(chosen: list[str]) -> list[str]:
+    """The changes that were asked for: all, or these; of random:N that many subsets."""
+    found = []
+    for name in chosen or [*WITHHELD, *ALTERED]:
+        count = RANDOM.fullmatch(name)
+        found += [name] if count is None else [f"random_{n}" for n in range(int(count[1]))]
+    return found
+
+
+def withheld_by(name: str) -> Withhold:
+    """What a change withholds: one that alters evidence withholds nothing."""
+    seed = name.removeprefix("random_")
+    if seed != name:
+        return random_subset(int(seed))
+    return WITHHELD.get(name, lambda path: False)
 
 
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]", re.MULTILINE)
@@ -164,12 +210,10 @@ def withheld_copy(evidence: Path, target: Path, withhold: Withhold) -> int:
 
 
 def judge_changed(directory: Path, names: list[str]) -> list[Comparison]:
-    """A kept capture, judged after each of the named changes, or all."""
+    """A kept capture, judged after each of the named changes, or all; "random:N" names N."""
     truths = load_truths(directory / "truth.json")
     return [
-        found
-        for name in names or [*WITHHELD, *ALTERED]
-        if (found := _judge(directory, truths, name)) is not None
+        found for name in names_of(names) if (found := _judge(directory, truths, name)) is not None
     ]
 
 
@@ -180,9 +224,7 @@ def _judge(
     target = Path(tempfile.mkdtemp(prefix="changed-", dir=directory))
     evidence = target / "evidence"
     try:
-        left_out = withheld_copy(
-            directory / "evidence", evidence, WITHHELD.get(name, lambda path: False)
-        )
+        left_out = withheld_copy(directory / "evidence", evidence, withheld_by(name))
         if name in ALTERED:
             ALTERED[name](evidence)
         elif not left_out:

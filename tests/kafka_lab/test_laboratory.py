@@ -10,6 +10,7 @@ from kafka.record import MemoryRecordsBuilder
 
 from tests.kafka_lab import causes, dump_tool, truth
 from tests.kafka_lab.__main__ import report
+from tests.kafka_lab.ablation import names_of, withheld_by
 from tests.kafka_lab.comparing import (
     Comparison,
     compare_causes,
@@ -674,3 +675,16 @@ def test_what_is_unknown_without_ids_is_no_share_of_what_was_handed_over(
     assert "2 runs, 10 verdicts" in told
     assert "1 UNKNOWN of 6 (16.7%)" in told
     assert "2 UNKNOWN of 4 verdicts in 1 runs" in told
+
+
+def test_random_subsets_of_the_artefacts_are_the_same_ones_every_time() -> None:
+    node = Path("broker-1")
+    segments = [node / "disk-final" / "t-0" / f"{n:020}.log" for n in (0, 9)]
+    rotated = [node / name for name in ("server.log", "server.log.2026-11-25-19")]
+    names = names_of(["random:40"])
+    assert names_of(["no_controller", *names]) == ["no_controller", *names]
+    for together in (segments, rotated):
+        gone = [[withheld_by(name)(path) for path in together] for name in names]
+        assert all(first == second for first, second in gone)
+        assert 0 < sum(first for first, _ in gone) < len(names)
+    assert not withheld_by("skewed_clocks")(rotated[0])
