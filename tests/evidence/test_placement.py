@@ -241,6 +241,16 @@ def test_an_older_copy_is_not_placed_after_the_one_that_came_later(reused: bool)
     assert (old.slot < new.slot) is not reused
 
 
+def test_a_copy_of_a_clean_stop_whose_first_segments_are_missing_is_no_older_one() -> None:
+    """The log of the other begins later; the lines tell of the clean stop."""
+    last, before = copy_of("last", 24, clean=True), copy_of("before", 25, clean=False)
+    before = replace(before, directory=replace(before.directory, log_start_offset=24))
+    lives = [Life(), Life(ended_clean=True, ends={("t", 0): (24, 24, 24)})]
+    lives[0].ends = {("t", 0): (0, 25, 25)}
+    place([last, before], lives)
+    assert last.slot > before.slot
+
+
 @pytest.mark.parametrize(("broker_epoch", "slot"), [(19, 0.0), (137, 1.0), (None, 1.0)])
 def test_the_epoch_beside_a_marker_tells_which_life_left_it(
     broker_epoch: int | None, slot: float

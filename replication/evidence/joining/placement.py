@@ -183,8 +183,11 @@ def place(
 
 def _in_known_order(groups: list[list[Copy]], slots: list[float | None]) -> None:
     """Of two copies that tell which is older, that one is not placed after the other: lines that
-    name where a log ended last may be of before it was cut, where those of the cut are missing."""
+    name where a log ended last may be of before it was cut, where those of the cut are missing. Not
+    of a clean stop, whose marker tells more than a log whose first segments may be missing."""
     for place in range(len(groups) - 2, -1, -1):
+        if any(copy.clean for copy in groups[place]):
+            continue
         for later in range(place + 1, len(groups)):
             slot, bound = slots[place], slots[later]
             if slot is None or bound is None or slot <= bound:
