@@ -733,13 +733,20 @@ def _term_by_time(state: State, lost: Lost, absences: list[Absence]) -> LeaderTe
     if len(changes) == 1 and changes[0].start_offset is not None:
         return changes[0]
     made = [a.promise.observed_at for a in absences if a.promise.observed_at is not None]
-    if not made:
+    if not made or _clocks_contradict(state):
         return None
     later = (t for t in could if t.observed_at is None or t.observed_at > min(made))
     first = next(later, None)
     if first is None or (first.observed_at or 0) <= until or not _is_dated(state, first):
         return None
     return first
+
+
+def _clocks_contradict(state: State) -> bool:
+    """Whether a term is told of long before one of a lower leader epoch: no time of a client can be
+    held against such clocks."""
+    told = [t.observed_at for t in state.history.terms if t.observed_at and not t.occurrence]
+    return any(later + SLACK < earlier for earlier, later in pairwise(told))
 
 
 def _is_dated(state: State, term: LeaderTerm) -> bool:
@@ -761,7 +768,7 @@ def _told_until(lost: Lost, absences: list[Absence]) -> float:
 def _deposed_by_then(state: State, lost: Lost) -> LeaderTerm | None:
     """The first term after those of a broker that answered at acks=1 when another had long been
     elected: that one never had the record."""
-    if lost.told_at is None or lost.answered_by is None:
+    if lost.told_at is None or lost.answered_by is None or _clocks_contradict(state):
         return None
     told_at = lost.told_at
     timed = [(t, t.observed_at) for t in state.history.terms if t.observed_at is not None]

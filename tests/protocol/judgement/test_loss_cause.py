@@ -733,6 +733,25 @@ def test_before_epochs_what_a_deposed_leader_answered_for_its_successor_never_ha
     assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause
 
 
+@pytest.mark.parametrize(("ahead", "deposed"), [(0, True), (100_000, False)])
+def test_clocks_that_run_against_leader_epochs_tell_of_no_deposed_leader(
+    ahead: int, deposed: bool
+) -> None:
+    """The broker that told of the first term is minutes ahead of the one that told of the next."""
+    state = without_epochs(
+        (10 + ahead, elected(1, 0, "initial", (1, 2))),
+        (20 + ahead, ev.BecameLeader(1, 0)),
+        (10_000, elected(2, 1)),
+        (10_010, ev.BecameLeader(2, 1)),
+        (10_020, elected(1, 2)),
+        (10_030, ev.BecameLeader(1, 2)),
+        (10_040, elected(2, 3)),
+        (10_050, ev.BecameLeader(2, 3)),
+    )
+    lost = Lost(Span(5, 6, None, 7), "acknowledged_by_leader", None, 15_000, 1)
+    assert (loss_cause._deposed_by_then(state, lost) is not None) == deposed
+
+
 def test_who_cut_it_on_the_word_of_a_leader_without_it_lacks_it() -> None:
     """Broker 2 lacks the record by its unclean election; broker 1 cuts it, follows and leads from
     above it, until its disk is empty: what stood there nobody saw, but it was broker 2's."""
