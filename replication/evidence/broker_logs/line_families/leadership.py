@@ -443,6 +443,24 @@ _REPLICA_CREATED = LineFamily(
     ),
 )  # fmt: skip
 
+# Of a replica that a reassignment gave the broker, or that it missed (ReplicaManager).
+_REPLICA_WAS_MISSING = LineFamily(
+    kind="replica_created",
+    versions="3.3 - 4.3 (KRaft)",
+    loggers=_STATE_CHANGE,
+    words=("Expected",),
+    trigger=" to exist, but it was missing. Creating...",
+    pattern=BROKER_PREFIX + r"Expected partition (?P<tp>\S+) with topic id (?P<topic_id>\S+) to exist, "
+    r"but it was missing\. Creating\.\.\.$",
+    examples=(
+        example(
+            "[Broker id=2] Expected partition t-0 with topic id vGq_CAOeQIuGBLnyvY_SuA to exist, "
+            "but it was missing. Creating...",
+            node=2, topic="t", partition=0, topic_id="vGq_CAOeQIuGBLnyvY_SuA",
+        ),
+    ),
+)  # fmt: skip
+
 FAMILIES: tuple[LineFamily, ...] = (
     _LEADER_STARTS,
     _LEADER_STARTS_TO_2_3,
@@ -459,4 +477,5 @@ FAMILIES: tuple[LineFamily, ...] = (
     _HANDLING_MANY,
     _RECOVERED,
     _REPLICA_CREATED,
+    _REPLICA_WAS_MISSING,
 )
