@@ -8,8 +8,8 @@ where nobody else can be elected, the leader comes back with an emptied director
 follows cuts to that.
 Where the partition has no leader, or one that was elected and never began, no further failure is
 needed: whoever is elected lacks what it lacks. Where the leader is down and still registered, the
-failure of the member that leads next counts as well. A setting alone puts nothing at risk: some replica
-must be behind. What is not known to be missing somewhere is not called at risk.
+failure of the member that leads next counts as well. A setting alone puts nothing at risk: some
+replica must be behind. What is not known to be missing somewhere is not called at risk.
 """
 
 from dataclasses import dataclass, replace
