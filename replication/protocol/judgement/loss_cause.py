@@ -44,11 +44,7 @@ from replication.protocol.judgement.lost_record import (
 )
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.same_record import keeps_committed, may_have_written
-from replication.protocol.judgement.term_starts import (
-    UNSURE_KINDS,
-    term_start,
-    term_starts,
-)
+from replication.protocol.judgement.term_starts import UNSURE_KINDS, term_start, term_starts
 from replication.protocol.judgement.unseen_terms import (
     may_have_lost_storage_in_isr,
     never_began,
