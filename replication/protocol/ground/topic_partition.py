@@ -41,7 +41,8 @@ class Replica:
     say which one it loaded; as long as that is what stands here, it is a bound. crashed: its
     broker ended without a clean stop and was not seen since. has_yet_to_fetch: it has come to
     follow in its leader epoch, of which it had known nothing before, and has not cut its log since.
-    followed_from: where its log ended as it came to follow, by its lines.
+    followed_from: where its log ended as it came to follow, by its lines. shown_end: where the log
+    ended in the last copy that shows its records; None: its broker was seen to run since.
     """
 
     replica: int
@@ -81,6 +82,7 @@ class Replica:
     crashed: bool = False
     has_yet_to_fetch: bool = False
     followed_from: int | None = None
+    shown_end: int | None = None
 
     @property
     def known_high_watermark(self) -> int | None:
@@ -447,6 +449,20 @@ class State:
         if replica is None:
             return False
         return replica.captured or self.covered("replica_trace", replica.replica)
+
+    def may_be_compacted(self) -> bool:
+        """Whether a log may lack records by compaction: that is the topic's policy, or nobody
+        knows it."""
+        policy = self.settings.cleanup_policy
+        return policy is None or "compact" in policy
+
+    def still_has_records(self, replica: Replica) -> bool:
+        """Whether the records are there that the replica's log is known to have got.
+
+        No line and no trace tells which ones compaction takes: only a copy shows what it left,
+        until its broker runs again.
+        """
+        return not self.may_be_compacted() or replica.shown_end == replica.log.log_end_offset
 
     def is_traced(self, replica: int) -> bool:
         """Whether every step of this broker's replica was handed over."""

@@ -6,7 +6,7 @@ different leader epochs (which the CRC does not cover) are a header mismatch: un
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from replication.protocol.folding.conformance.truncations import comes_to_rest
@@ -31,7 +31,7 @@ class Divergence:
 
     status: settled, pending or header_mismatch. unsure: whether the next truncation removes it
     depends on a leader's log, or a version, that is not known, or on the rest of a log of which
-    only a part was seen; then it is called pending.
+    only a part was seen, or whether compaction has since; then it is called pending.
     """
 
     a: int
@@ -100,8 +100,18 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
         for b in known[i + 1 :]:
             in_part = any(r is not None and r.partial for r in (a, b, ref.replica))
             found = _between(a, b, _kept_both(state, a, b, ref, known), in_part)
-            result += _above(found, ref)
+            found = _above(found, ref)
+            if not (state.still_has_records(a) and state.still_has_records(b)):
+                found = [_may_be_gone(d) for d in found]
+            result += found
     return result
+
+
+def _may_be_gone(found: Divergence) -> Divergence:
+    """A difference of which compaction may have taken one side since, and with it all of it."""
+    if found.status != "settled":
+        return found
+    return replace(found, status="pending", unsure=True)
 
 
 def _above(found: list[Divergence], ref: Reference) -> list[Divergence]:

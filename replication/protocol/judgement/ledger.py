@@ -272,10 +272,10 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
     for number, replica in sorted(state.replicas.items()):
         if number == ref.leader or not _holds(replica.log.spans, loss):
             continue
-        if _still_counts(state, number):
+        if _still_counts(state, number) and state.still_has_records(replica):
             kind, when = "replica", _destroyed_when(state, ref, number, loss.first_offset)
-        elif lived_on_unseen(state, replica):
-            kind, when = "salvage", None  # A copy of what the replica may have cut since.
+        elif replica.stale:
+            kind, when = "salvage", None  # A copy of what the replica may have lost since.
         else:
             continue
         copy = SurvivingCopy(number, kind, replica.observed_at, when, replica.as_of)
@@ -317,6 +317,8 @@ def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> boo
         return False
     held = clipped(replica.log.spans, loss.first_offset, loss.first_offset + 1)
     if not leads and any(_may_be_it(span, loss) for span in held):
+        return False
+    if not state.still_has_records(replica) and any(same_record(s, loss.record) for s in held):
         return False
     return replica.shows(loss.first_offset) and replica.shows(loss.end_offset - 1)
 

@@ -1,5 +1,7 @@
 """Where replicas differ, and whether the next truncation by the version's rule mends it."""
 
+import pytest
+
 from replication.protocol.ground import events as ev
 from replication.protocol.judgement.divergence import (
     divergences,
@@ -7,6 +9,7 @@ from replication.protocol.judgement.divergence import (
     is_cut_by_following,
     unseen_ends,
 )
+from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
 from tests.protocol.judgement.told import copy, elected, given, told
 
@@ -66,3 +69,30 @@ def test_before_kip_101_a_running_broker_cuts_to_a_mark_that_its_copy_may_not_sh
 
     assert found("0.10.2", *logs(stopped=True)) == [(1, 2, 2, 3, "pending", False)]
     assert found("0.10.2", *logs(stopped=False)) == [(1, 2, 2, 3, "pending", True)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "more", "status"),
+    [
+        ("compact", (), "settled"),
+        ("delete", (ev.ReplicaStarted(2),), "settled"),
+        ("compact", (ev.ReplicaStarted(2),), "pending"),
+        ("compact,delete", (ev.LeaderAppended(2, 8, 9, 0),), "pending"),
+        (None, (ev.ReplicaStarted(2),), "pending"),
+        ("compact", (ev.ReplicaStarted(2), copy(2, (0, 5, 0, 0), (5, 8, 0, 1))), "settled"),
+    ],
+)
+def test_of_what_no_copy_shows_since_compaction_may_have_taken_one_side(
+    policy: str | None, more: tuple[ev.Fact, ...], status: str
+) -> None:
+    logs = copy(1, (0, 8, 0, 0), mark=5), copy(2, (0, 5, 0, 0), (5, 8, 0, 1), mark=5)
+    described = ev.PartitionDescribed((1, 2, 3), cleanup_policy=policy, kafka_version="2.8.1")
+    covered = [ev.CoverageDeclared("broker_log", r, True) for r in (1, 2, 3)]
+    facts = [described, *covered, elected(1, 2), *logs, *more]
+    state = told(facts)
+    (found,) = divergences(state, reference(state))
+
+    assert (found.status, found.unsure) == (status, status == "pending")
+    judged = answer(told([*facts, copy(3, (0, 8, 0, 0), mark=5)])).verdicts
+    (verdict,) = [v for v in judged if v["invariant"] == "log_matching"]
+    assert verdict["verdict"] == ("VIOLATED" if status == "settled" else "UNKNOWN")

@@ -141,6 +141,10 @@ def test_a_copy_whose_broker_lived_on_unseen_is_no_current_replica() -> None:
 
     assert found() == ("recoverable", ["replica"])
     assert found(ev.ReplicaStarted(2)) == ("undetermined", ["salvage"])
+    told_of_2 = ev.CoverageDeclared("broker_log", 2, True)
+    assert found(told_of_2, ev.ReplicaStarted(2)) == ("recoverable", ["replica"])
+    compacted = ev.PartitionDescribed(cleanup_policy="compact"), told_of_2, ev.ReplicaStarted(2)
+    assert found(*compacted) == ("undetermined", ["salvage"])
 
 
 def test_nothing_is_asked_for_that_was_handed_over() -> None:

@@ -197,18 +197,12 @@ def known_cache(replica: Replica) -> EpochCache | None:
     return replica.epoch_entries if replica.log.is_seamless() else None
 
 
-def allows_gaps(state: State) -> bool:
-    """Whether offsets may be missing in a log: compaction, or nobody knows the policy."""
-    policy = state.settings.cleanup_policy
-    return policy is None or "compact" in policy
-
-
 def hold_append(state: State, event: Event, replica: Replica, first: int) -> None:
     """An append starts at the log's end; past it only where offsets may be missing."""
     end = replica.log.log_end_offset
     if replica.known_log_end_offset is None or first == end:
         return
-    if first < end or not (allows_gaps(state) or replica.role == "leader"):
+    if first < end or not (state.may_be_compacted() or replica.role == "leader"):
         what = f"broker {replica.replica} appended at offset {first}"
         exclude(state, event, "append", what, f"its log end {end}", first)
 

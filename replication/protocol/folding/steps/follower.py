@@ -59,6 +59,7 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
             return
         end = None
     dropped = _drop(replica, target, full=fact.reason == "full")
+    replica.shown_end = None
     set_aside(state, replica, dropped)
     state.history.truncations.append(
         Truncation(

@@ -77,6 +77,7 @@ def _take_log(state: State, event: ev.Event, fact: ev.ReplicaLogObserved, replic
     replica.log = ReplicaLog()
     replica.log.replace(spans, start, fact.log_end_offset)
     replica.captured = True
+    replica.shown_end = None if traced else fact.log_end_offset
     replica.stale = False
     replica.partial = is_open
     told = traced and had == fact.log_end_offset

@@ -26,7 +26,7 @@ def replica_of(state: State, number: int) -> Replica:
 
 def lives_on(state: State, replica: Replica) -> None:
     """The broker acts after what was last seen of its log: only a trace still tells its end."""
-    replica.crashed = False
+    replica.crashed, replica.shown_end = False, None
     if not state.is_traced(replica.replica):
         # Of a part, nobody knew the end anyway; what is cut from it, the broker's log tells.
         told = state.told_of("broker_log", replica.replica)

@@ -130,6 +130,16 @@ def _undecided(view: View) -> Verdict | None:
     unsure = [d for d in pending if d.unsure]
     if unsure:
         d = unsure[0]
+        known = [view.state.replicas[r] for r in (d.a, d.b)]
+        unsaid = [r.replica for r in known if not view.state.still_has_records(r)]
+        if unsaid:
+            return unknown(
+                NAME,
+                f"replicas {d.a} and {d.b} got different records at offsets "
+                f"{d.first_offset}..{d.end_offset - 1}, and nothing tells whether compaction has "
+                "left both",
+                [f"the log directory of broker {r} as it is now" for r in unsaid],
+            )
         on, settled_by = _rests_on(view)
         return unknown(
             NAME,
