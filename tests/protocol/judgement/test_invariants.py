@@ -130,6 +130,30 @@ def test_who_lived_on_after_its_copy_and_followed_the_last_leader_alone_has_its_
     assert log_matching.judge(view_of(told([*facts, *last]))).verdict == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("more", "end", "found"),
+    [
+        ([], 5, HOLDS),
+        # What it fetched before its leader lost that again, nobody else has anything beside.
+        ([ev.ReplicaStopped(1, "clean"), ev.ReplicaStarted(1, 0, 7, None, True)], 5, HOLDS),
+        ([], 6, UNKNOWN),
+        ([ev.Truncated(1, 4, 5, "leader_epoch")], 5, UNKNOWN),
+        ([ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 4, None, False)], 5, UNKNOWN),
+        ([ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, None, None, False)], 5, UNKNOWN),
+    ],
+)  # fmt: skip
+def test_who_lived_on_after_its_copy_differs_from_nobody_where_no_other_log_goes_on(
+    more: Facts, end: int, found: str
+) -> None:
+    """Though the leader came back from a crash, and may have lost what it had been followed to."""
+    crashed = [ev.ReplicaStopped(2, "process_crash"), ev.ReplicaStarted(2, 0, 5, None, False)]
+    facts = [*FIRST, *LIVED_ON, *more, *crashed, copy(3, (0, 5, 0, 0), mark=5)]
+    last = copy(2, (0, 5, 0, 0), *([(5, end, 1, 0)] if end > 5 else []), mark=5)
+    assert log_matching.judge(view_of(told([*facts, last]))).verdict == found
+    facts.remove(ev.CoverageDeclared("broker_log", 1, True))
+    assert log_matching.judge(view_of(told([*facts, last]))).verdict == UNKNOWN
+
+
 @pytest.mark.parametrize(("release", "expected"), [("2.3.1", HOLDS), ("2.4.0", VIOLATED)])
 def test_two_requests_at_once_may_set_a_leaders_high_watermark_back_up_to_2_3(
     release: str, expected: str

@@ -43,7 +43,9 @@ def judge(view: View) -> Verdict:
     stale = [
         r.replica
         for r in known
-        if r.stale and (not assigned or r.replica in assigned) and not _followed_alone(view, r)
+        if r.stale
+        and (not assigned or r.replica in assigned)
+        and not (_followed_alone(view, r) or _alone_above(view, r))
     ]
     if missing or not known:
         names = [f"the log directory of broker {r}" for r in missing]
@@ -112,6 +114,27 @@ def _followed_alone(view: View, replica: Replica) -> bool:
         t.leader == ref.leader
         or (t.leader == replica.replica and t.end_is_certain and (t.end_log_end_offset or 0) <= end)
         for t in terms
+    )
+
+
+def _alone_above(view: View, replica: Replica) -> bool:
+    """Whether no other log reaches above what the copy of a replica showed whose broker lived on.
+
+    Whatever it has written since then stands at offsets where nothing can differ from it; what it
+    has cut or lost since, its lines tell.
+    """
+    state = view.state
+    if not log_is_covered(state, replica.replica) or replica.partial:
+        return False
+    if any(s.replica == replica.replica and not s.told for s in state.history.unclean_starts):
+        return False
+    if any(replica.replica in (d.a, d.b) for d in view.divergences):
+        return False
+    end = max((s.end_offset for s in replica.log.spans), default=replica.log.log_start_offset)
+    return all(
+        tail_is_known(state, other) and not other.stale and other.log.log_end_offset <= end
+        for other in (state.replicas.get(r) for r in state.settings.assigned_replicas or ())
+        if other is not None and other is not replica
     )
 
 
