@@ -130,6 +130,9 @@ def test_who_lived_on_after_its_copy_and_followed_the_last_leader_alone_has_its_
     assert log_matching.judge(view_of(told([*facts, *last]))).verdict == UNKNOWN
 
 
+CRASHED = ev.ReplicaStopped(1, "process_crash")
+
+
 @pytest.mark.parametrize(
     ("more", "end", "found"),
     [
@@ -138,10 +141,10 @@ def test_who_lived_on_after_its_copy_and_followed_the_last_leader_alone_has_its_
         ([ev.ReplicaStopped(1, "clean"), ev.ReplicaStarted(1, 0, 7, None, True)], 5, HOLDS),
         ([], 6, UNKNOWN),
         ([ev.Truncated(1, 4, 5, "leader_epoch")], 5, UNKNOWN),
-        ([ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, 4, None, False)], 5, UNKNOWN),
-        ([ev.ReplicaStopped(1, "process_crash"), ev.ReplicaStarted(1, 0, None, None, False)], 5, UNKNOWN),
+        ([CRASHED, ev.ReplicaStarted(1, 0, 4, None, False)], 5, UNKNOWN),
+        ([CRASHED, ev.ReplicaStarted(1, 0, None, None, False)], 5, UNKNOWN),
     ],
-)  # fmt: skip
+)
 def test_who_lived_on_after_its_copy_differs_from_nobody_where_no_other_log_goes_on(
     more: Facts, end: int, found: str
 ) -> None:
@@ -152,6 +155,22 @@ def test_who_lived_on_after_its_copy_differs_from_nobody_where_no_other_log_goes
     assert log_matching.judge(view_of(told([*facts, last]))).verdict == found
     facts.remove(ev.CoverageDeclared("broker_log", 1, True))
     assert log_matching.judge(view_of(told([*facts, last]))).verdict == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("here", "found"),
+    [
+        ([copy(1), copy(2)], HOLDS),
+        ([copy(1)], UNKNOWN),
+        ([copy(1), copy(2, stopped=False)], UNKNOWN),
+        ([copy(1), copy(2, (0, 5, 0, 0))], UNKNOWN),
+        ([copy(1), copy(2), ev.ReplicaStarted(2, 0, 0, None, True)], UNKNOWN),
+    ],
+)
+def test_a_log_that_is_not_here_differs_from_nobody_where_all_others_are_empty(
+    here: Facts, found: str
+) -> None:
+    assert log_matching.judge(view_of(told([*FIRST, *here]))).verdict == found
 
 
 @pytest.mark.parametrize(("release", "expected"), [("2.3.1", HOLDS), ("2.4.0", VIOLATED)])

@@ -34,6 +34,8 @@ def judge(view: View) -> Verdict:
             ["the segments of both replicas, read again: the epoch is outside the CRC"],
         )
     missing = uncaptured(view.state)
+    if len(missing) == 1 and _others_are_empty(view, missing[0]):
+        return holds(NAME, f"no replica but that of broker {missing[0]} holds any record")
     known = [
         r
         for r in view.state.replicas.values()
@@ -86,6 +88,22 @@ def judge(view: View) -> Verdict:
     return holds(NAME, f"the logs of replicas {ids} agree wherever they overlap{note}")
 
 
+def _others_are_empty(view: View, missing: int) -> bool:
+    """Whether the logs of all other assigned replicas are here to their ends, with nothing in them:
+    whatever the one that is missing holds, there is nothing that it could differ from."""
+    others = [r for r in view.state.settings.assigned_replicas or () if r != missing]
+    return bool(others) and all(
+        replica is not None and _ends_by(view, replica, replica.log.log_start_offset)
+        for replica in map(view.state.replicas.get, others)
+    )
+
+
+def _ends_by(view: View, replica: Replica, offset: int) -> bool:
+    """Whether a log surely goes no further than to an offset."""
+    sure = view.state.log_is_known(replica) and tail_is_known(view.state, replica)
+    return sure and not replica.stale and replica.log.log_end_offset <= offset
+
+
 def _followed_alone(view: View, replica: Replica) -> bool:
     """Whether a replica whose broker lived on after its copy has got nothing since but what stands
     in the leader's log.
@@ -131,11 +149,8 @@ def _alone_above(view: View, replica: Replica) -> bool:
     if any(replica.replica in (d.a, d.b) for d in view.divergences):
         return False
     end = max((s.end_offset for s in replica.log.spans), default=replica.log.log_start_offset)
-    return all(
-        tail_is_known(state, other) and not other.stale and other.log.log_end_offset <= end
-        for other in (state.replicas.get(r) for r in state.settings.assigned_replicas or ())
-        if other is not None and other is not replica
-    )
+    assigned = map(state.replicas.get, state.settings.assigned_replicas or ())
+    return all(other is replica or (other and _ends_by(view, other, end)) for other in assigned)
 
 
 def _undecided(view: View) -> Verdict | None:
