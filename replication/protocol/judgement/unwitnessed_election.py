@@ -8,6 +8,7 @@ from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, StorageLoss
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
+from replication.protocol.judgement.nothing_of_a_term import has_nothing_of
 from replication.protocol.judgement.reference import (
     Reference,
     log_is_covered,
@@ -71,9 +72,10 @@ def unwitnessed_election(
 def _has_what_was_committed(
     state: State, ref: Reference, before: LeaderTerm, term: LeaderTerm
 ) -> bool:
-    """Whether a leader began with all that was committed, since it came from the ISR."""
+    """Whether a leader began with all that was committed, since it came from the ISR; or was in
+    that of the leader before it, and shows that this one committed nothing of its own."""
     if term.election_kind in UNSURE_KINDS:
-        return False
+        return has_nothing_of(state, term.leader, before, ref.starts.of(term))
     if not truncates_to_high_watermark(state):
         return True
     return kept_since_in_sync(state, term) or stands_still(state, ref, before)
