@@ -20,10 +20,11 @@ _HIGH_WATERMARKS = {
 
 
 def in_order(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
-    """The lines, each high watermark behind the appends of its millisecond that it rests on, and
-    each cut behind the role of its millisecond, from another file, for which a follower makes it.
+    """The lines, each high watermark behind the appends of its millisecond that it rests on, each
+    cut behind the role of its millisecond, from another file, for which a follower makes it, and
+    each request for another role behind the appends that its broker still made in the one before.
     """
-    lines = _roles_before_cuts(lines, broker)
+    lines = _roles_before_cuts(_requests_as_obeyed(lines, broker), broker)
     result: list[LogLineFact] = []
     waiting: list[LogLineFact] = []
     end: int | None = None
@@ -55,6 +56,29 @@ def _roles_before_cuts(lines: list[LogLineFact], broker: int) -> list[LogLineFac
                 if result[same].kind == "truncated" and result[same].path != fact.path:
                     place = same
         result.insert(place, fact)
+    return result
+
+
+def _requests_as_obeyed(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
+    """With a request for another role where its broker removes its fetchers for that: what is
+    appended before, it appends in its role of before (`makeFollowers`, `makeLeaders`)."""
+    result: list[LogLineFact] = []
+    asked: int | None = None
+    led: bool | None = None
+    appended = False
+    for fact in lines:
+        if asked is not None and fact.kind == "fetcher_removed" and appended:
+            result.append(result.pop(asked)._replace(at=fact.at))
+        if fact.kind in ("fetcher_removed", "process_started"):
+            asked = None
+        if fact.kind == "process_started":
+            led = None
+        appended = appended or fact.kind == "log_appended"
+        if fact.kind == "leader_and_isr_received":
+            leads = fact.fields.get("leader") == broker
+            asked = len(result) if leads is not led and led is not None else None
+            led, appended = leads, False
+        result.append(fact)
     return result
 
 

@@ -35,6 +35,29 @@ def test_a_request_changes_the_role_only_where_the_version_prints_no_line_of_its
     assert facts(asked(2, 1), follows(3, 2)) == [ev.BecameFollower(1, 3)]
 
 
+def test_what_is_appended_before_the_fetchers_are_removed_is_of_the_role_before() -> None:
+    """Request, append and the change of role are three threads' work (1.1.1)."""
+
+    def append(number: int) -> LogLineFact:
+        return line("log_appended", number=number, at=number, first_offset=5, end_offset=7)
+
+    def removed(number: int) -> LogLineFact:
+        return line("fetcher_removed", number=number, at=number)
+
+    led, follows_then = ev.LeaderAppended(1, 5, 7, 3), ev.BecameFollower(1, 4, 2)
+    first = (asked(1, 1), removed(2), asked(2, 3, 4))
+    assert facts(*first, append(4), removed(5))[1:] == [led, follows_then]
+    assert facts(*first, removed(4), append(5))[1:] == [follows_then, ev.FollowerAppended(1, 5, 7)]
+    # Nothing tells when it obeyed; and a process that ended obeyed nothing.
+    assert facts(*first, append(4))[1] == follows_then
+    assert facts(*first, append(4), started(5), removed(6))[1] == follows_then
+    # Asked once more to follow the same one it does nothing.
+    again = (asked(2, 1), removed(2), asked(2, 3, 4), append(4), removed(5))
+    assert facts(*again)[1:] == [follows_then, ev.FollowerAppended(1, 5, 7)]
+    leader = (asked(2, 1), removed(2), asked(1, 3, 4), append(4), removed(5))
+    assert facts(*leader)[1:] == [ev.FollowerAppended(1, 5, 7), ev.BecameLeader(1, 4)]
+
+
 def test_who_is_asked_to_follow_a_leader_that_is_down_follows_nobody() -> None:
     """Kafka makes its log and no follower of it, and keeps no epoch of such a request."""
 
