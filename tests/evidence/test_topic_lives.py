@@ -94,6 +94,34 @@ NEW_LIVES: dict[str, tuple[list[LogLineFact], list[int | None]]] = {
         ],
         [4, 9],
     ),
+    "the replica was removed by a request, and the next one names its first epoch": (
+        [*LED[:2], line(8, "replica_removed"), line(10, "became_leader", 0, partition_epoch=0)],
+        [1, 10],
+    ),
+    "a topic is created with another leader": (
+        [
+            line(1, "leader_and_isr_received", 0, partition_epoch=0, leader=1),
+            line(2, "role_change_started"),
+            line(9, "leader_and_isr_received", 0, partition_epoch=0, leader=3),
+            line(10, "role_change_started"),
+        ],
+        [1, 9],
+    ),
+    "who followed in the first epoch leads in it": (
+        [line(1, "became_follower", 0), line(9, "log_created"), line(10, "became_leader", 0)],
+        [1, 9],
+    ),
+    "every broker is told of another first leader": (
+        [
+            line(1, "leadership_cached", 0, partition_epoch=0, leader=1, replicas=(1, 3)),
+            line(9, "leadership_cached", 0, partition_epoch=0, leader=3, replicas=(1, 3)),
+        ],
+        [1, 9],
+    ),
+    "the controller names it right after the life before": (
+        [*[line(1, "partition_assigned")] * 2, line(10, "partition_assigned")],
+        [1, 10],
+    ),
     "both epochs fall after years": (
         [*LED, line(900 * DAY, "became_leader", 0, partition_epoch=0)],
         [1, 900 * DAY],
@@ -124,6 +152,13 @@ ONE_LIFE: dict[str, list[LogLineFact]] = {
         line(8, "log_marked_deleted"),
         line(9, "log_created"),
         line(10, "became_follower", 5, partition_epoch=9),
+    ],
+    "a leader is named by those it has, and nobody while a topic is deleted": [
+        line(1, "leader_and_isr_received", 0, partition_epoch=0, leader=1),
+        line(2, "became_leader", 0, partition_epoch=0),
+        line(3, "leadership_cached", 0, partition_epoch=0, leader=-2, replicas=(1, 3)),
+        line(4, "leadership_cached", 0, partition_epoch=0, leader=None, replicas=(1, 3)),
+        line(5, "became_leader", 0, partition_epoch=1),
     ],
     "moved off and on, and nothing is left from before": [
         line(8, "log_marked_deleted"),
@@ -214,6 +249,20 @@ def test_which_topics_are_looked_at() -> None:
     other.take(line(10, "became_leader", 0))
     births.add(other, 1)
     assert births.topics() == {"t"}
+
+
+def test_a_topic_that_two_brokers_led_at_its_creation_is_looked_at() -> None:
+    """In the lines of one broker, of one file or of two."""
+    births, other = Births(), Births()
+    births.take(line(1, "leader_and_isr_received", 0, partition_epoch=0, leader=1))
+    births.add(births, 1)
+    assert births.topics() == set()
+    other.take(line(9, "leader_and_isr_received", 0, partition_epoch=0, leader=3))
+    births.add(other, 1)
+    assert births.topics() == {"t"}
+    other = Births()
+    other.take(line(8, "replica_removed"))
+    assert other.topics() == {"t"}
 
 
 def test_epochs_that_begin_anew_do_not_say_that_the_logs_were_deleted() -> None:

@@ -35,7 +35,9 @@ def lives_in_doubt(evidence: PartitionEvidence) -> str | None:
 def _tells_of_deletion(evidence: PartitionEvidence, broker: int) -> bool:
     """Whether lines of a broker tell when it deleted its replica, and tell of leaders."""
     told = {fact.kind for fact in evidence.lines.get(broker, ())}
-    return bool(evidence.recorded) and bool(told & {"log_marked_deleted", "log_deleted"})
+    return bool(evidence.recorded) and bool(
+        told & {"log_marked_deleted", "log_deleted", "replica_removed"}
+    )
 
 
 def _differ_at_once(copies: Iterable[Copy]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from replication.evidence.broker_logs.births import is_creation
+from replication.evidence.broker_logs.births import are_of_two_lives, first_leader, is_creation
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 
@@ -32,7 +32,7 @@ _CREATION = frozenset(
     ("log_created", "partition_assigned", "replica_created", "replica_loaded",
      "high_watermark_missing")
 )  # fmt: skip
-_GONE = frozenset(("log_marked_deleted", "log_deleted"))
+_GONE = frozenset(("log_marked_deleted", "log_deleted", "replica_removed"))
 # About what lies on a disk, of whatever life.
 _ON_DISK = frozenset(("log_loaded", "log_marked_stray")) | _GONE
 # So many lines of a stretch tell how it begins.
@@ -73,7 +73,7 @@ class _Partition:
     obeyed, decided, cached: the epochs that it named as a broker, as the controller, and in what
     the controller told everybody. had_log: it was seen with a log. gone: its log was deleted since.
     asked: where a request began that may be of a new life, created: where a log was created that
-    may be.
+    may be. first_led: who led it as it was created.
     """
 
     obeyed: _Epochs = field(default_factory=_Epochs)
@@ -85,6 +85,7 @@ class _Partition:
     gone: bool = False
     asked: int | None = None
     created: int | None = None
+    first_led: set[int | str] = field(default_factory=set)
 
     @property
     def lived(self) -> bool:
@@ -159,7 +160,9 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
         elif fact.kind == "log_created":
             seen.created = index if seen.existed or seen.gone else None
             begins = index if others and seen.had_log and (seen.lived or seen.gone) else None
-        elif _is_cached(fact) and _is_first_again(fact, seen.cached):
+        elif _is_cached(fact) and (
+            _is_first_again(fact, seen.cached) or _is_led_by_another(fact, seen)
+        ):
             begins = index
         elif fact.kind in _ROLES and _begins_anew(fact, seen):
             begins = index if seen.created is None else seen.created
@@ -194,6 +197,8 @@ def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
     leader_epoch, before = fact.fields.get("leader_epoch"), seen.epochs(fact).leader_epoch
     if not isinstance(leader_epoch, int):
         return False
+    if _is_led_by_another(fact, seen):
+        return True
     if fact.kind not in _DECIDED and _is_first_again(fact, seen.cached):
         return True  # A controller asks replicas for an epoch first, and tells everybody then.
     if before is None:
@@ -203,6 +208,13 @@ def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
         gap = fact.at is not None and seen.at is not None and fact.at - seen.at > _AGES
         return gap and leader_epoch < before and _falls(fact, seen)
     return leader_epoch < before or seen.gone or _falls(fact, seen)
+
+
+def _is_led_by_another(fact: LogLineFact, seen: _Partition) -> bool:
+    """Whether a line names another leader for the topic's creation than those before: each is
+    created with one, and the next comes in another leader epoch."""
+    first = first_leader(fact)
+    return first is not None and are_of_two_lives(seen.first_led | {first})
 
 
 def _is_cached(fact: LogLineFact) -> bool:
@@ -237,6 +249,8 @@ def _take(seen: _Partition, fact: LogLineFact) -> None:
     asked = fact.kind == _REQUEST and seen.asked is None
     counts = fact.kind in _ROLES or _is_cached(fact) or asked
     if counts and isinstance(leader_epoch, int):
+        first = first_leader(fact)
+        seen.first_led |= set() if first is None else {first}
         known = seen.epochs(fact)
         known.leader_epoch = max(leader_epoch, known.leader_epoch or 0)
         if isinstance(partition_epoch, int):
@@ -249,9 +263,14 @@ def _take(seen: _Partition, fact: LogLineFact) -> None:
 
 
 def _with_creations(lines: list[LogLineFact], begins: int, last: int) -> int:
-    """The index from which lines are of the new life: creations right before it belong to it."""
+    """The index from which lines are of the new life: creations right before it belong to it, but
+    for what comes before a controller's word that it makes the topic, or of which that is another
+    word."""
     while begins > last + 1:
-        before = lines[begins - 1]
+        first, before = lines[begins], lines[begins - 1]
+        announced = first.kind == "partition_assigned"
+        if announced and (before.kind, before.line) != (first.kind, first.line):
+            break
         empty = before.kind == "log_loaded" and before.fields.get("log_end_offset") == 0
         if not empty and before.kind not in _CREATION:
             break

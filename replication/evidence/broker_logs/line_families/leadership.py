@@ -400,6 +400,29 @@ _HANDLING_MANY = ignored(
     "[Broker id=1] Handling LeaderAndIsr request correlationId 3 from controller 1 for 1 partitions",
 )
 
+# Of a topic that is deleted, or a replica that a reassignment takes away (ReplicaManager).
+_REPLICA_REMOVED = LineFamily(
+    kind="replica_removed",
+    versions="0.10 - 2.5 TRACE (their default)",
+    loggers=_STATE_CHANGE,
+    words=("finished", "Finished"),
+    trigger="inished handling stop replica (delete=true)",
+    pattern=BROKER_PREFIX
+    + r"[Ff]inished handling stop replica \(delete=true\) for partition "
+    + TP
+    + r"$",
+    examples=(
+        example(
+            "Broker 1 finished handling stop replica (delete=true) for partition t-0",
+            node=1, topic="t", partition=0,
+        ),
+        example(
+            "[Broker id=2] Finished handling stop replica (delete=true) for partition t-0",
+            node=2, topic="t", partition=0,
+        ),
+    ),
+)  # fmt: skip
+
 _OLD_CONTROLLER = ignored(
     "0.10 - 3.9 (ZooKeeper): of a request as a whole, names no partitions",
     _STATE_CHANGE,
@@ -475,6 +498,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _CACHED,
     _STARTED,
     _HANDLING_MANY,
+    _REPLICA_REMOVED,
     _RECOVERED,
     _REPLICA_CREATED,
     _REPLICA_WAS_MISSING,
