@@ -350,3 +350,37 @@ def test_epochs_tell_the_order_of_copies_only_within_one_life_of_a_topic(
     place(copies, [])
     placed_in = sorted(parents, key=lambda f: min(c.slot for c in copies if c.path.startswith(f)))
     assert (all(c.order_known for c in copies), placed_in if known else order) == (known, order)
+
+
+@pytest.mark.parametrize(
+    ("mark", "in_life_0", "loaded", "slot"),
+    [
+        (36, (), 36, 1.0),
+        (54, (), 36, 1.5),
+        (54, (), 39, 1.0),
+        (54, (), None, 1.0),
+        (30, (), 36, 0.5),
+        # A follower of two leaders takes the lower mark of the second, who cuts, too.
+        (54, (line(3, "became_follower", leader_epoch=1, log_end_offset=39),), 36, 0.5),
+        (54, (line(3, "truncated", to_offset=36),), 36, 0.5),
+        (54, (line(3, "log_marked_deleted"),), 36, 0.5),
+    ],
+)
+def test_a_start_loads_the_high_watermark_of_the_copy_that_was_taken_before_it(
+    mark: int, in_life_0: tuple[LogLineFact, ...], loaded: int | None, slot: float
+) -> None:
+    """Of a later copy the last segment is missing: its log ends where that start's did, too."""
+    lines = [
+        line(1, "process_started"),
+        line(2, "became_leader", leader_epoch=0, log_end_offset=0),
+        *in_life_0,
+        line(5, "process_started"),
+        line(6, "log_loaded", log_end_offset=39),
+        *([] if loaded is None else [line(7, "high_watermark_loaded", high_watermark=loaded)]),
+        line(8, "became_follower", leader_epoch=4, log_end_offset=39),
+        line(9, "became_follower", leader_epoch=5, log_end_offset=60),
+    ]
+    copy = copy_of("copied", 39, clean=False, newest=2_000)
+    copy.directory = replace(copy.directory, high_watermark=mark)
+    (found,) = placed([copy], lines)
+    assert found.slot == slot

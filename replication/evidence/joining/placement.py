@@ -15,7 +15,9 @@ from itertools import pairwise
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.copies import Copy
+from replication.evidence.joining.topic_lives import GONE
 
+_LOADED = frozenset(("high_watermark_loaded", "replica_loaded"))
 LOG_ENDS = frozenset(
     ("log_loaded", "became_leader", "became_follower", "truncated", "truncation_without_effect",
      "log_appended")
@@ -30,7 +32,10 @@ class Life:
     partition the lowest, the highest and the last log end. loaded: what its start loaded, of each
     name: several, where one of a deleted topic lay beside it. recovered: its start looked through
     segments that no clean stop had vouched for. printed: its start stands in the log. broker_epoch:
-    that it registered with, which a clean stop leaves beside its marker.
+    that it registered with, which a clean stop leaves beside its marker. marks: of each partition
+    the first high watermark above 0 that was loaded. cuts: to where its log was cut, the lowest; 0
+    where it was deleted. led: the leader epochs in which the broker came to lead it, or, as -1, did
+    not.
     """
 
     printed: bool = True
@@ -44,6 +49,9 @@ class Life:
     broker_epoch: int | None = None
     recovered: bool = False
     leader_epochs: set[int] = field(default_factory=set)
+    marks: dict[tuple[str, int], int] = field(default_factory=dict)
+    cuts: dict[tuple[str, int], int] = field(default_factory=dict)
+    led: dict[tuple[str, int], set[int]] = field(default_factory=dict)
 
 
 # A line's place in all that a broker wrote: clock, kind of file, line, which file.
@@ -76,7 +84,8 @@ def lives_of(processes: list[Ordered], partitions: Iterable[Iterable[Ordered]]) 
                 if which < 0 and (begun is None or order < begun[0]):
                     begun = (order, fact)
                 _take_log_end(life, fact)
-            elif fact.kind == "segment_recovered" and which >= 0:
+            _take_high_watermark(life, fact)
+            if fact.kind == "segment_recovered" and which >= 0:
                 # Every log's last segment is recovered where no marker lay, and none where one did.
                 life.recovered = True
     if begun is not None:
@@ -136,6 +145,22 @@ def _take_log_end(life: Life, fact: LogLineFact) -> None:
     life.ends[key] = (min(lowest, end), max(highest, end), end)
 
 
+def _take_high_watermark(life: Life, fact: LogLineFact) -> None:
+    """Notes what a line tells of a partition's high watermark, or of why it may fall."""
+    if fact.topic is None or fact.partition is None:
+        return
+    key = (fact.topic, fact.partition)
+    if fact.kind in _LOADED and (fact.fields.get("high_watermark") or 0) > 0:
+        life.marks.setdefault(key, fact.fields["high_watermark"])
+    elif fact.kind == "truncated" or fact.kind in GONE:
+        to = fact.fields.get("to_offset") or 0
+        life.cuts[key] = min(to, life.cuts.get(key, to))
+    elif fact.kind == "became_leader":
+        life.led.setdefault(key, set()).add(fact.fields.get("leader_epoch", -1))
+    elif fact.kind == "became_follower":
+        life.led.setdefault(key, set()).add(-1)
+
+
 def place(
     copies: list[Copy],
     lives: list[Life],
@@ -156,6 +181,8 @@ def place(
     groups = sorted(by_parent.values(), key=cmp_to_key(_by_content))
     # What lies set aside beside a partition is another log under its name: lines tell of this one.
     present = [[c for c in g if c.directory.kind == "replica"] or g for g in groups]
+    for life in lives:
+        life.marks = {key: mark for key, mark in life.marks.items() if key[0] not in reused}
     if not lives and not _is_ordered(groups):
         # The shortest counts as the last: it claims least, and the broker lived on after it.
         groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
@@ -252,7 +279,9 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
         return float(exact[-1])
     if clean:
         return float(possible[-1] + 1) if told or last.ended_clean is not False else None
-    running = [k for k in possible if _fits_life(group, lives[k])]
+    running = [
+        k for k in possible if _fits_life(group, lives[k]) and not _marks_fell(group, lives, k)
+    ]
     newest_record = group[0].latest_timestamp
     if newest_record is not None and len(running) > 1 and _is_undated(lives):
         return None  # Of which of these lives it is, only a clock could tell.
@@ -329,10 +358,39 @@ def _fits_start(group: list[Copy], lives: list[Life], k: int, clean: bool) -> bo
         loaded = life.loaded.get((copy.directory.topic, copy.directory.partition))
         if loaded is None:
             continue
-        if copy.directory.log_end_offset not in loaded:
+        if copy.directory.log_end_offset not in loaded or not _fits_mark(copy, life):
             return False
         fits = True
     return fits
+
+
+def _fits_mark(copy: Copy, life: Life) -> bool:
+    """Whether a start can have loaded a copy's high watermark, as far as its log reaches."""
+    directory = copy.directory
+    loaded = life.marks.get((directory.topic, directory.partition))
+    mark, start, end = (
+        directory.high_watermark, directory.log_start_offset, directory.log_end_offset,
+    )  # fmt: skip
+    if loaded is None or mark is None or end is None or mark < (start or 0):
+        return True
+    return loaded == min(mark, end)
+
+
+def _marks_fell(group: list[Copy], lives: list[Life], k: int) -> bool:
+    """Whether the next start loaded a high watermark below a copy's, which in this life cannot have
+    fallen: its broker led in the only leader epoch that its lines name, and cut nothing below."""
+    for copy in group:
+        key = (copy.directory.topic, copy.directory.partition)
+        mark, later = copy.directory.high_watermark, lives[k + 1 : k + 2]
+        loaded = later[0].marks.get(key) if later else None
+        if mark is None or loaded is None or loaded >= mark:
+            continue
+        # One at the log's end may have been above it, before storage was lost.
+        exact = all(loaded < end for end in later[0].loaded.get(key, {loaded}))
+        led = lives[k].led.get(key, set())
+        if exact and -1 not in led and len(led) < 2 and lives[k].cuts.get(key, mark) >= mark:
+            return True
+    return False
 
 
 def _fits_life(group: list[Copy], life: Life) -> bool:

@@ -32,9 +32,9 @@ _CREATION = frozenset(
     ("log_created", "partition_assigned", "replica_created", "replica_loaded",
      "high_watermark_missing")
 )  # fmt: skip
-_GONE = frozenset(("log_marked_deleted", "log_deleted", "replica_removed"))
+GONE = frozenset(("log_marked_deleted", "log_deleted", "replica_removed"))
 # About what lies on a disk, of whatever life.
-_ON_DISK = frozenset(("log_loaded", "log_marked_stray")) | _GONE
+_ON_DISK = frozenset(("log_loaded", "log_marked_stray")) | GONE
 # So many lines of a stretch tell how it begins.
 _BEGINNING = 20
 # An epoch that falls, but not to 0, begins anew only after so long without any line.
@@ -149,7 +149,7 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
         elif is_creation(fact):
             if seen.lived or seen.gone:
                 begins = index
-        elif fact.kind in _GONE:
+        elif fact.kind in GONE:
             seen.gone = True
         elif fact.kind == _REQUEST:
             seen.asked = index if _begins_anew(fact, seen) else None
@@ -258,7 +258,7 @@ def _take(seen: _Partition, fact: LogLineFact) -> None:
         if known is not seen.cached:
             seen.created, seen.gone = None, False
     seen.had_log = seen.had_log or fact.kind in _OF_A_LOG
-    seen.existed = seen.existed or fact.kind not in _GONE
+    seen.existed = seen.existed or fact.kind not in GONE
     seen.at = fact.at if fact.at is not None else seen.at
 
 
@@ -309,7 +309,7 @@ class Life:
     @property
     def ends_deleted(self) -> bool:
         """Whether a broker says that it deleted a log of it."""
-        return any(f.kind in _GONE for s in self.stretches.values() for f in s.facts)
+        return any(f.kind in GONE for s in self.stretches.values() for f in s.facts)
 
 
 def lives_of_topic(by_broker: dict[int, list[Stretch]]) -> list[Life]:
