@@ -307,13 +307,15 @@ def _committed_nothing_alone(
     state: State, starts: TermStarts, before: LeaderTerm, term: LeaderTerm
 ) -> bool:
     """Whether a leader that was alone in the ISR, and came back with what it began with at least,
-    can have committed nothing that it lost: alone it commits nothing, by the release, and no other
-    has, had cut, or can have lost more of what it wrote."""
+    can have committed nothing that it lost: alone it commits nothing, by the release, and it was
+    alone in all of its term, or no other has, had cut, or can have lost more of what it wrote."""
     began, back = starts.of(before), starts.of(term)
     if began is None or back is None or back < began or term.isr_before != (term.leader,):
         return False
     if not _waits_for_others(state, before, term):
         return False
+    if before.took_all is False and state.covered("controller_history"):
+        return True
     others = (state.ever_assigned | state.replicas.keys()) - {term.leader}
     if any(s.leader_epoch == before.leader_epoch for s in all_known(state, back, 1 << 62)):
         return False

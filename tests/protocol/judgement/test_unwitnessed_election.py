@@ -339,6 +339,41 @@ def test_who_waits_for_others_has_lost_nothing_committed_if_none_of_them_had_mor
     assert verdict(facts) == found
 
 
+@pytest.mark.parametrize(
+    ("members", "told_all", "begins", "found"),
+    [
+        ((1,), True, 3, "HOLDS"),
+        ((1, 2), True, 3, "UNKNOWN"),
+        ((1,), False, 3, "UNKNOWN"),
+        ((1,), True, 2, "UNKNOWN"),
+    ],
+)
+def test_who_waits_for_others_has_committed_nothing_in_a_term_in_which_it_was_always_alone(
+    members: tuple[int, ...], told_all: bool, begins: int, found: str
+) -> None:
+    """Whatever a follower that came back from a crash, too, had fetched of it by then."""
+    facts = [
+        *given(1, 2, 3, version="4.1.0"),
+        ev.PartitionDescribed(min_insync_replicas=2),
+        ev.CoverageDeclared("controller_history", None, told_all),
+        elected(1, 0, "initial", members),
+        ev.BecameLeader(1, 0, 3, 0),
+        ev.LeadershipRecorded(1, 0, (1,), 1),
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, begins, None, False),
+        ev.BecameFollower(2, 0, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.ReplicaStarted(2, 0, 0, None, False),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, begins, 0),
+        ev.RecordsAcknowledged(begins, begins + 1, "1", None, None, 1),
+        copy(1, (0, begins, 0, 0), (begins, 5, 2, 0), mark=0),
+        copy(2, mark=0),
+        copy(3, mark=0),
+    ]
+    assert verdict(facts) == found
+
+
 def away(*between: ev.Fact, covered: tuple[int, ...] = (1, 2, 3), then: int = 2) -> list[ev.Fact]:
     """Broker 1 crashes, broker 2 leads the epoch `then` from the ISR; no acknowledgements."""
     return [
