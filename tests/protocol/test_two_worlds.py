@@ -1,6 +1,6 @@
 """Classes of docs/limits.md in which nobody can tell: two stories that leave the same evidence.
 
-In one of them committed records survive, in the other they do not. Whatever brokers' lines at
+In one of them promised records survive, in the other they do not. Whatever brokers' lines at
 default levels, log directories, the controller's history and the producers' log tell of one story,
 they tell of the other, too; so UNKNOWN is the only answer that is never wrong.
 """
@@ -19,6 +19,7 @@ from tests.protocol.default_evidence import evidence, folded, left_by
 from tests.protocol.named_limits import truth_of
 
 COMMITTED = "committed_records_survive"
+ACKNOWLEDGED = "acknowledged_records_survive"
 SENDS = ev.CoverageDeclared("sends", None, False, "1 without an answer")
 GIVEN = """given isr=L,F kafka={kafka} controller={controller} unclean=no
 L* e0  0:a*6 |
@@ -118,3 +119,57 @@ def test_where_every_send_was_answered_an_election_beside_the_isr_cost_nothing(
     facts = [*told(world), ev.CoverageDeclared("all_producers", None, True)]
     judged = answer(folded(facts)).verdicts
     assert {v["verdict"] for v in judged if v["invariant"] == COMMITTED} == {"HOLDS"}
+
+
+# L, alone, answers for k at offset 8, loses all that it wrote, and writes two others in its place.
+BEFORE = """stop F
+fence F
+controller
+produce L s acks=0
+produce L k acks=1
+crash L kind=power to=7
+fence L
+start L
+controller
+produce L q acks=0
+produce L r acks=0
+"""
+# What L loses nobody was answered for; it answers for k at offset 8 after that.
+SINCE = """stop F
+fence F
+controller
+produce L s acks=0
+produce L r acks=0
+crash L kind=power to=7
+fence L
+start L
+controller
+produce L q acks=0
+produce L k acks=1
+"""
+COMPACTED = """produce L d acks=all
+start F
+compact L offsets=7,8
+fetch F
+fetch F
+----
+"""
+
+
+@pytest.mark.parametrize(("kafka", "controller"), RELEASES)
+def test_what_a_leader_answered_for_that_led_twice_and_compaction_took_may_be_of_either_time(
+    kafka: str, controller: str
+) -> None:
+    """The order in which lines of clients' logs stand is no evidence, nor are their times."""
+    given = GIVEN.replace("unclean=no", "unclean=no cleanup=compact")
+    lost, removed = (
+        lived((given + story + COMPACTED).format(kafka=kafka, controller=controller))
+        for story in (BEFORE, SINCE)
+    )
+    assert truth_of(lost).verdicts[ACKNOWLEDGED] == "VIOLATED"
+    assert truth_of(removed).verdicts[ACKNOWLEDGED] == "HOLDS"
+    assert sorted(told(lost), key=repr) == sorted(told(removed), key=repr)
+
+    for facts in (told(lost), told(removed)):
+        judged = answer(folded(facts)).verdicts
+        assert {v["verdict"] for v in judged if v["invariant"] == ACKNOWLEDGED} == {"UNKNOWN"}
