@@ -52,7 +52,7 @@ STATUS_SENTENCES = {
 TIER_SENTENCES = {
     "consumed": "had already been given to a consumer",
     "acknowledged_by_isr": "had been acknowledged to {their} producer with acks=all",
-    "committed": "had been committed; whether a producer was told is not known",
+    "committed": "had been committed; whether a producer was told with acks=all is not known",
     "acknowledged_by_leader": "had been acknowledged to {their} producer with acks=1 only",
     "never_acknowledged": "had never been acknowledged to anybody",
     "undetermined": "may have been promised to somebody; the evidence does not say",

@@ -10,7 +10,7 @@ INVARIANT_WORDS = {
 TIER_WORDS = {
     "consumed": "that a consumer was given",
     "acknowledged_by_isr": "acknowledged with acks=all",
-    "committed": "committed, acknowledgement unknown",
+    "committed": "committed, acknowledged with acks=1 or not known to be",
     "acknowledged_by_leader": "acknowledged with acks=1 only",
     "never_acknowledged": "never acknowledged",
     "undetermined": "of undetermined promise",

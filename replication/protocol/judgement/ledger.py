@@ -123,7 +123,7 @@ def losses(
         inside = [b for b in told_apart if first < b < end]
         for a, b in pairwise([first, *inside, end]):
             span = Span(a, b, *record[2:])
-            tier = _known_tier(state, gaps, tier)
+            tier = _known_tier(state, gaps, tier, span, parts)
             loss = Loss(a, b, span, tier, parts)
             _decide_status(state, ref, loss)
             cause = cause_of(state, span, tier, parts)
@@ -142,18 +142,23 @@ def _tier(absence: Absence) -> str:
     return TIER_OF.get(absence.promise.how, "committed")
 
 
-def _known_tier(state: State, gaps: Gaps | None, tier: str) -> str:
+def _known_tier(
+    state: State, gaps: Gaps | None, tier: str, record: Span, parts: list[Absence]
+) -> str:
     """The tier of records below a high watermark, by what the acknowledgements can tell of them.
 
-    Under a log of every producer nobody was told of them; where some acknowledgements are declared
-    missing, one of those may be theirs.
+    Under a log of every producer nobody was told of them, unless an acknowledgement at acks=1 is,
+    or may be, theirs; where some acknowledgements are declared missing, one of those may be.
     """
     if tier != "committed":
         return tier
     if gaps is not None and "acknowledgements" in gaps.clients:
         return "undetermined"
-    heard = state.covered("all_producers")
-    return "never_acknowledged" if heard else tier
+    if any(_is_ack(part) for part in parts) or not state.covered("all_producers"):
+        return tier
+    told = state.history.promised_in("acknowledgements", *record[:2])
+    may_be_told = any(same_record(p.span, record) is not False for p in told)
+    return tier if may_be_told else "never_acknowledged"
 
 
 def _segments(

@@ -63,6 +63,18 @@ def test_never_acknowledged_only_under_a_log_of_every_producer() -> None:
     assert tier(ev.CoverageDeclared("all_producers", None, True)) == "never_acknowledged"
 
 
+@pytest.mark.parametrize(
+    ("leader_epoch", "content", "found"),
+    [(2, 0, "committed"), (None, None, "committed"), (2, 1, "never_acknowledged")],
+)
+def test_a_committed_record_that_is_or_may_be_acknowledged_at_acks_one_is_not_called_never_so(
+    leader_epoch: int | None, content: int | None, found: str
+) -> None:
+    every = ev.CoverageDeclared("all_producers", None, True)
+    told = ev.RecordsAcknowledged(0, 1, "1", leader_epoch, content)
+    assert found in {x["tier"] for x in losses_of(every, told)}
+
+
 def test_undetermined_where_acknowledgements_are_declared_missing() -> None:
     assert tier(ev.CoverageDeclared("acknowledgements", None, False)) == "undetermined"
 
