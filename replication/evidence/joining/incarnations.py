@@ -6,7 +6,7 @@ the log of one incarnation is of that one, and those around it follow. Where tha
 disagree, nothing is said.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.payload_ids import texts_of
+from replication.evidence.joining.topic_lives import ON_DISK, Stretch, stretches
 from replication.evidence.log_directories.record_payloads import read_record_identities
 from replication.evidence.unreadable import Unreadable
 
@@ -22,30 +23,45 @@ Promise = TypeVar("Promise", Acknowledgement, Consumption)
 
 
 def incarnations_of_lines(
-    facts: Iterable[LogLineFact], by_clock: ByClock
+    facts: Iterable[LogLineFact], order: list[str], by_clock: ByClock, printed: Collection[str] = ()
 ) -> Iterator[tuple[LogLineFact, str]]:
-    """(line, topic id) for one broker's lines about partitions, in their order.
+    """(line, topic id) for one broker's lines about a topic's partitions, in their order.
 
-    A line without an id is about the incarnation that was printed last before it, a newly created
-    log about the one that is printed next. by_clock: for topics whose id the broker never prints.
+    order: the topic's ids, oldest first. printed: those that any line of the broker names. A line
+    without an id is of the life that it stands in, and a life of which the broker prints none of an
+    id between those of the lives around it. by_clock: where that leaves several.
     """
-    lines = [f for f in facts if f.topic is not None and f.partition is not None]
-    following: dict[str, str] = {}
-    nexts: list[str | None] = []
-    for fact in reversed(lines):
-        printed = str(fact.fields.get("topic_id") or "")
-        if printed:
-            following[str(fact.topic)] = printed
-        nexts.append(following.get(str(fact.topic)))
-    current: dict[str, str] = {}
-    for fact, after in zip(lines, reversed(nexts), strict=True):
-        topic = str(fact.topic)
-        printed = str(fact.fields.get("topic_id") or "")
-        if printed:
-            current[topic] = printed
-        elif fact.kind == "log_created" and after is not None:
-            current[topic] = after
-        yield fact, current.get(topic) or after or by_clock(topic, fact.at)
+    lives = stretches(f for f in facts if f.topic is not None and f.partition is not None)
+    ids = [_id_of(number, lives) for number in range(len(lives))]
+    if len(lives) == len(printed) == 1:
+        ids = list(printed)
+    for number, life in enumerate(lives):
+        between = [ids[number]] if ids[number] else _between(ids, number, order)
+        nearest = next((i for i in (*reversed(ids[:number]), *ids[number:]) if i), "")
+        for fact in life.facts:
+            timed = between[0] if len(between) == 1 else by_clock(str(fact.topic), fact.at)
+            placed = timed if timed in between or not nearest else nearest
+            yield fact, str(fact.fields.get("topic_id") or "") or placed
+
+
+def _id_of(number: int, lives: list[Stretch]) -> str:
+    """What a life's lines print: their own id, or again that of a life that was cut in two."""
+    if lives[number].topic_id:
+        return lives[number].topic_id
+    before = next((life.topic_id for life in reversed(lives[:number]) if life.topic_id), "")
+    facts = (f for f in lives[number].facts if f.kind not in ON_DISK)
+    again = any(f.fields.get("topic_id") == before for f in facts)
+    return before if before and again else ""
+
+
+def _between(ids: list[str], number: int, order: list[str]) -> list[str]:
+    """The ids that a life without one may be of; one, where as many lives as ids lie between."""
+    first = next((i + 1 for i in reversed(range(number)) if ids[i]), 0)
+    last = next((i for i in range(number, len(ids)) if ids[i]), len(ids))
+    lower = order.index(ids[first - 1]) + 1 if first and ids[first - 1] in order else 0
+    upper = order.index(ids[last]) if last < len(ids) and ids[last] in order else len(order)
+    between = order[lower:upper]
+    return between[number - first :][:1] if len(between) == last - first else between
 
 
 def payloads_by_incarnation(

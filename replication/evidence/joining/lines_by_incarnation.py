@@ -36,15 +36,16 @@ def _each(
             continue
         packed = [p for _, p in found]
         printed = lines.topic_ids.get(topic, set())
-        if len(printed) == 1:
-            yield (topic, next(iter(printed)), number), packed
-        elif not printed and len(incarnations.of(topic)) <= 1:
-            yield (topic, incarnations.at(topic, None), number), packed
-        else:
+        if len(printed | {i for i, _, _ in incarnations.of(topic)}) > 1:
             unsure.setdefault(topic, []).extend(found)
-    for mixed in unsure.values():
+        else:
+            one = next(iter(printed), incarnations.at(topic, None))
+            yield (topic, one, number), packed
+    for topic, mixed in unsure.items():
         facts = [fact for _, fact in in_order(mixed)]
-        yield from _packed_again(incarnations_of_lines(facts, incarnations.at))
+        order = [topic_id for topic_id, _, _ in incarnations.of(topic)]
+        printed = lines.topic_ids.get(topic, set())
+        yield from _packed_again(incarnations_of_lines(facts, order, incarnations.at, printed))
 
 
 def _printed(fact: LogLineFact, ids: set[str], life: Life) -> str:

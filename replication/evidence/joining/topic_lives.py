@@ -34,7 +34,7 @@ _CREATION = frozenset(
 )  # fmt: skip
 GONE = frozenset(("log_marked_deleted", "log_deleted", "replica_removed"))
 # About what lies on a disk, of whatever life.
-_ON_DISK = frozenset(("log_loaded", "log_marked_stray")) | GONE
+ON_DISK = frozenset(("log_loaded", "log_marked_stray")) | GONE
 # So many lines of a stretch tell how it begins.
 _BEGINNING = 20
 # An epoch that falls, but not to 0, begins anew only after so long without any line.
@@ -110,7 +110,7 @@ class _Ids:
         """Whether a line that prints an id can only be a new topic's: it was never printed before,
         and the life that lines are about has one already."""
         named = str(fact.fields.get("topic_id") or "")
-        if not named or fact.kind in _ON_DISK:
+        if not named or fact.kind in ON_DISK:
             return False
         return bool(self.own) and named not in self.own | self.before
 
@@ -185,7 +185,7 @@ def stretches(facts: Iterable[LogLineFact], *, others: bool = False) -> list[Str
         # A line about what is left of an earlier life still prints that one's id.
         earlier = {stretch.topic_id for stretch in result}
         named = [f for f in part if f.fields.get("topic_id")]
-        named.sort(key=lambda f: f.kind in _ON_DISK)
+        named.sort(key=lambda f: f.kind in ON_DISK)
         printed = [str(f.fields["topic_id"]) for f in named]
         own = next((i for i in printed if i not in earlier), "")
         result.append(Stretch(part, number > 0, own))

@@ -91,6 +91,8 @@ def may_have_come_back_without(state: State, member: int, term: LeaderTerm, lost
     that lost it. Its lines would tell."""
     if log_is_covered(state, member) or kept_it(state, member, term, lost):
         return False
+    if not any(state.told_of("broker_log", r) for r in state.ever_assigned | state.replicas.keys()):
+        return False  # Of directories and the controller's word alone, what these tell is told.
     since = (written_at(lost) or (0, 0))[0]
     return any(
         t.leader == member and since <= t.leader_epoch and t.order < term.order

@@ -20,13 +20,36 @@ def test_a_line_without_an_id_follows_the_id_printed_before_it_or_the_first_one(
         line("log_created", at=92),
         line("became_leader", at=93, topic_id="new"),
     ]
-    told = [topic_id for _, topic_id in incarnations_of_lines(lines, by_clock)]
+    told = [topic_id for _, topic_id in incarnations_of_lines(lines, ["old", "new"], by_clock)]
     assert told == ["old", "old", "old", "new", "new"]
 
 
 def test_only_where_no_id_is_printed_the_clock_counts() -> None:
     lines = [line("became_leader", at=1), line("became_leader", at=30)]
-    told = [topic_id for _, topic_id in incarnations_of_lines(lines, by_clock)]
+    told = [topic_id for _, topic_id in incarnations_of_lines(lines, ["old", "new"], by_clock)]
+    assert told == ["old", "new"]
+
+
+def test_lines_before_a_life_that_prints_its_id_are_of_one_before_it() -> None:
+    """The older lines were rotated away, and with them what printed the older id."""
+    lines = [
+        line("became_follower", at=90, leader_epoch=3, log_end_offset=42),
+        line("replica_created", at=92, topic_id="new"),
+        line("became_follower", at=93, leader_epoch=0, log_end_offset=0),
+    ]
+    order = ["old", "new"]
+    told = [topic_id for _, topic_id in incarnations_of_lines(lines, order, by_clock)]
+    assert told == ["old", "new", "new"]
+    # Which of two earlier ones only a clock tells.
+    order = ["older", "old", "new"]
+    told = [topic_id for _, topic_id in incarnations_of_lines(lines, order, lambda _, at: "older")]
+    assert told == ["older", "new", "new"]
+    # As many lives as ids: no clock is asked.
+    both = [
+        line("became_leader", at=90, leader_epoch=1),
+        line("became_leader", at=91, leader_epoch=0),
+    ]
+    told = [topic_id for _, topic_id in incarnations_of_lines(both, ["old", "new"], by_clock)]
     assert told == ["old", "new"]
 
 

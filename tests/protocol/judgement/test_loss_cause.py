@@ -1285,15 +1285,18 @@ def test_who_came_back_with_less_may_have_been_elected_beside_who_had_it(
 
 
 @pytest.mark.parametrize("controller", ["zookeeper", "kraft"])
-@pytest.mark.parametrize(("lines_of", "cause"), [
-    ((1, 2, 3), "unclean_election"), ((2, 3), "unknown"), ((), "unknown"),
+@pytest.mark.parametrize(("lines_of", "some_of", "cause"), [
+    ((1, 2, 3), (), "unclean_election"), ((2, 3), (), "unknown"), ((), (1, 2), "unknown"),
+    ((), (), "unclean_election"),
 ])  # fmt: skip
 def test_whom_an_unclean_election_passed_over_may_have_come_back_without_it(
-    controller: str, lines_of: tuple[int, ...], cause: str
+    controller: str, lines_of: tuple[int, ...], some_of: tuple[int, ...], cause: str
 ) -> None:
-    """Broker 1 alone was in the ISR. It may have come back empty, and would have led so."""
+    """Broker 1 alone was in the ISR. It may have come back empty, and would have led so. What the
+    controller tells is told where no line was handed over at all."""
     facts = [
         *given(*lines_of, version="3.9.1"),
+        *(ev.CoverageDeclared("broker_log", broker, False) for broker in some_of),
         ev.PartitionDescribed(controller=controller),
         elected(1, 0, "initial", (1,)),
         *([ev.BecameLeader(1, 0, 0, 0)] if 1 in lines_of else []),
