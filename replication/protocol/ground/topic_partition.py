@@ -101,6 +101,7 @@ class Registration:
     """What the controller last recorded of the partition. last_members: the last ISR with any.
 
     outside: by replica, the newest partition epoch whose ISR had members, but not this one.
+    told_since: the leader epoch since which no record of a controller's is missing.
     """
 
     leader: int | None = None
@@ -114,6 +115,7 @@ class Registration:
     event_id: str = ""
     last_members: tuple[int, ...] | None = None
     outside: dict[int, int] = field(default_factory=dict)
+    told_since: int = 0
 
 
 @dataclass(slots=True)
@@ -134,7 +136,8 @@ class LeaderTerm:
     by that line, or by what it had when it was next seen. end_is_certain: no more can have been
     lost with its storage in between. took_all: whether its ISR ever had as many members as acks=all
     needed then, by what the controller recorded; None: not told. always_in_isr: the followers that
-    were in every such ISR of it.
+    were in every such ISR of it. told_since: the leader epoch since which no record of a
+    controller's is missing up to this one.
     """
 
     leader_epoch: int
@@ -161,6 +164,7 @@ class LeaderTerm:
     min_insync_replicas: int | None = None
     took_all: bool | None = None
     always_in_isr: tuple[int, ...] | None = None
+    told_since: int = 0
 
     @property
     def order(self) -> tuple[int, int]:
@@ -493,6 +497,12 @@ class State:
         if term is None or term.min_insync_replicas is None:
             return self.settings.min_insync_replicas
         return term.min_insync_replicas
+
+    def unclean_permitted_in(self, term: LeaderTerm) -> bool | None:
+        """Whether unclean election was allowed then; as set now where that is not known."""
+        if term.unclean_permitted is None:
+            return self.settings.unclean_leader_election
+        return term.unclean_permitted
 
     def witness(self, event: Event) -> str:
         """Keeps where the event was read, since something in the history now rests on it."""

@@ -14,7 +14,7 @@ def allowed_by(state: State, cause: Cause, tier: str, record: Span) -> list[tupl
     found = []
     if tier == "acknowledged_by_leader" and not _may_be_committed(state, cause, record):
         found.append(("acks", "1"))
-    if cause.election is not None and _permitted(state, cause.election):
+    if cause.election is not None and state.unclean_permitted_in(cause.election):
         found.append(("unclean.leader.election.enable", "true"))
     needed = state.min_insync_replicas_in(cause.term)
     if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
@@ -23,13 +23,6 @@ def allowed_by(state: State, cause: Cause, tier: str, record: Span) -> list[tupl
     if cause.name == "truncate_to_high_watermark" and used and truncates_to_high_watermark(state):
         found.append(("inter.broker.protocol.version", used))
     return found
-
-
-def _permitted(state: State, election: LeaderTerm) -> bool | None:
-    """Whether unclean election was allowed then; as set now where that is not known."""
-    if election.unclean_permitted is None:
-        return state.settings.unclean_leader_election
-    return election.unclean_permitted
 
 
 def contract_of(state: State, cause: Cause, tier: str, record: Span) -> str:
@@ -41,7 +34,7 @@ def contract_of(state: State, cause: Cause, tier: str, record: Span) -> str:
         return "not_promised"
     permitted: bool | None = False
     if cause.election is not None:
-        permitted = _permitted(state, cause.election)
+        permitted = state.unclean_permitted_in(cause.election)
     if permitted:
         return "not_promised"
     if cause.name in BY_DISK:
@@ -65,7 +58,7 @@ def _may_be_by_election(state: State) -> bool:
     """Whether, where nothing tells which leader was the first without the records, one was elected
     beside the ISR that the settings permitted, or may have been."""
     return any(
-        term.election_kind in UNSURE_KINDS and _permitted(state, term) is not False
+        term.election_kind in UNSURE_KINDS and state.unclean_permitted_in(term) is not False
         for term in state.history.terms
     )
 
@@ -84,7 +77,7 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
         return False
     if cause.name == "unknown":
         return True
-    if cause.election is not None and not _permitted(state, cause.election):
+    if cause.election is not None and not state.unclean_permitted_in(cause.election):
         return True
     if cause.name == "acks_one_failover" and _may_have_led_without(state, cause, record):
         return True
@@ -117,7 +110,7 @@ def _may_have_led_without(state: State, cause: Cause, record: Span) -> bool:
     offset, first = record.first_offset, state.history.terms[0].leader
     short = [(s.replica, s.at) for s in state.history.unclean_starts if s.log_end_offset <= offset]
     return any(
-        (term.election_kind in UNSURE_KINDS and _permitted(state, term) is not False)
+        (term.election_kind in UNSURE_KINDS and state.unclean_permitted_in(term) is not False)
         or (term.leader != first and not log_is_covered(state, term.leader))
         or any(who == term.leader and at < term.started_at for who, at in short)
         or any(not is_after(cut, term) for cut in cuts(state, term.leader, offset))

@@ -107,7 +107,8 @@ def term_starts(state: State) -> TermStarts:
         start = starts[place]
         lowest[place] = lowest[place + 1] if start is None else min(start, lowest[place + 1])
         before = terms[place - 1].leader_epoch if place else terms[place].leader_epoch
-        is_gap = terms[place].leader_epoch > before + 1 and not tells_of_before(terms[place])
+        is_gap = terms[place].leader_epoch > before + 1
+        is_gap = is_gap and not tells_of_before(terms[place], before)
         gaps[place] = place if is_gap else gaps[place + 1]
     unplaced = [place for place, start in enumerate(starts) if start is None]
     kinds = [(place, term.election_kind) for place, term in enumerate(terms)]
@@ -124,10 +125,11 @@ def term_starts(state: State) -> TermStarts:
     )
 
 
-def tells_of_before(term: LeaderTerm) -> bool:
-    """Whether a controller recorded the election and how it came about: then it had also recorded
-    what was before. Behind a gap (another controller's lines are missing) it does not know how."""
-    return term.recorded and term.election_kind != "unknown"
+def tells_of_before(term: LeaderTerm, leader_epoch: int) -> bool:
+    """Whether a controller recorded the election and how it came about, and all that was since that
+    leader epoch. Behind a gap (another controller's lines are missing) it does not know how."""
+    told = term.recorded and term.election_kind != "unknown"
+    return told and term.told_since <= leader_epoch + 1
 
 
 def _may_begin_before(replica: Replica, offset: int) -> bool:

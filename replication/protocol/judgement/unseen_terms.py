@@ -198,7 +198,7 @@ def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | 
     terms = starts.terms
     place = starts.after((after, ANY_OCCURRENCE))
     missed: int | None = after + 1
-    known = place < len(terms) and tells_of_before(terms[place])
+    known = place < len(terms) and tells_of_before(terms[place], after)
     if place >= len(terms) or terms[place].leader_epoch <= after + 1 or known:
         place = starts.gap_from[min(place + 1, len(terms))]
         missed = terms[place - 1].leader_epoch + 1 if place < len(terms) else None

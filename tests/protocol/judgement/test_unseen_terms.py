@@ -70,6 +70,24 @@ def test_an_epoch_that_nothing_names_may_have_had_a_leader() -> None:
     assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
 
 
+def test_a_controller_tells_of_the_epochs_since_its_own_first_record_alone() -> None:
+    """The first record of broker 2 as the controller is of an epoch that nobody led."""
+    for gone in (2, 1):
+        facts: list[ev.Fact] = [
+            *given(2, 3),
+            elected(1, 0, "initial"),
+            ev.RecordsAcknowledged(0, 2, "1", 0, 0),
+            ev.LeadershipRecorded(None, gone, (2,), gone, None),
+            elected(2, gone + 1, "clean", (2,)),
+            ev.BecameLeader(2, gone + 1, 2, 2),
+            copy(2, (0, 2, 0, 0), mark=2),
+        ]
+        state = told(facts)
+        missed = unnamed_leader_epoch(state, reference(state).starts, 0)
+        assert missed == (1 if gone == 2 else None)
+        assert verdict(facts, ACKNOWLEDGED) == ("UNKNOWN" if gone == 2 else "HOLDS")
+
+
 def log_without_epochs(replica: int) -> ev.Fact:
     """Before leader epochs, and compacted: nothing is left below offset 4."""
     held = (Span(4, 6, None, 0),)

@@ -25,6 +25,8 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
     """An election or a change of the ISR; an older one changes the history alone."""
     state.ever_assigned.update(fact.assigned_replicas or ())
     newer = _is_newer(state, fact)
+    if newer and _is_behind_a_gap(state, fact):
+        state.registration.told_since = fact.leader_epoch
     if fact.leader is not None and fact.election_kind is not None:
         _note_election(state, event, fact, fact.leader, newer)
     if fact.isr:
@@ -49,6 +51,8 @@ def _note_election(
         term.election_kind = "unknown"
     if term.observed_at is None:
         term.observed_at = event.observed_at
+    if newer:
+        term.told_since = registration.told_since
     if newer and registration.last_members is not None:
         term.isr_before = registration.last_members
         term.outside_at = registration.outside.get(leader)
@@ -152,6 +156,13 @@ def _is_newer(state: State, fact: ev.LeadershipRecorded) -> bool:
     if fact.partition_epoch is not None and registration.partition_epoch is not None:
         return fact.partition_epoch > registration.partition_epoch
     return fact.leader_epoch >= registration.leader_epoch
+
+
+def _is_behind_a_gap(state: State, fact: ev.LeadershipRecorded) -> bool:
+    """Whether records of leader epochs before this one are missing. Of how an election came about
+    tells who knows what was before."""
+    missing = fact.leader_epoch > state.registration.leader_epoch + 1
+    return missing and fact.election_kind in (None, "unknown")
 
 
 def _refute_outsiders(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
