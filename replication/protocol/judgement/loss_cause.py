@@ -49,7 +49,14 @@ from replication.protocol.judgement.unseen_terms import (
     may_have_lost_storage_in_isr,
     never_began,
     truncates_to_high_watermark,
-    unnamed_leader_epoch,
+)
+from replication.protocol.judgement.unsure_elections import (
+    is_unnamed,
+    may_be_unnamed,
+    misses_elections,
+    perhaps_by_election,
+    perhaps_elected_beside,
+    perhaps_unclean,
 )
 
 BY_DISK = ("storage_loss", "last_replica_standing")
@@ -128,6 +135,8 @@ def _cause_by(state: State, lost: Lost, absences: list[Absence]) -> Cause:
     sure = term is not None and term is _deposed_by_then(state, lost)
     may_have = _may_have_lost_it(state, lost, None if sure else term)
     others = [_cause(state, lost, t) for t in may_have if t is not term]
+    if may_be_unnamed(state, lost, term):
+        others.append(Cause("unknown"))
     if found.name == "unknown" and all(other.name == found.name for other in others):
         return found
     merged = _either_way([found, *others])
@@ -146,7 +155,7 @@ def _by_its_writer(state: State, record: Span, absences: list[Absence]) -> Span:
 def _writers(state: State, lost: Lost, absences: list[Absence]) -> list[int]:
     """The leader epochs in which a record that names none may have been written; none where a
     leader of which nothing tells may have."""
-    if lost.written_in is not None or not absences or _is_unnamed(state):
+    if lost.written_in is not None or not absences or is_unnamed(state):
         return []
     promise = replace(absences[0].promise, span=lost.record)
     return may_have_written(state, term_starts(state), lost.offset, promise)
@@ -186,7 +195,7 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
     by_disk = isinstance(took, StorageLoss) or (
         took is None and _restarted_short(state, lost, term)
     )
-    if (by_disk or cut is not None) and _perhaps_elected_beside(state, lost, term):
+    if (by_disk or cut is not None) and perhaps_elected_beside(state, lost, term):
         name = "storage_loss" if cut is None else _cut_name(state, cut)
         return Cause("unknown", (name, "unclean_election"), None, lossy)
     if by_disk:
@@ -213,31 +222,11 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
             lost.answered_by is None and _another_led(state, leader, term)
         )
         unsure = not failed_over or _may_have_lost(state, lost, leader, term)
-        unsure = unsure or _perhaps_unclean(state, term) or _may_be_its_writers(state, lost, term)
+        unsure = unsure or perhaps_unclean(state, term) or _may_be_its_writers(state, lost, term)
         return Cause("unknown" if unsure else "acks_one_failover", (), None, lossy)
     if term is not None and _came_back_without(state, lost, term):
         return _by_storage(state, term, None, (), None, lossy | {leader})
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
-
-
-def _is_unnamed(state: State) -> bool:
-    """Whether a leader of which nothing tells may have led in some epoch."""
-    return unnamed_leader_epoch(state, term_starts(state), -1) is not None
-
-
-def _perhaps_elected_beside(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
-    """Whether nothing tells how a leader was elected that had lost the record before, or which one
-    it was, and it may have been beside another that is not known to have lacked it."""
-    if term is None or not _perhaps_unclean(state, term):
-        return term is None and _perhaps_unclean(state, term)
-    before = [t for t in state.history.terms if t.order < term.order and not never_began(state, t)]
-    if term.election_kind in BESIDE_THE_ISR or not before:
-        return False
-    last = before[-1]
-    unnamed = unnamed_leader_epoch(state, term_starts(state), last.leader_epoch)
-    if unnamed == last.leader_epoch + 1:
-        return True
-    return last.leader != term.leader and lacks(state, last, lost) is not True
 
 
 def _may_have_lost_it_again(
@@ -551,7 +540,7 @@ def _may_be_its_writers(state: State, lost: Lost, term: LeaderTerm | None) -> bo
     leader was the first without it, it takes that every leader is known.
     """
     if term is None:
-        return _is_unnamed(state)
+        return is_unnamed(state)
     if term.outside_at is None or state.settings.controller == "kraft":
         return False
     wrote = {
@@ -586,15 +575,7 @@ def _came_back_without(state: State, lost: Lost, term: LeaderTerm) -> bool:
     missed_epoch = any(t.leads_on and t.leader != before.leader for before, t in pairwise(led))
     since = [t for t in led if lost.written_in is None or t.leader_epoch > lost.written_in]
     sure = not missed_epoch and all(t.election_kind not in UNSURE_KINDS for t in since)
-    return sure and not _misses_elections(state, lost, led)
-
-
-def _misses_elections(state: State, lost: Lost, led: list[LeaderTerm]) -> bool:
-    """Whether elections since the record was written are not told of, of which one may have been
-    unclean. One epoch between two leaders may be one that nobody led."""
-    since = [t for t in led if lost.written_in is None or t.leader_epoch >= lost.written_in]
-    missed = any(t.leader_epoch > before.leader_epoch + 2 for before, t in pairwise(since))
-    return missed and state.settings.unclean_leader_election is not False
+    return sure and not misses_elections(lost, led)
 
 
 def _is_back_short(state: State, lost: Lost, term: LeaderTerm) -> bool:
@@ -785,24 +766,6 @@ def _deposed_by_then(state: State, lost: Lost) -> LeaderTerm | None:
     return after
 
 
-def _perhaps_unclean(state: State, term: LeaderTerm | None) -> bool:
-    """Whether the settings may have permitted an unclean election, and nothing excludes one: how
-    that term's leader was elected is not known, or, of any term, which one it was."""
-    for one in state.history.terms if term is None else (term,):
-        permitted = one.unclean_permitted
-        if permitted is None:
-            permitted = state.settings.unclean_leader_election
-        if one.election_kind in UNSURE_KINDS and permitted is not False:
-            return True
-    return False
-
-
-def _perhaps_by_election(state: State, since: LeaderTerm) -> bool:
-    """Whether a leader from then on is not known to have come from the ISR."""
-    terms = state.history.terms
-    return any(t.order >= since.order and t.election_kind in UNSURE_KINDS for t in terms)
-
-
 def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     """Causes of losses by clean elections: the protocol failed, and only a known defect says how.
 
@@ -819,7 +782,7 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
         again = led_on_after(state, missed, offset, offset + 1, wrote, lost.written_in)
         if again is None or not log_is_covered(state, again.leader):
             continue  # Where its lines have gaps, it may have stopped in between.
-        unsure = term is None and _perhaps_by_election(state, missed)
+        unsure = term is None and perhaps_by_election(state, missed)
         if not unsure and (term is None or term is missed or again.order < term.order):
             return "premature_high_watermark"
     if term is None:
