@@ -230,6 +230,38 @@ def test_a_cut_above_the_log_says_nothing_of_where_it_ended() -> None:
     assert copy.unread_from is None
 
 
+@pytest.mark.parametrize(("newest", "cut", "known"), [
+    (0, None, True), (2, None, False), (0, 24, False),
+    # Its log was deleted, and not made anew.
+    (0, 0, True),
+])  # fmt: skip
+def test_what_a_broker_has_beyond_where_it_began_to_lead_bears_that_leader_epoch(
+    newest: int, cut: int | None, known: bool
+) -> None:
+    """Two lives that no clock tells apart; in the later one the broker led from offset 24 on."""
+    copy = copy_of("copy", 26, clean=False, newest=4_500)
+    copy = replace(copy, directory=replace(copy.directory, spans=((newest, 0, 26),)))
+    lives = [Life(ends={("t", 0): (0, 20, 20)}), Life(ends={("t", 0): (24, 40, 40)})]
+    lives[1].began = {("t", 0): [(2, 24)]}
+    lives[1].cuts = {} if cut is None else {("t", 0): cut}
+    place([copy], lives)
+    assert (copy.slot, copy.order_known) == ((0.5, True) if known else (2.0, False))
+
+
+def test_lines_tell_where_a_broker_began_to_lead_and_whose_logs_it_cut() -> None:
+    lines = [
+        line(1, "process_started"),
+        line(2, "became_leader", leader_epoch=2, log_end_offset=24),
+        line(3, "process_started"),
+        line(4, "truncated", to_offset=18),
+    ]
+    ordered: list[Ordered] = [((n, 0, n, 0), f) for n, f in enumerate(lines)]
+    processes = [each for each in ordered if each[1].topic is None]
+    led, cut = lives_of(processes, [[each for each in ordered if each[1].topic is not None]])
+    assert (led.began, led.cuts) == ({("t", 0): [(2, 24)]}, {})
+    assert (cut.began, cut.cuts) == ({}, {("t", 0): 18})
+
+
 @pytest.mark.parametrize("reused", [False, True])
 def test_an_older_copy_is_not_placed_after_the_one_that_came_later(reused: bool) -> None:
     """The lines that tell of a cut are missing: the log ended last where the older copy ends."""

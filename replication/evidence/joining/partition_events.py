@@ -139,7 +139,9 @@ def _broker_entries(evidence: PartitionEvidence, broker: int) -> list[Entry]:
         story.add(_shown(evidence, copy), at_last, copy)
         if id(copy) in crashed:
             story.add(ev.ReplicaStopped(broker, "process_crash"), at_last, copy)
-    if copies and (not copies[-1].order_known or is_outlived(evidence, copies[-1])):
+    # What lies set aside beside a partition is no log that anybody goes on with.
+    present = [copy for copy in copies if copy.directory.kind == "replica"] or copies
+    if present and (not present[-1].order_known or is_outlived(evidence, present[-1])):
         # Another copy may be later: what the last one lacks may have come after it.
         lived_on = Step("life", None, None, ev.Source(copies[-1].path))
         story.add(ev.ReplicaStarted(broker), _AT_LAST, lived_on)

@@ -35,7 +35,7 @@ class Life:
     that it registered with, which a clean stop leaves beside its marker. marks: of each partition
     the first high watermark above 0 that was loaded. cuts: to where its log was cut, the lowest; 0
     where it was deleted. led: the leader epochs in which the broker came to lead it, or, as -1, did
-    not.
+    not. began: those in which it led, each with the end of its log as it began to.
     """
 
     printed: bool = True
@@ -52,6 +52,7 @@ class Life:
     marks: dict[tuple[str, int], int] = field(default_factory=dict)
     cuts: dict[tuple[str, int], int] = field(default_factory=dict)
     led: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    began: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
 
 
 # A line's place in all that a broker wrote: clock, kind of file, line, which file.
@@ -156,7 +157,10 @@ def _take_high_watermark(life: Life, fact: LogLineFact) -> None:
         to = fact.fields.get("to_offset") or 0
         life.cuts[key] = min(to, life.cuts.get(key, to))
     elif fact.kind == "became_leader":
-        life.led.setdefault(key, set()).add(fact.fields.get("leader_epoch", -1))
+        leader_epoch, end = fact.fields.get("leader_epoch", -1), fact.fields.get("log_end_offset")
+        life.led.setdefault(key, set()).add(leader_epoch)
+        if end is not None:
+            life.began.setdefault(key, []).append((leader_epoch, end))
     elif fact.kind == "became_follower":
         life.led.setdefault(key, set()).add(-1)
 
@@ -394,13 +398,22 @@ def _marks_fell(group: list[Copy], lives: list[Life], k: int) -> bool:
 
 
 def _fits_life(group: list[Copy], life: Life) -> bool:
-    """Whether a copy of a running broker can be from this life: its log end was reached in it."""
+    """Whether a copy of a running broker can be from this life: its log end was reached in it, and
+    what it has beyond where its broker began to lead bears that leader epoch."""
     for copy in group:
-        ends = life.ends.get((copy.directory.topic, copy.directory.partition))
+        key = (copy.directory.topic, copy.directory.partition)
+        ends = life.ends.get(key)
         end = copy.directory.log_end_offset
         if not ends or end is None:
             continue
         if end < ends[0]:
+            return False
+        # A log gets shorter by a cut alone, or deleted and made anew, at 0; up to 0.10 records
+        # bear no leader epochs.
+        whole = life.printed and life.cuts.get(key, -1) < ends[0]
+        began = life.began.get(key, ()) if whole else ()
+        newest = _latest_epoch(copy)
+        if any(start < end and -1 < newest < leader_epoch for leader_epoch, start in began):
             return False
     return True
 

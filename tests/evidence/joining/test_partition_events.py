@@ -139,3 +139,17 @@ def test_a_copy_of_before_the_life_in_whose_midst_the_lines_begin_is_before_its_
 def test_a_copy_of_before_all_lines_is_before_them_where_they_tell_of_no_start() -> None:
     copy = replace(copy_of("d", 62, clean=True), slot=-1.0)
     assert list(_placed([copy], [Step("stop", None, 0, None)])) == [0]
+
+
+@pytest.mark.parametrize("kind", ["replica", "stray"])
+def test_a_log_set_aside_beside_a_copy_of_no_known_moment_is_not_what_the_broker_went_on_with(
+    kind: str,
+) -> None:
+    """A later copy of the very replica is; else the broker may have lived on with another log."""
+    old = replace(copy_of("old", 26, clean=False), order_known=False)
+    new = copy_of("new", 40, clean=True)
+    new = replace(new, slot=1.0, directory=replace(new.directory, kind=kind))
+    told_by = [e.source for e in events_of(evidence(started(), copies=[old, new]), "trace", 0)]
+    paths = [source.path for source in told_by if source is not None]
+    # A copy without segments only shows that the broker lived on.
+    assert paths == ["old/t-0", "new/t-0", *(["new/t-0"] if kind == "stray" else [])]
