@@ -297,7 +297,12 @@ def lacks_nothing_by_rule(state: State, term: LeaderTerm, lost: Lost) -> bool:
         return False
     led = [t for t in state.history.terms if t.order < term.order]
     missed_epoch = any(t.leads_on and t.leader != before.leader for before, t in pairwise(led))
-    return not missed_epoch and not may_have_lost_storage_in_isr(state, term, lost.offset + 1)
+    if missed_epoch or may_have_lost_storage_in_isr(state, term, lost.offset + 1):
+        return False
+    # One elected beside the ISR made it anew, of those who have what it had; nobody asks of one in
+    # whose reign the record may have been written (no leader epoch is below 0).
+    since = [t for t in led if (0, 0) <= (lost.not_after or (-1, 0)) < t.order]
+    return all(t.election_kind not in UNSURE_KINDS or lacks(state, t, lost) is False for t in since)
 
 
 def never_had(state: State, number: int, lost: Lost) -> bool:

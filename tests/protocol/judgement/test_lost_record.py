@@ -215,3 +215,31 @@ def test_what_is_out_of_range_its_leader_may_have_lacked_from_the_start(
     lost = Lost(Span(4, 5, written_in, 7), "acknowledged_by_isr", None)
     [cut] = state.history.truncations
     assert may_be_anothers(state, lost, cut) is anothers
+
+
+@pytest.mark.parametrize(
+    ("kind", "began_with", "kept"),
+    [("clean", None, True), ("unclean", None, False), ("unclean", 8, True)],
+)
+def test_an_isr_that_began_beside_the_one_before_has_what_its_leader_had(
+    kind: str, began_with: int | None, kept: bool
+) -> None:
+    """Broker 2 leads on from epoch 1, and of its first lines one may be missing."""
+    facts = [
+        *given(1, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, kind, (2,)),
+        *([] if began_with is None else [ev.BecameLeader(2, 1, began_with, 4)]),
+        elected(2, 2, "same_leader", (2, 3)),
+        ev.BecameLeader(2, 2, 9, 4),
+        elected(3, 3, "clean", (3,)),
+        ev.BecameLeader(3, 3, 9, 9),
+        *([] if began_with is None else [copy(2, (0, 8, 0, 0), (8, 9, 1, 0))]),
+    ]
+    state = told(facts)
+
+    for term in state.history.terms[-2:]:
+        assert has_by_rule(state, term, replace(LOST, not_after=(0, 0))) is kept
+    # In its own reign it was promised what it had.
+    assert has_by_rule(state, state.history.terms[-1], replace(LOST, not_after=(1, 0)))
