@@ -283,10 +283,15 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
         return float(exact[-1])
     if clean:
         return float(possible[-1] + 1) if told or last.ended_clean is not False else None
+    cut_off = any(_is_cut_off(copy) for copy in group)
     running = [
-        k for k in possible if _fits_life(group, lives[k]) and not _marks_fell(group, lives, k)
+        k
+        for k in possible
+        if (cut_off or _fits_life(group, lives[k])) and not _marks_fell(group, lives, k)
     ]
     newest_record = group[0].latest_timestamp
+    if cut_off and sum((lives[k].started_at or 0) >= (newest_record or 0) for k in running[1:]):
+        return None  # What was newest is not here: it is of that time, or of any life since.
     if newest_record is not None and len(running) > 1 and _is_undated(lives):
         return None  # Of which of these lives it is, only a clock could tell.
     if newest_record is not None:
@@ -426,6 +431,13 @@ def _fits_end(group: list[Copy], life: Life) -> bool:
         if ends and end is not None and end < ends[-1]:
             return False
     return True
+
+
+def _is_cut_off(copy: Copy) -> bool:
+    """Whether what lies beside a log names offsets above its end: segments may be missing here."""
+    directory = copy.directory
+    above = max(directory.high_watermark or 0, directory.last_snapshot_offset or 0)
+    return directory.log_end_offset is not None and above > directory.log_end_offset
 
 
 def _is_cut(copy: Copy, lives: list[Life]) -> bool:
