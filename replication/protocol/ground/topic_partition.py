@@ -137,7 +137,8 @@ class LeaderTerm:
     lost with its storage in between. took_all: whether its ISR ever had as many members as acks=all
     needed then, by what the controller recorded; None: not told. always_in_isr: the followers that
     were in every such ISR of it. told_since: the leader epoch since which no record of a
-    controller's is missing up to this one.
+    controller's is missing up to this one. followers: who came to follow it in its epoch, by their
+    own lines.
     """
 
     leader_epoch: int
@@ -165,6 +166,7 @@ class LeaderTerm:
     took_all: bool | None = None
     always_in_isr: tuple[int, ...] | None = None
     told_since: int = 0
+    followers: tuple[int, ...] = ()
 
     @property
     def order(self) -> tuple[int, int]:

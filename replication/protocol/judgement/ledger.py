@@ -84,7 +84,10 @@ class Loss:
         """Whether the records are known to have been committed; acknowledged they may be anyway."""
         if self.tier == "acknowledged_by_leader":
             return False
-        return any(a.promise.how != "acks_1" and not a.perhaps_by_zombie for a in self.absences)
+        return any(
+            a.was_committed or (a.promise.how != "acks_1" and not a.perhaps_by_zombie)
+            for a in self.absences
+        )
 
     @property
     def acknowledged_from(self) -> int | None:
@@ -139,7 +142,7 @@ def losses(
 
 
 def _tier(absence: Absence) -> str:
-    return TIER_OF.get(absence.promise.how, "committed")
+    return "committed" if absence.was_committed else TIER_OF.get(absence.promise.how, "committed")
 
 
 def _known_tier(

@@ -1,9 +1,11 @@
 """What every invariant looks at: the state, the log that counts, and who went where."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.ground.verdict import Step
 from replication.protocol.judgement.absence import Absence, Doubt
+from replication.protocol.judgement.committed_at_once import committed_at_once
 from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, stands
 from replication.protocol.judgement.divergence import Divergence, divergences
 from replication.protocol.judgement.ledger import Loss, losses, may_be_about
@@ -66,7 +68,7 @@ def view_of(state: State, ref: Reference | None = None) -> View:
         view.doubts += doubts
         for absence in absences:
             if not gaps or stands(gaps, state, ref, absence):
-                view.absences.append(absence)
+                view.absences.append(_if_committed_at_once(state, ref, absence))
             else:
                 view.doubts.append(_in_doubt(absence))
     view.losses = losses(state, ref, view.absences, gaps)
@@ -75,6 +77,19 @@ def view_of(state: State, ref: Reference | None = None) -> View:
         loss.more = loss.more or told_and_in_doubt
     view.divergences = divergences(state, ref)
     return view
+
+
+def _if_committed_at_once(state: State, ref: Reference, absence: Absence) -> Absence:
+    """The absence, as one of committed records where its leader had committed what it answered."""
+    term = committed_at_once(state, ref, absence)
+    if term is None:
+        return absence
+    because = (
+        f"broker {term.leader} was alone in the ISR when it took epoch {term.leader_epoch}, and "
+        "nobody followed it: what it answered for it had committed"
+    )
+    steps = [*absence.steps, Step(term.event_id, because)]
+    return replace(absence, steps=steps, was_committed=True)
 
 
 def _in_doubt(absence: Absence) -> Doubt:

@@ -35,6 +35,8 @@ def became_follower(state: State, event: ev.Event, fact: ev.BecameFollower) -> N
         # Its leader was elected, though no line of that leader or of the controller may say so.
         term = term_of(state, fact.leader_epoch, fact.leader)
         term.event_id = term.event_id or state.witness(event)
+        if fact.replica not in term.followers:
+            term.followers = (*term.followers, fact.replica)
     known = replica.leader_epoch
     if known != fact.leader_epoch:
         replica.led_in_epoch = False
