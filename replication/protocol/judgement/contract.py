@@ -2,8 +2,9 @@
 
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, State
+from replication.protocol.judgement.isr_members import may_have_led_without
 from replication.protocol.judgement.loss_cause import BY_CUT, BY_DISK, Cause
-from replication.protocol.judgement.lost_record import Lost, cuts, is_after, never_had
+from replication.protocol.judgement.lost_record import Lost, never_had
 from replication.protocol.judgement.reference import all_logs_are_covered, log_is_covered
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
 from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
@@ -79,7 +80,9 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
         return True
     if cause.election is not None and not state.unclean_permitted_in(cause.election):
         return True
-    if cause.name == "acks_one_failover" and _may_have_led_without(state, cause, record):
+    if cause.name == "acks_one_failover" and may_have_led_without(
+        state, cause.term, record.first_offset
+    ):
         return True
     if cause.name not in BY_DISK:
         return cause.name in BY_CUT.values()
@@ -96,27 +99,6 @@ def _may_be_committed(state: State, cause: Cause, record: Span) -> bool:
         if lacking <= left and len(isr) - len(lacking) >= needed:
             return True
     return False
-
-
-def _may_have_led_without(state: State, cause: Cause, record: Span) -> bool:
-    """Whether a member of the ISR may have led without what was committed, before KIP-101: it had
-    cut it at its own high watermark, or kept another record there.
-
-    Nobody had before a leader took over with less than the one before it: from beside the ISR, or
-    after a cut or a crash.
-    """
-    if not truncates_to_high_watermark(state):
-        return False
-    offset, first = record.first_offset, state.history.terms[0].leader
-    short = [(s.replica, s.at) for s in state.history.unclean_starts if s.log_end_offset <= offset]
-    return any(
-        (term.election_kind in UNSURE_KINDS and state.unclean_permitted_in(term) is not False)
-        or (term.leader != first and not log_is_covered(state, term.leader))
-        or any(who == term.leader and at < term.started_at for who, at in short)
-        or any(not is_after(cut, term) for cut in cuts(state, term.leader, offset))
-        for term in state.history.terms
-        if (cause.term is None or term.order <= cause.term.order) and not never_began(state, term)
-    )
 
 
 def _since(state: State, record: Span, cause: Cause) -> list[LeaderTerm]:

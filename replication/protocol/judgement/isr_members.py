@@ -7,6 +7,7 @@ from replication.protocol.judgement.lost_record import (
     Lost,
     cuts,
     has_since,
+    is_after,
     lacks,
     lacks_nothing_by_rule,
     never_had,
@@ -14,7 +15,7 @@ from replication.protocol.judgement.lost_record import (
 )
 from replication.protocol.judgement.reference import log_is_covered
 from replication.protocol.judgement.term_starts import UNSURE_KINDS
-from replication.protocol.judgement.unseen_terms import never_began
+from replication.protocol.judgement.unseen_terms import never_began, truncates_to_high_watermark
 
 
 def has_led_with(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
@@ -97,6 +98,36 @@ def may_have_come_back_without(state: State, member: int, term: LeaderTerm, lost
     return any(
         t.leader == member and since <= t.leader_epoch and t.order < term.order
         for t in state.history.terms
+    )
+
+
+def may_have_led_without(state: State, term: LeaderTerm | None, offset: int) -> bool:
+    """Whether a member of the ISR may have led without what was committed, before KIP-101: it had
+    cut it at its own high watermark, or kept another record there.
+
+    Nobody had before a leader took over with less than the one before it: from beside the ISR, or
+    after a cut or a crash. term: the last one that counts; None: all do.
+    """
+    if not truncates_to_high_watermark(state):
+        return False
+    terms = [
+        t
+        for t in state.history.terms
+        if (term is None or t.order <= term.order) and not never_began(state, t)
+    ]
+    short = [(s.replica, s.at) for s in state.history.unclean_starts if s.log_end_offset <= offset]
+    first = state.history.terms[0].leader
+    return any(
+        (
+            led.leader_epoch > 0
+            and led.leader != before
+            and led.election_kind in UNSURE_KINDS
+            and state.unclean_permitted_in(led) is not False
+        )
+        or (led.leader != first and not log_is_covered(state, led.leader))
+        or any(who == led.leader and at < led.started_at for who, at in short)
+        or any(not is_after(cut, led) for cut in cuts(state, led.leader, offset))
+        for before, led in zip([None, *(t.leader for t in terms)], terms, strict=False)
     )
 
 

@@ -25,6 +25,7 @@ from replication.protocol.judgement.isr_members import (
     deposed_cleanly,
     kept_it,
     may_have_come_back_without,
+    may_have_led_without,
 )
 from replication.protocol.judgement.lacking_terms import led_on_after
 from replication.protocol.judgement.lost_record import (
@@ -223,10 +224,19 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
         )
         unsure = not failed_over or _may_have_lost(state, lost, leader, term)
         unsure = unsure or perhaps_unclean(state, term) or _may_be_its_writers(state, lost, term)
+        unsure = unsure or _may_have_another_there(state, lost, term)
         return Cause("unknown" if unsure else "acks_one_failover", (), None, lossy)
     if term is not None and _came_back_without(state, lost, term):
         return _by_storage(state, term, None, (), None, lossy | {leader})
     return Cause(_by_known_defect(state, lost, term), (), None, lossy)
+
+
+def _may_have_another_there(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
+    """Whether a leader may have begun with another record at the offset, which it kept as it
+    followed the record's own leader before KIP-101: it fetched above it, and so let it commit."""
+    began = None if term is None else term.start_offset
+    above = began is None or began > lost.offset
+    return above and may_have_led_without(state, term, lost.offset)
 
 
 def _may_have_lost_it_again(

@@ -1260,6 +1260,30 @@ def test_a_leader_that_leads_on_from_the_records_own_epoch_has_it() -> None:
     assert cause_of(told(facts), RECORD, "acknowledged_by_leader", gone).name == "acks_one_failover"
 
 
+@pytest.mark.parametrize(("version", "began", "cause"), [
+    ("0.10.2.2", None, "unknown"), ("0.10.2.2", 9, "unknown"), ("0.10.2.2", 3, "acks_one_failover"),
+    ("2.0.1", 9, "acks_one_failover"),
+])  # fmt: skip
+def test_a_leader_may_have_kept_another_record_where_the_one_before_it_committed(
+    version: str, began: int | None, cause: str
+) -> None:
+    """Broker 2 led from beside the ISR. Before KIP-101 broker 1 cuts nothing below its own high
+    watermark as it follows, and lets commit what 2 has at offsets at which it has others."""
+    facts = [
+        *given(1, 2, 3, version=version),
+        elected(1, 0, "initial", (1,)),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.BecameFollower(1, 1, 2, began, None),
+        elected(1, 2, "clean", (1,)),
+        ev.BecameLeader(1, 2, began, None),
+    ]
+    mine = Promise(RECORD._replace(leader_epoch=1), (1, 0), "acks_1", "a")
+    gone = [Absence(3, 4, mine, None, back=False, final=True)]
+    assert cause_of(told(facts), mine.span, "acknowledged_by_leader", gone).name == cause
+
+
 @pytest.mark.parametrize(("kind", "cause"), [("clean", "storage_loss"), ("unknown", "unknown")])
 def test_who_came_back_with_less_may_have_been_elected_beside_who_had_it(
     kind: str, cause: str
