@@ -87,6 +87,9 @@ def incarnations(cluster: ClusterEvidence, brokers: dict[int, BrokerLines]) -> I
             found.setdefault(p.topic, {}).setdefault(p.topic_id, (None, None))
             if p.kind in ("deleted", "stray"):
                 set_aside.add(p.topic_id)
+            for life in created_anew.get(p.topic, ()):
+                if not life.topic_id and p.path.name in life.set_aside:
+                    life.topic_id = p.topic_id
     recorded = set(_recorded(cluster))
     result = {name: _lifetimes(ids, first_seen, set_aside) for name, ids in found.items()}
     for name, lives in created_anew.items():

@@ -1,9 +1,10 @@
 """Which of the topics of one name each copied replica is of.
 
 Its partition.metadata tells, where it has one: a follower of 2.8 has none, and older releases know
-no topic ids. Then the same batches as in a replica of a known life tell; then when it was seen
-beside its broker, by lines of a digest; then what lies beside it; and only then the time of its
-newest record, which a producer that tried again may have made before the topic was there.
+no topic ids. Then the same batches as in a replica of a known life tell; then the line by which its
+broker renamed it, to delete it; then when it was seen beside its broker, by lines of a digest; then
+what lies beside it; and only then the time of its newest record, which a producer that tried again
+may have made before the topic was there.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,7 +49,9 @@ def _told_apart(alike: list[_Replica], found: _Lives, incarnations: Incarnations
     batches = {p.path: batches_of(p) for _, p in alike}
     _by_batches(batches, found)
     # What the third tells of a deleted log, the second is asked of those beside it once more.
-    rules: tuple[_Rule, ...] = (_as_seen, _beside_a_deleted_one, _by_time, _beside_a_deleted_one)
+    rules: tuple[_Rule, ...] = (
+        _as_renamed, _as_seen, _beside_a_deleted_one, _by_time, _beside_a_deleted_one,
+    )  # fmt: skip
     for rule in rules:
         for d, p in alike:
             life = rule((d, p), found, incarnations) if p.path not in found else None
@@ -76,6 +79,13 @@ def _by_batches(batches: dict[Path, frozenset[tuple[int, int, int]]], found: _Li
             if path not in found and len(lives) == 1:
                 found[path] = lives.pop()
                 again = True
+
+
+def _as_renamed(replica: _Replica, found: _Lives, incarnations: Incarnations) -> str | None:
+    """The life in which lines say that it was set aside under its present name."""
+    p = replica[1]
+    lives = incarnations.created_anew.get(p.topic, []) if p.kind == "deleted" else []
+    return next((life.topic_id for life in lives if p.path.name in life.set_aside), None)
 
 
 def _as_seen(replica: _Replica, found: _Lives, incarnations: Incarnations) -> str | None:

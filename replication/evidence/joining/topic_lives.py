@@ -9,6 +9,7 @@ lives than others.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 from replication.evidence.broker_logs.births import are_of_two_lives, first_leader, is_creation
@@ -305,6 +306,13 @@ class Life:
         for fact in (f for s in self.stretches.values() for f in s.facts):
             if fact.kind in _DECIDED and isinstance(fact.fields.get("controller_epoch"), int):
                 yield fact.fields["controller_epoch"]
+
+    @property
+    def set_aside(self) -> set[str]:
+        """The names of its directories that brokers say they renamed, to delete them."""
+        told = (f for s in self.stretches.values() for f in s.facts if f.kind in GONE)
+        paths = (PurePath(str(f.fields.get("directory") or "")) for f in told)
+        return {path.name for path in paths if path.name.endswith("-delete")}
 
     @property
     def ends_deleted(self) -> bool:

@@ -4,13 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.collecting.collection import BrokerDirectory
-from replication.evidence.joining.lifetimes import Incarnations
+from replication.evidence.joining.broker_lines import lines_by_broker
+from replication.evidence.joining.lifetimes import Incarnations, incarnations
 from replication.evidence.joining.lives_of_directories import lives_of_directories
+from replication.evidence.joining.one_cluster import ClusterEvidence
 from replication.evidence.joining.topic_lives import Life, Stretch
 from replication.evidence.log_directories.digest_lines import directories_of
 from replication.evidence.log_directories.log_directory import read_log_directory
+from tests.evidence.joining.lines import line, log
 from tests.evidence.segment_bytes import CREATED, Record, batch
 
 # Created anew a second after the records that some of the directories hold.
@@ -89,6 +93,38 @@ def test_what_lines_of_a_digest_tell_is_of_the_life_that_its_broker_had_begun_by
     assert list(lives_of_directories([copied], two).values()) == [life]
     undated = Incarnations(two.lifetimes, two.created_anew, frozenset("t"))
     assert list(lives_of_directories([copied], undated).values()) == [None]
+
+
+def test_a_log_is_of_the_life_in_which_its_broker_says_that_it_set_it_aside(
+    tmp_path: Path,
+) -> None:
+    """No id, no batch and no time tells. Of the only id that is known the line tells whose it is."""
+    written(tmp_path / "1" / DELETED, None)
+    gone = LogLineFact(
+        "log_marked_deleted", 5, 1, "", 1, "t", 0, {"directory": f"/var/kafka/{DELETED}"}
+    )
+    first = Life("x", None, {1: Stretch([gone])})
+    two = Incarnations({"t": [("x", None, 100), ("", 100, None)]}, {"t": [first, Life("", 100)]})
+    assert lives(tmp_path, two) == {f"1/{DELETED}": "x"}
+
+    written(tmp_path / "2" / DELETED, b"early", A)
+    written(tmp_path / "2" / "t-0", b"late")
+    signs = Births()
+    facts = [
+        line("became_leader", at=1, number=1, leader_epoch=0),
+        line("became_leader", at=2, number=2, leader_epoch=1),
+        line("log_marked_deleted", at=5, number=3, directory=f"/var/kafka/{DELETED}"),
+        line("log_created", at=9, number=4),
+        line("became_leader", at=10, number=5, leader_epoch=0),
+    ]
+    for fact in facts:
+        signs.take(fact)
+    copied = BrokerDirectory(2, "c", read_log_directory(tmp_path / "2"), None, "test")
+    cluster = ClusterEvidence("c", logs=(log(2, *facts, births=signs),), directories=(copied,))
+    told = incarnations(cluster, lines_by_broker(cluster.logs))
+    assert [topic_id for topic_id, _, _ in told.of("t")] == [A, ""]
+    found = lives_of_directories([copied], told)
+    assert {path.name: life for path, life in found.items()} == {DELETED: A, "t-0": ""}
 
 
 def begun_at(moment: int) -> Stretch:
