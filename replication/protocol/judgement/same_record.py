@@ -374,7 +374,7 @@ def may_have_written(
     A leader that stopped, not cleanly, may have held more than is left of it.
     """
     found: list[int] = []
-    for place, (term, start) in enumerate(zip(starts.terms, starts.starts, strict=True)):
+    for place, (term, start) in enumerate(zip(starts.terms, starts.earliest, strict=True)):
         lines = term.ended in ("led_on", "followed") or log_is_covered(state, term.leader)
         end = term.end_log_end_offset if term.end_is_certain and lines else None
         if (start is None or start <= offset) and not (
@@ -421,7 +421,7 @@ def _led_on_from_above(state: State, starts: TermStarts, place: int, offset: int
             starts.terms[place].leader != leader or never_began(state, starts.terms[place])
         ):
             place -= 1
-    term, start = starts.terms[place], starts.starts[place]
+    term, start = starts.terms[place], starts.earliest[place]
     return term.leader == leader and start is not None and start > offset
 
 

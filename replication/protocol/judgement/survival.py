@@ -328,7 +328,8 @@ def _lines_tell(state: State, ref: Reference, leader_epoch: int) -> bool:
 def _borders(ref: Reference, first: int, end: int) -> set[int]:
     """Offsets in between at which another term may have written."""
     ends = {t.end_log_end_offset for t in ref.starts.terms}
-    return {o for o in {*ref.starts.starts, *ends} if o is not None and first < o < end}
+    starts = {*ref.starts.starts, *ref.starts.earliest}
+    return {o for o in {*starts, *ends} if o is not None and first < o < end}
 
 
 def _named(promise: Promise, first: int, end: int, leader_epoch: int) -> Promise:
@@ -370,7 +371,8 @@ def _stood_there(ref: Reference, promise: Promise, offset: int) -> bool:
     if made_in is None:
         return before[-1] <= promise.latest_term[0]
     later = ref.starts.after((made_in, ANY_OCCURRENCE))
-    return before[-1] == made_in and ref.starts.lowest_from[later] > offset
+    began = ref.starts.earliest[later:]
+    return before[-1] == made_in and all(start is None or start > offset for start in began)
 
 
 def _wrote_since(state: State, ref: Reference, term: LeaderTerm) -> bool:

@@ -56,7 +56,9 @@ class TermStarts:
     beside_the_isr: the places of terms whose leader is not known to have come from the ISR, and is
     known not to. leaders: of any term. gap_from:
     the first place from a place on whose leader epoch does not follow the one before, and that no
-    controller's record tells of; the number of terms where there is none.
+    controller's record tells of; the number of terms where there is none. earliest: where each term
+    may have begun at the earliest, of those whose start is known: compaction may have taken the
+    first records of an epoch, and what fetched it after that notes a later start.
     """
 
     terms: list[LeaderTerm]
@@ -68,6 +70,7 @@ class TermStarts:
     beside_the_isr: list[int]
     leaders: set[int]
     gap_from: list[int]
+    earliest: list[int | None]
 
     def after(self, order: tuple[int, int]) -> int:
         """The place of the first term after that order of terms."""
@@ -122,7 +125,36 @@ def term_starts(state: State) -> TermStarts:
         [place for place, kind in kinds if kind in BESIDE_THE_ISR],
         {t.leader for t in terms},
         gaps,
+        [_earliest(state, term, start) for term, start in zip(terms, starts, strict=True)],
     )
+
+
+def _earliest(state: State, term: LeaderTerm, start: int | None) -> int | None:
+    """The lowest end of its leader's log at a term's start that what is left of logs allows: above
+    what a log with records of its epoch has of earlier ones."""
+    if start is None or term.start_offset is not None or not state.may_be_compacted():
+        return start
+    leader_epoch, above = term.leader_epoch, 0
+    for replica in state.replicas.values():
+        spans = replica.log.spans
+        place = next((i for i, s in enumerate(spans) if s.leader_epoch == leader_epoch), 0)
+        above = max([above, *(s.end_offset for s in spans[:place] if is_seen(s))])
+        named = {e.leader_epoch: e.start_offset for e in replica.epoch_entries}
+        if leader_epoch in named:
+            own = replica.replica == term.leader and _kept(state, replica, named[leader_epoch])
+            earlier = [o + 1 for e, o in named.items() if e < leader_epoch]
+            above = max([above, *earlier, named[leader_epoch] if own else 0])
+    return min(start, above)
+
+
+def _kept(state: State, replica: Replica, offset: int) -> bool:
+    """Whether the epoch file of a leader tells where an epoch of its began: it names it since, for
+    its log was not seen to lose or to cut what stood there."""
+    history = state.history
+    cuts = [(t.replica, t.to_offset) for t in history.truncations]
+    cuts += [(s.replica, s.left_end_offset) for s in history.storage_losses]
+    cut = any(r == replica.replica and to <= offset for r, to in cuts)
+    return replica.filed_epoch is not None and not cut
 
 
 def tells_of_before(term: LeaderTerm, leader_epoch: int) -> bool:

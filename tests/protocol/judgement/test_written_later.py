@@ -198,3 +198,20 @@ def test_what_was_promised_above_a_leaders_last_high_watermark_it_wrote_later(
     (promise,) = state.history.acknowledgements
 
     assert may_have_written(state, reference(state).starts, 5, promise) == writers
+
+
+def test_a_leader_may_have_written_before_what_compaction_left_of_its_epoch() -> None:
+    """Broker 2 answered at acks=1 in epoch 1, cut off; broker 3 at acks=all, which leads again."""
+    held = (Span(0, 2, 0, 0), Span(2, 5, 1, 0), Span(12, 20, 2, 0))
+    facts = [
+        *given(version="3.9.1"),
+        ev.PartitionDescribed(cleanup_policy="compact", kafka_version="3.9.1", controller="kraft"),
+        elected(3, 0, "initial"),
+        elected(2, 1, "preferred"),
+        elected(3, 2, "preferred"),
+        ev.RecordsAcknowledged(6, 7, "1", None, UNSEEN_CONTENT, leader=2),
+        ev.RecordsAcknowledged(6, 7, "all", None, UNSEEN_CONTENT + 1, leader=3),
+        ev.ReplicaLogObserved(2, 0, 20, held, 20, None, None, True),
+        *(ev.ReplicaLogObserved(r, 0, 20, held[2:], 20, None, None, True) for r in (1, 3)),
+    ]
+    assert verdict(facts) == "UNKNOWN"
