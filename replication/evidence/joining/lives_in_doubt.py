@@ -18,7 +18,8 @@ OTHER_LOGS = "copies differ from their first record on: the topic may have been 
 def lives_in_doubt(evidence: PartitionEvidence) -> str | None:
     """Why the copies may be of two lives; None where they are not, or the history tells.
 
-    Lines tell of both lives where they tell of the deletion between them."""
+    Lines tell of both lives where they tell of the deletion between them, and a controller's
+    history where it reaches back to the first leader epoch."""
     if evidence.topic_id or evidence.by_zookeeper:
         return None
     kinds: dict[int, set[str]] = {}
@@ -27,7 +28,7 @@ def lives_in_doubt(evidence: PartitionEvidence) -> str | None:
     for broker, found in kinds.items():
         if found >= {"replica", "deleted"} and not _tells_of_deletion(evidence, broker):
             return SET_ASIDE
-    if evidence.recorded:
+    if any(record.fact.leader_epoch == 0 for record in evidence.recorded):
         return None
     return OTHER_LOGS if _differ_at_once(evidence.copies) else None
 

@@ -10,6 +10,7 @@ from replication.evidence.importer import import_evidence
 from replication.evidence.joining.lives_in_doubt import OTHER_LOGS, SET_ASIDE, lives_in_doubt
 from replication.evidence.joining.registrations import Recorded
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from tests.evidence.joining.evidence import evidence, follows
 from tests.evidence.joining.lines import line
 from tests.evidence.segment_bytes import Record, batch
@@ -79,3 +80,17 @@ def test_lines_that_begin_after_a_deletion_tell_of_one_life_alone(
     ]
     told = evidence(follows(0, 1), *lines, recorded=recorded, copies=copies, **more)
     assert lives_in_doubt(told) == found
+
+
+@pytest.mark.parametrize(("leader_epoch", "found"), [(0, None), (2, OTHER_LOGS)])
+def test_a_history_that_begins_in_the_midst_of_a_life_does_not_tell_what_was_before(
+    leader_epoch: int, found: str | None
+) -> None:
+    recorded = [Recorded(ev.LeadershipRecorded(1, leader_epoch), None, ev.Source("x"))]
+    copies = [
+        SimpleNamespace(
+            broker=1, spans=[Span(0, 5, 0, content)], directory=SimpleNamespace(kind="replica")
+        )
+        for content in (0, 1)
+    ]
+    assert lives_in_doubt(evidence(recorded=recorded, copies=copies)) == found

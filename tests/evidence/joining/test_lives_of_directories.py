@@ -98,7 +98,7 @@ def test_what_lines_of_a_digest_tell_is_of_the_life_that_its_broker_had_begun_by
 def test_a_log_is_of_the_life_in_which_its_broker_says_that_it_set_it_aside(
     tmp_path: Path,
 ) -> None:
-    """No id, no batch and no time tells. Of the only id that is known the line tells whose it is."""
+    """No id, no batch and no time tells. Of the only known id the line tells whose it is."""
     written(tmp_path / "1" / DELETED, None)
     gone = LogLineFact(
         "log_marked_deleted", 5, 1, "", 1, "t", 0, {"directory": f"/var/kafka/{DELETED}"}
