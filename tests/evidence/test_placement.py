@@ -440,3 +440,13 @@ def test_a_start_loads_the_high_watermark_of_the_copy_that_was_taken_before_it(
     copy.directory = replace(copy.directory, high_watermark=mark)
     (found,) = placed([copy], lines)
     assert (found.slot if found.order_known else None) == slot
+
+
+def test_a_folder_of_which_no_segment_is_here_is_not_older_than_another_copy() -> None:
+    """Of the later copy of a broker's directory no file of the log was handed over."""
+    empty = copy_of("later", 0, clean=False)
+    nothing = {"log_start_offset": None, "log_end_offset": None, "spans": (), "epoch_entries": None}
+    empty.directory = replace(empty.directory, **nothing)
+    whole = copy_of("earlier", 10, clean=True)
+    placed([empty, whole], [])
+    assert not whole.order_known

@@ -20,9 +20,16 @@ def is_outlived(evidence: PartitionEvidence, copy: Copy) -> bool:
     starts = _starts(evidence)
     newest = max((e for e, _ in _begun(copy)), default=-1)
     end = copy.directory.log_end_offset
-    return any(
-        leader_epoch > newest and starts.get(leader_epoch, end) != end
-        for leader_epoch in _took_part(evidence, copy.broker)
+    later = {e for e in _took_part(evidence, copy.broker) if e > newest}
+    return any(starts.get(e, end) != end or _led_without_it(evidence, copy, e) for e in later)
+
+
+def _led_without_it(evidence: PartitionEvidence, copy: Copy, leader_epoch: int) -> bool:
+    """Whether the copy's own broker alone led in an epoch of which another copy has records. One
+    that is elected as it stops may never have heard of it."""
+    leaders = {r.fact.leader for r in evidence.recorded if r.fact.leader_epoch == leader_epoch}
+    return leaders == {copy.broker} and any(
+        span[0] == leader_epoch for c in evidence.copies for span in c.directory.spans
     )
 
 

@@ -478,9 +478,16 @@ def _of_one_life(a: list[Copy], b: list[Copy]) -> Iterator[tuple[int, int]]:
     others = {(c.directory.topic, c.directory.partition): c for c in b}
     for one in a:
         other = others.get((one.directory.topic, one.directory.partition))
-        if other is not None and _may_be_of_one_life(one, other):
+        if other is None or not (_is_shown(one) and _is_shown(other)):
+            continue
+        if _may_be_of_one_life(one, other):
             yield _latest_epoch(one), _latest_epoch(other)
             yield one.directory.log_start_offset or 0, other.directory.log_start_offset or 0
+
+
+def _is_shown(copy: Copy) -> bool:
+    """Whether any of the log was handed over: a folder of which no segment was tells nothing."""
+    return copy.directory.log_start_offset is not None or bool(copy.directory.epoch_entries)
 
 
 def _may_be_of_one_life(one: Copy, other: Copy) -> bool:

@@ -68,6 +68,18 @@ def test_who_led_since_has_the_epoch() -> None:
     assert outlived(7, history=[(3, 0, (1, 3)), (1, 1, (1, 3))])
 
 
+@pytest.mark.parametrize("wrote", [True, False])
+def test_who_led_since_has_what_it_wrote(wrote: bool) -> None:
+    """Broker 1 led epoch 1 from where its copy ends; elected as it stopped, it never heard."""
+    mine = replace(of(1, 5, (0, 0, 5)), clean=True)
+    other = of(3, 9, (0, 0, 5), *([(1, 5, 9)] if wrote else []))
+    recorded = [
+        Recorded(ev.LeadershipRecorded(leader, leader_epoch, (1, 3)), None, ev.Source("x"))
+        for leader, leader_epoch in ((3, 0), (1, 1))
+    ]
+    assert is_outlived(evidence(recorded=recorded, copies=[mine, other]), mine) == wrote
+
+
 def test_where_its_lines_are_here_they_tell() -> None:
     whole = [started(), line("log_created"), follows(0, 1), follows(1, 2)]
     assert not outlived(7, *whole, history=[(3, 0, (3,)), *OLD[1:]])
