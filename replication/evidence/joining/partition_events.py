@@ -190,8 +190,9 @@ def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -
     followed in an epoch of which the copy has nothing yet, and cut its log below what that shows.
 
     in_life: it may be of any moment of that life, which counts where no epochs tell. Not where the
-    log, by its trace, had never reached so far before the cut, nor where its checkpoint is above
-    the high watermark to which the broker cut: as long as it leads that only grows.
+    log, by its trace, had never reached so far before the cut, or by its lines had never been so
+    short; nor where its checkpoint is above the high watermark to which the broker cut: as long as
+    it leads that only grows.
     """
     shown = max((e for e, *_ in copy.directory.spans if e is not None), default=None)
     log_end = copy.directory.log_end_offset or 0
@@ -199,6 +200,7 @@ def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -
     follows: int | None = None
     roles: list[int] = []
     reached: int | None = None
+    had: int | None = None
     for number in range(begin, end):
         fact = steps[number].fact
         if isinstance(fact, ev.LeaderAppended | ev.FollowerAppended):
@@ -209,11 +211,22 @@ def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -
         elif isinstance(fact, ev.Truncated) and (fact.to_offset or 0) < log_end:
             older = in_life if shown is None else follows is not None and follows > shown
             older = older and (reached is None or reached >= log_end)
+            older = older and (had is None or had <= log_end)
             if shown is None and fact.reason == "high_watermark" and _only_led(steps, roles):
                 older = older and (copy.directory.high_watermark or 0) <= (fact.to_offset or 0)
             if older and (fact.from_offset is None or fact.from_offset >= log_end):
                 return roles[-1] if roles else number
+        had = _least_end(fact, had)
     return end
+
+
+def _least_end(fact: ev.Fact | None, had: int | None) -> int | None:
+    """The least that a log's end was since its broker started, by its lines; None: not told."""
+    if isinstance(fact, ev.Truncated) and had is not None:
+        return min(had, fact.to_offset or 0)
+    if isinstance(fact, ev.ReplicaStarted) and fact.log_end_offset is not None:
+        return fact.log_end_offset
+    return had
 
 
 def _only_led(steps: list[Step], roles: list[int]) -> bool:

@@ -101,6 +101,35 @@ def test_a_copy_of_a_running_broker_is_from_before_a_cut_only_if_the_log_had_rea
 
 
 @pytest.mark.parametrize(
+    ("loaded", "cuts", "before"),
+    [
+        (None, ((59, None),), True),
+        (62, ((59, None),), True),
+        (80, ((59, None),), False),
+        (80, ((70, 80), (59, None)), False),
+        (80, ((62, 80), (59, None)), True),
+        # Such a line is printed without effect, too, where the log is shorter.
+        (None, ((90, None), (59, None)), True),
+        (50, ((59, None),), True),
+    ],
+)
+def test_a_copy_that_ends_below_what_its_broker_had_until_a_cut_is_from_after_the_cut(
+    loaded: int | None, cuts: tuple[tuple[int, int | None], ...], before: bool
+) -> None:
+    told: list[tuple[str, ev.Fact | None]] = [
+        ("life", None),
+        ("log_loaded", ev.ReplicaStarted(1, 0, loaded)),
+        ("became_follower", ev.BecameFollower(1, 2, 2)),
+        *(("truncated", ev.Truncated(1, to, begun, "high_watermark")) for to, begun in cuts),
+    ]
+    steps = [Step(kind, fact, 0, ev.Source("x")) for kind, fact in told]
+    copy = copy_of("d", 62, clean=False)
+    copy = replace(copy, directory=replace(copy.directory, spans=((None, 0, 62),)))
+    found = _before_its_cut(copy, steps, len(steps), in_life=True)
+    assert found == (2 if before else len(steps))
+
+
+@pytest.mark.parametrize(
     ("followed", "high_watermark", "before"),
     [(False, 57, False), (False, 17, True), (False, None, True), (True, 57, True)],
 )
