@@ -1,7 +1,7 @@
 """Copies of which anything else tells that their replica lived on, where no line does."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.missing_lines import missing_lines
@@ -20,6 +20,8 @@ def is_outlived(evidence: PartitionEvidence, copy: Copy) -> bool:
     starts = _starts(evidence)
     newest = max((e for e, _ in _begun(copy)), default=-1)
     end = copy.directory.log_end_offset
+    if _is_longer_than_its_leader(evidence, copy):
+        return True
     later = {e for e in _took_part(evidence, copy.broker) if e > newest}
     return any(starts.get(e, end) != end or _led_without_it(evidence, copy, e) for e in later)
 
@@ -49,6 +51,21 @@ def _took_part(evidence: PartitionEvidence, broker: int) -> set[int]:
         if same and after.leader is not None and broker in _joined(before.isr, after.isr):
             found.add(after.leader_epoch)
     return found
+
+
+def _is_longer_than_its_leader(evidence: PartitionEvidence, copy: Copy) -> bool:
+    """Whether the last leader, whose ISR the copy's broker joined, has less to this day: a follower
+    that is in sync has fetched within its leader's log."""
+    facts = [record.fact for record in evidence.recorded]
+    led = list(takewhile(lambda fact: fact.leader == facts[-1].leader, reversed(facts)))
+    leader = facts[-1].leader if facts else None
+    if leader is None or not any(
+        copy.broker in _joined(before.isr, after.isr) for after, before in pairwise(led)
+    ):
+        return False
+    own = [c for c in evidence.copies if c.broker == leader and c.directory.kind == "replica"]
+    ends = [c.directory.log_end_offset or 0 for c in own]
+    return bool(ends) and max(ends) < (copy.directory.log_end_offset or 0)
 
 
 def _joined(before: Sequence[int] | None, after: Sequence[int] | None) -> set[int]:

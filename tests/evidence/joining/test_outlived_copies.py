@@ -80,6 +80,27 @@ def test_who_led_since_has_what_it_wrote(wrote: bool) -> None:
     assert is_outlived(evidence(recorded=recorded, copies=[mine, other]), mine) == wrote
 
 
+@pytest.mark.parametrize(
+    ("end", "history", "found"),
+    [
+        (43, OLD, True),
+        (9, OLD, False),
+        (43, [*OLD, (1, 2, (1,))], False),
+        (43, [(1, 0, (1, 3)), (3, 1, (1, 3))], False),
+    ],
+)
+def test_who_joined_the_last_leaders_isr_has_no_more_than_that_one(
+    end: int, history: list[tuple[int, int, tuple[int, ...]]], found: bool
+) -> None:
+    """Before leader epochs nothing else tells."""
+    recorded = [
+        Recorded(ev.LeadershipRecorded(leader, leader_epoch, isr, n), None, ev.Source("x"))
+        for n, (leader, leader_epoch, isr) in enumerate(history)
+    ]
+    mine, leaders = of(1, end), of(3, 9)
+    assert is_outlived(evidence(recorded=recorded, copies=[mine, leaders]), mine) == found
+
+
 def test_where_its_lines_are_here_they_tell() -> None:
     whole = [started(), line("log_created"), follows(0, 1), follows(1, 2)]
     assert not outlived(7, *whole, history=[(3, 0, (3,)), *OLD[1:]])
