@@ -233,10 +233,12 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
 
 def _may_have_another_there(state: State, lost: Lost, term: LeaderTerm | None) -> bool:
     """Whether a leader may have begun with another record at the offset, which it kept as it
-    followed the record's own leader before KIP-101: it fetched above it, and so let it commit."""
-    began = None if term is None else term.start_offset
-    above = began is None or began > lost.offset
-    return above and may_have_led_without(state, term, lost.offset)
+    followed the record's own leader: it fetched above it, and so let it commit. Up to 2.0.0 a
+    longer log may be such a fork (KIP-279); before KIP-101 it takes none that anything tells of."""
+    start = None if term is None else term_start(state, term)
+    if start is not None and start > lost.offset:
+        return not keeps_committed(state)
+    return start is None and may_have_led_without(state, term, lost.offset)
 
 
 def _may_have_lost_it_again(

@@ -607,6 +607,35 @@ def test_the_first_leader_that_is_known_may_have_taken_over_from_another(
     assert cause_of(state, record, "acknowledged_by_leader", gone).name == cause
 
 
+@pytest.mark.parametrize(("version", "start", "end", "cause"), [
+    ("0.10.2.2", 5, 9, "unknown"), ("1.1.1", 5, 9, "unknown"), ("2.8.1", 5, 9, "acks_one_failover"),
+    ("0.10.2.2", 3, 9, "acks_one_failover"),
+    # Where its log ended as it was elected only its next start tells: broker 1 had cut its own.
+    ("0.10.2.2", None, 9, "unknown"), ("0.10.2.2", None, 1, "acks_one_failover"),
+])  # fmt: skip
+def test_what_a_member_of_the_isr_has_another_record_for_may_have_been_committed(
+    version: str, start: int | None, end: int, cause: str
+) -> None:
+    """Broker 3 answered. Broker 1 was in its ISR, and elected, with what it had written before."""
+    facts = [
+        *given(1, 2, 3, version=version),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1),
+        ev.BecameLeader(3, 1, 3, 3),
+        ev.BecameFollower(1, 1, 3, end, 0),
+        ev.Truncated(1, min(3, end), end, "high_watermark"),
+        elected(1, 2),
+        ev.BecameLeader(1, 2, start, start),
+        *([] if start is not None else [ev.BecameLeader(1, 2, 9, 9)]),
+        *([copy(1, (0, 5, 0, 9), (5, 9, 2, 0), mark=9)] if start == 5 else []),
+    ]
+    record = RECORD._replace(leader_epoch=1)
+    promise = Promise(record, (1, 0), "acks_1", "a", 3)
+    gone = [Absence(3, 4, promise, told(facts).history.terms[2], back=False, final=True)]
+    assert cause_of(told(facts), record, "acknowledged_by_leader", gone).name == cause
+
+
 @pytest.mark.parametrize(("answered", "cause"), [(2, "unknown"), (3, "acks_one_failover")])
 def test_what_another_broker_answered_for_a_failover_lost(answered: int, cause: str) -> None:
     """Broker 2 led when the producer was told, by the clocks, and leads again without the record;
