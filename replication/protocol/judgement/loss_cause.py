@@ -391,7 +391,7 @@ def _may_have_lost_it(state: State, lost: Lost, losing: LeaderTerm | None) -> li
         after = (losing.leader_epoch, losing.occurrence - 1)
     rows: list[list[LeaderTerm]] = []
     found: list[LeaderTerm] = []
-    unsure, before = True, _who_wrote(state, lost)
+    unsure, before, was_back = True, _who_wrote(state, lost), False
     for term in state.history.terms:
         if after is None or term.order <= after or never_began(state, term):
             continue
@@ -404,13 +404,14 @@ def _may_have_lost_it(state: State, lost: Lost, losing: LeaderTerm | None) -> li
         if lacking is False:
             rows = [] if by_rule else [*rows, found]
             found, unsure = [], True
+            was_back = was_back or (losing is not None and losing.order < term.order)
             continue
         if unsure:
             found.append(_elected_in(state, term))
         unsure = lacking is None
     if not found:
         found = next((row for row in rows if any(t is losing for t in row)), [])
-    return found if len(found) > 1 else []
+    return found if len(found) > 1 or was_back else []
 
 
 def _who_wrote(state: State, lost: Lost) -> int | None:

@@ -1507,6 +1507,26 @@ def test_who_stood_last_where_nothing_tells_how_many_were_needed_is_not_known(
     assert cause_of(told(facts), RECORD, "acknowledged_by_isr", []).name == name
 
 
+@pytest.mark.parametrize(("start", "cause"), [(None, "unknown"), (3, "unclean_election")])
+def test_what_was_back_a_later_leader_may_have_lost_again(start: int | None, cause: str) -> None:
+    """A failover from broker 1 to broker 2 had lost it, an unclean election brought it back. Broker
+    3 was elected so as well, and whether it had the record its lines alone would tell."""
+    facts = [
+        *given(1, 2, *([] if start is None else [3])),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "clean", (2,)),
+        ev.BecameLeader(2, 1, 3, 3),
+        elected(1, 2, "unclean", (1,)),
+        ev.BecameLeader(1, 2, 5, 3),
+        elected(3, 3, "unclean", (3,)),
+        *([] if start is None else [ev.BecameLeader(3, 3, start, start)]),
+    ]
+    promise, first = Promise(RECORD, (0, 0), "acks_1", "a"), told(facts).history.terms[1]
+    gone = [Absence(3, 4, promise, first, back=False, final=None)]
+    assert cause_of(told(facts), RECORD, "acknowledged_by_leader", gone).name == cause
+
+
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_leader_whose_log_nobody_saw_is_not_taken_to_lack_what_the_one_before_it_holds(
     shown: bool,
