@@ -39,9 +39,13 @@ def _led_last_by_rule(state: State, led: LeaderTerm, term: LeaderTerm, lost: Los
 
 def kept_it(state: State, member: int, term: LeaderTerm, lost: Lost) -> bool:
     """Whether a member had the record when another was elected: its log has it still, or had when
-    it was cut later; or it had last led with it, and its lines tell of no loss."""
+    it was cut later, and nobody led since who may have had it, too; or it had last led with it, and
+    its lines tell of no loss."""
     if has_led_with(state, member, term, lost) and log_is_covered(state, member):
         return True
+    later = [t for t in state.history.terms if t.order >= term.order and t.leader != member]
+    if not log_is_covered(state, member) and not all(lacks(state, t, lost) for t in later):
+        return False  # It may have fetched it again.
     replica = state.replicas.get(member)
     held = list(replica.log.spans) if replica is not None and state.log_is_known(replica) else []
     for cut in state.history.truncations:

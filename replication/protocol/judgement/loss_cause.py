@@ -802,7 +802,8 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
         return "unknown"
     start = term_start(state, term)
     if start is not None and start > offset:
-        return "divergence_overwrite" if lacks(state, term, lost) else "unknown"
+        known = lacks(state, term, lost) and not _may_have_slept(state, term)
+        return "divergence_overwrite" if known else "unknown"
     flags = state.behaviour()
     if flags is None or _is_back_short(state, lost, term):
         return "unknown"
@@ -817,3 +818,15 @@ def _by_known_defect(state: State, lost: Lost, term: LeaderTerm | None) -> str:
     ):
         return "early_isr_join"
     return "unknown"
+
+
+def _may_have_slept(state: State, term: LeaderTerm) -> bool:
+    """Whether a leader may have led on, by that term, in an epoch after another's of which it had
+    not heard: its lines would tell."""
+    led = [t for t in state.history.terms if t.order < term.order and not never_began(state, t)]
+    return any(
+        again.leader != missed.leader
+        and again.leader in {t.leader for t in led if t.order < missed.order}
+        and not log_is_covered(state, again.leader)
+        for missed, again in pairwise(led)
+    )

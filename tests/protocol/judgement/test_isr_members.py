@@ -124,6 +124,15 @@ def test_lines_or_its_log_tell_that_a_member_has_kept_it(
     assert kept_it(state, 1, state.history.terms[-1], LOST) is (has_it or 1 in covered)
 
 
+@pytest.mark.parametrize("start", [None, 3, 4])
+def test_what_a_member_has_in_the_end_it_may_have_fetched_again(start: int | None) -> None:
+    """Of a later leader that led with it, or of which nothing tells; its lines are missing."""
+    told_of = [] if start is None else [ev.BecameLeader(3, 2, start, start)]
+    later = [elected(3, 2, "unclean", (3,)), *told_of, copy(1, (0, 4, 0, 0), mark=3)]
+    state = deposed(*later, covered=(2,) if start is None else (2, 3))
+    assert kept_it(state, 1, state.history.terms[1], LOST) is (start == 3)
+
+
 def test_of_who_came_back_without_lines_nothing_tells_whether_it_was_cut() -> None:
     """That it lived on after its copy is a start of which no end is known."""
     for back in (ev.ReplicaStarted(1), ev.ReplicaStarted(1, 0, 3, None, False)):

@@ -1527,6 +1527,32 @@ def test_what_was_back_a_later_leader_may_have_lost_again(start: int | None, cau
     assert cause_of(told(facts), RECORD, "acknowledged_by_leader", gone).name == cause
 
 
+@pytest.mark.parametrize(("lines", "cause"), [(True, "divergence_overwrite"), (False, "unknown")])
+def test_a_leader_whose_lines_are_missing_may_have_slept_through_an_epoch(
+    lines: bool, cause: str
+) -> None:
+    """Broker 1 leads again after broker 3. Broker 2 was elected from its ISR with what broker 3 had
+    written; broker 1 may have counted it at the log end that it had before."""
+    told_of = [
+        ev.BecameFollower(1, 1, 3, 3, 0), elected(1, 2), ev.BecameLeader(1, 2, 3, 3),
+    ]  # fmt: skip
+    facts = [
+        *given(*([1, 2, 3] if lines else [2, 3]), version="1.1.1"),
+        elected(1, 0, "initial"),
+        *([ev.BecameLeader(1, 0, 0, 0)] if lines else []),
+        elected(3, 1),
+        ev.BecameLeader(3, 1, 3, 3),
+        *(told_of if lines else told_of[1:2]),
+        elected(2, 3),
+        ev.BecameLeader(2, 3, 5, 5),
+        copy(2, (0, 3, 0, 0), (3, 5, 1, 1), (5, 9, 3, 0), mark=9),
+    ]
+    record = RECORD._replace(leader_epoch=2)
+    promise = Promise(record, (2, 0), "acks_all", "a")
+    gone = [Absence(3, 4, promise, None, back=False, final=True)]
+    assert cause_of(told(facts), record, "acknowledged_by_isr", gone).name == cause
+
+
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_leader_whose_log_nobody_saw_is_not_taken_to_lack_what_the_one_before_it_holds(
     shown: bool,
