@@ -9,7 +9,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from replication.protocol.ground.model import Span, clipped, is_seen, same_record
-from replication.protocol.ground.topic_partition import LeaderTerm, Promise, State
+from replication.protocol.ground.topic_partition import (
+    ANY_OCCURRENCE,
+    LeaderTerm,
+    Promise,
+    State,
+)
 from replication.protocol.ground.verdict import Finding, Step
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.contract import allowed_by, contract_of
@@ -20,6 +25,8 @@ from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
 )
+from replication.protocol.judgement.term_starts import TermStarts
+from replication.protocol.judgement.unseen_terms import never_began
 
 TIERS = (
     "consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader",
@@ -122,7 +129,7 @@ def losses(
     rows = []
     told_apart = sorted(borders(state))
     unnamed = [p for p in state.history.acknowledgements if not is_seen(p.span)]
-    for first, end, record, tier, parts in _segments(absences, unnamed):
+    for first, end, record, tier, parts in _segments(state, ref.starts, absences, unnamed):
         inside = [b for b in told_apart if first < b < end]
         for a, b in pairwise([first, *inside, end]):
             span = Span(a, b, *record[2:])
@@ -165,7 +172,7 @@ def _known_tier(
 
 
 def _segments(
-    absences: list[Absence], unnamed: list[Promise]
+    state: State, starts: TermStarts, absences: list[Absence], unnamed: list[Promise]
 ) -> list[tuple[int, int, Span, str, list[Absence]]]:
     """Absences cut at each other's borders, one segment per record identity, the best tier.
 
@@ -175,11 +182,11 @@ def _segments(
     two records, though one of them (unnamed) names none.
     """
     known: dict[Identity, list[Absence]] = {}
-    for absence in sorted(absences, key=lambda a: (-_specific(a.promise.span[2:]), not _is_ack(a))):
+    for absence in sorted(absences, key=_sureness):
         identity = absence.promise.span[2:]
         rest = [(absence.first_offset, absence.end_offset)]
         if _specific(identity) < FULLY_KNOWN:
-            rest = _add_to_better_known(known, absence, identity, unnamed)
+            rest = _add_to_better_known(state, starts, known, absence, identity, unnamed)
         for first, end in rest:
             part = replace(absence, first_offset=first, end_offset=end)
             known.setdefault(identity, []).append(part)
@@ -187,6 +194,12 @@ def _segments(
     for identity, parts in sorted(known.items(), key=lambda kv: repr(kv[0])):
         result += _cut(identity, parts)
     return sorted(result, key=lambda r: (r[0], r[1], repr(r[2])))
+
+
+def _sureness(absence: Absence) -> tuple[int, bool, tuple[int, int]]:
+    """Those first that know most of the record's identity, and were made first."""
+    latest = absence.promise.latest_term or (-1, 0)
+    return -_specific(absence.promise.span[2:]), not _is_ack(absence), latest
 
 
 def _is_ack(absence: Absence) -> bool:
@@ -199,6 +212,8 @@ def _specific(identity: Identity) -> int:
 
 
 def _add_to_better_known(
+    state: State,
+    starts: TermStarts,
     known: dict[Identity, list[Absence]],
     absence: Absence,
     identity: Identity,
@@ -214,10 +229,14 @@ def _add_to_better_known(
         for p in parts
         if p.first_offset < absence.end_offset and absence.first_offset < p.end_offset
     ]
+    written_over = {
+        other: _written_over_from(state, starts, other, absence.promise) for other, _ in candidates
+    }
     # What is acknowledged without a name where a named record is, too, is another one.
     acked = [p for _, p in candidates if _is_ack(p)] if _specific(identity) == 0 else []
     cuts = {o for _, p in candidates for o in (p.first_offset, p.end_offset)}
     cuts |= {o for p in unnamed for o in p.span[:2]} if acked else set()
+    cuts |= {o for o in written_over.values() if o is not None}
     ends = (absence.first_offset, absence.end_offset)
     rest: list[tuple[int, int]] = []
     for first, end in pairwise(sorted({*ends, *(o for o in cuts if ends[0] < o < ends[1])})):
@@ -232,12 +251,39 @@ def _add_to_better_known(
             for p in unnamed
         ):
             meant.add(identity)
-        if len(meant) == 1:
-            part = replace(absence, first_offset=first, end_offset=end)
-            known[meant.pop()].append(part)
+        one = meant.pop() if len(meant) == 1 else None
+        bound = None if one is None else written_over.get(one)
+        if (
+            one is not None
+            and bound is not None
+            and bound <= first
+            and _answered(known[one], first)
+        ):
+            rest.append((first, end))
+        elif one is not None:
+            known[one].append(replace(absence, first_offset=first, end_offset=end))
         elif not meant:
             rest.append((first, end))
     return rest
+
+
+def _answered(parts: list[Absence], offset: int) -> bool:
+    """Whether nothing but an answer at acks=1 tells what was promised of a record."""
+    here = [p for p in parts if p.first_offset <= offset < p.end_offset]
+    return all(_tier(p) == "acknowledged_by_leader" for p in here)
+
+
+def _written_over_from(
+    state: State, starts: TermStarts, identity: Identity, promise: Promise
+) -> int | None:
+    """From which offset on a high watermark may be of other records than these: a later leader had
+    begun below them by then, or nothing tells from where. None where none had."""
+    written_in, latest = identity[0], promise.latest_term
+    if written_in is None or latest is None or promise.how in TIER_OF:
+        return None
+    later = range(starts.after((written_in, ANY_OCCURRENCE)), starts.after(latest))
+    begun = [place for place in later if not never_began(state, starts.terms[place])]
+    return min((starts.starts[place] or 0 for place in begun), default=None)
 
 
 def may_be_about(loss: Loss, absence: Absence) -> bool:
