@@ -64,3 +64,43 @@ def test_where_it_is_told_how_a_leader_was_elected_nobody_is_asked_for_that(
     (doubt,) = lacked_whoever_wrote(state, reference(state), state.history.acknowledgements[0])
     assert ("controller's history" in doubt.settled_by) is named
     assert ("how it was elected" in doubt.reason) is named
+
+
+@pytest.mark.parametrize(
+    ("recorded", "acks", "more", "found"),
+    [
+        (True, "1", [], "UNKNOWN"),
+        (False, "1", [], "UNKNOWN"),
+        (True, "1", [ev.BecameFollower(1, 1, 2, None, None), ev.Truncated(1, 0, 1)], "HOLDS"),
+        (True, "1", [ev.BecameLeader(1, 1, None, None)], "HOLDS"),
+        (True, "all", [], "HOLDS"),
+    ],
+)
+def test_who_led_on_past_one_that_lacked_it_may_have_answered_before_that_or_since(
+    recorded: bool, acks: str, more: list[ev.Fact], found: str
+) -> None:
+    """Broker 2 starts with nothing, leads, and is not heard of by broker 1 (0.8 to 0.10)."""
+    word = [[elected(1, 0, "initial")], [elected(2, 1)], [elected(1, 2)]]
+    first, second, third = word if recorded else ([], [], [])
+    beside: list[ev.Fact] = [ev.ReplicaStarted(2, 0, 0, None, True), ev.BecameLeader(2, 1)]
+    if more and isinstance(more[0], ev.BecameLeader):
+        second, beside = [elected(1, 1, "same_leader")], []
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        *first,
+        ev.ReplicaStarted(1, 0, 0, None, True),
+        ev.BecameLeader(1, 0),
+        ev.RecordsAcknowledged(0, 1, acks, None, 7, 1),
+        *second,
+        *beside,
+        *more,
+        *third,
+        ev.BecameLeader(1, 2),
+        *(
+            ev.ReplicaLogObserved(
+                r, 0, 1, spans=(Span(0, 1, None, 7),), high_watermark=1, stopped=True
+            )
+            for r in (1, 2, 3)
+        ),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
