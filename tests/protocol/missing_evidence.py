@@ -25,7 +25,13 @@ from replication.protocol.folding.fold import Rejected, apply, new_state
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.judge import answer
-from tests.protocol.default_evidence import evidence, folded, left_by, withholdings
+from tests.protocol.default_evidence import (
+    evidence,
+    folded,
+    left_by,
+    with_brokers_named,
+    withholdings,
+)
 from tests.protocol.named_limits import CLASSES, Truth, limit, truth_of
 from tests.protocol.schedules import schedule_machine
 from tests.protocol.world_states import Limits, Node, act, commands, start
@@ -192,13 +198,20 @@ def by_chance(schedules: int, first_seed: int = 0) -> tuple[Score, int]:
     return score, rests
 
 
-def by_default_evidence(schedules: int, first_seed: int = 0) -> tuple[Score, int]:
+def by_default_evidence(
+    schedules: int, first_seed: int = 0, *, brokers_named: bool = False
+) -> tuple[Score, int]:
     """Random schedules as default log levels and directories tell them, less one or two kinds of
-    artefact: nothing declares that they are missing. The promises held to the truth."""
+    artefact: nothing declares that they are missing. The promises held to the truth.
+
+    brokers_named: the producers' log names who answered.
+    """
     score, rests = Score(), 0
     for seed in range(first_seed, first_seed + schedules):
         truth = truth_of(schedule_machine(seed).story.world)
         story = left_by(truth.world, random.Random(seed), as_on_disk=True)
+        if brokers_named:
+            story = with_brokers_named(story, truth.world)
         for withheld in withholdings(story):
             rests += 1
             state = folded(evidence(story, withheld))
@@ -338,6 +351,11 @@ def main() -> int:
     began = time.process_time()
     score, rests = by_default_evidence(options.schedules)
     title = f"{options.schedules} random schedules as default log levels tell them"
+    show(title, score, rests, time.process_time() - began)
+    wrong += len(score.wrong)
+    began = time.process_time()
+    score, rests = by_default_evidence(options.schedules, brokers_named=True)
+    title = f"{options.schedules} of them, of producers that tell who answered"
     show(title, score, rests, time.process_time() - began)
     wrong += len(score.wrong)
     began = time.process_time()

@@ -62,6 +62,14 @@ def test_default_evidence_that_once_was_misjudged(seed: int) -> None:
     assert score.wrong == []
 
 
+def test_default_evidence_of_producers_that_tell_who_answered() -> None:
+    """Once wrong: before leader epochs, who led on past a leader that lacked its records."""
+    score, rests = by_default_evidence(1, 32325, brokers_named=True)
+
+    assert score.wrong == []
+    assert rests > 50
+
+
 @pytest.mark.parametrize("version", WORLDS)
 def test_evidence_that_nobody_declares_missing_in_small_worlds(version: str) -> None:
     score, rests = undeclared_in_small_worlds(version, WORLDS[version], 2)
