@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, StorageLoss
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.lacking_terms import appender
@@ -46,7 +45,7 @@ def unwitnessed_election(
     committed_is_known = _known_by_the_end(state, starts)
     began = [place for place, t in enumerate(starts.terms) if not never_began(state, t)]
     first = starts.terms[began[0]] if began else None
-    if first is not None and first.leader_epoch and first.election_kind in BESIDE_THE_ISR:
+    if first is not None and first.leader_epoch and first.election_kind in UNSURE_KINDS:
         return None, first
     # Below it lies all that was committed and that nothing tells of.
     untold: float = 0

@@ -407,15 +407,22 @@ def test_where_no_line_tells_an_epoch_without_a_leader_shows_that_the_isr_was_aw
     assert verdict(away(covered=(), then=1)) == "HOLDS"
 
 
-def test_what_led_before_the_first_known_election_beside_the_isr_may_have_committed() -> None:
+@pytest.mark.parametrize(("leader_epoch", "kind", "found"), [
+    (2, "unclean", "UNKNOWN"), (2, "unknown", "UNKNOWN"), (2, "clean", "HOLDS"),
+    (0, "initial", "HOLDS"),
+])  # fmt: skip
+def test_what_led_before_the_first_known_election_may_have_committed(
+    leader_epoch: int, kind: str, found: str
+) -> None:
+    """Unless it came from the ISR, or nobody led before it."""
     facts = [
         *given(),
-        ev.LeadershipRecorded(2, 2, (2,), 1, "unclean"),
+        ev.LeadershipRecorded(2, leader_epoch, (2,), 1, kind),
         copy(2),
         copy(3),
     ]
 
-    assert verdict(facts) == "UNKNOWN"
+    assert verdict(facts) == found
 
 
 @pytest.mark.parametrize(("stands", "found"), [(True, "HOLDS"), (False, "UNKNOWN")])
