@@ -46,6 +46,13 @@ LED = [
     line(3, "became_follower", 1, partition_epoch=1),
 ]
 NEW_LIVES: dict[str, tuple[list[LogLineFact], list[int | None]]] = {
+    "a controller decides on lower epochs than one before": (
+        [
+            line(5, "partition_state_changed", 2, partition_epoch=2),
+            line(9, "replica_removed_from_isr", 1, partition_epoch=1),
+        ],
+        [5, 9],
+    ),
     "the leader epoch falls to 0": ([*LED, line(10, "became_leader", 0)], [1, 10]),
     "its log's creation belongs to it": (
         [*LED, line(9, "log_created"), line(10, "became_follower", 0)],

@@ -18,7 +18,7 @@ from replication.evidence.log_directories.log_directory import PartitionDirector
 
 # Lines that name the epochs as they are, by a broker that takes its role or by the controller. A
 # broker that is the controller decides on before it has read what it sent to itself.
-_DECIDED = frozenset(("partition_state_changed", "leader_selected"))
+_DECIDED = frozenset(("partition_state_changed", "leader_selected", "replica_removed_from_isr"))
 _ROLES = frozenset(("became_leader", "became_follower")) | _DECIDED
 # A request may be a stale one, and is refused then; the lines that follow one that is not.
 _REQUEST = "leader_and_isr_received"
@@ -206,6 +206,10 @@ def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
         # Its log was deleted, and what is left of the broker's lines names no epoch before.
         return seen.gone and leader_epoch == 0
     if leader_epoch > 0:
+        if fact.kind in _DECIDED and leader_epoch < before and _falls(fact, seen):
+            return (
+                True  # No request of before that came late: a controller decides on what it read.
+            )
         gap = fact.at is not None and seen.at is not None and fact.at - seen.at > _AGES
         return gap and leader_epoch < before and _falls(fact, seen)
     return leader_epoch < before or seen.gone or _falls(fact, seen)
