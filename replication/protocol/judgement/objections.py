@@ -3,7 +3,7 @@
 Each objection looks at one absence and gives a doubt, or None where it has nothing against it.
 """
 
-from replication.protocol.ground.model import is_seen, same_record, touching
+from replication.protocol.ground.model import clipped, is_seen, same_record, touching
 from replication.protocol.ground.topic_partition import (
     ANY_OCCURRENCE,
     LeaderTerm,
@@ -220,12 +220,14 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
     if promise.how not in BY_HIGH_WATERMARK and not _is_a_followers(starts, promise):
         return None
     for term in state.history.terms:
-        if (
-            not made_in < term.leader_epoch <= promise.latest_term[0]
-            or term.leader == promise.replica
-        ):
+        if term.leader_epoch <= made_in or term.leader == promise.replica:
             continue
-        if _lacked(state, starts, term, absence) or _holds_another(state, starts, term, absence):
+        if term.leader_epoch > promise.latest_term[0]:
+            foreign = _holds_a_fork(state, term, absence)
+        else:
+            foreign = _lacked(state, starts, term, absence)
+            foreign = foreign or _holds_another(state, starts, term, absence)
+        if foreign:
             return _doubt(
                 absence,
                 f"replica {promise.replica} may have learned its high watermark from broker "
@@ -291,6 +293,19 @@ def _holds_another(state: State, starts: TermStarts, term: LeaderTerm, absence: 
         and absence.first_offset < span.end_offset
         and span.leader_epoch is not None
         and span.leader_epoch < (made_in or 0)
+        for span in held
+    )
+
+
+def _holds_a_fork(state: State, term: LeaderTerm, absence: Absence) -> bool:
+    """Whether a later leader holds other records of the very epoch there, which its leader had led
+    twice (ZooKeeper): who follows cuts none of them, and may have, where its lines are missing."""
+    promise, replica = absence.promise, state.replicas.get(term.leader)
+    if promise.replica is None or log_is_covered(state, promise.replica) or replica is None:
+        return False
+    held = clipped(replica.log.spans, absence.first_offset, absence.end_offset)
+    return any(
+        span.leader_epoch == promise.span.leader_epoch and same_record(span, promise.span) is False
         for span in held
     )
 

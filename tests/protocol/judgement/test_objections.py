@@ -297,6 +297,27 @@ def test_nor_one_learned_from_a_longer_log_that_holds_another_record() -> None:
     assert not view_of(told(facts)).absences
 
 
+@pytest.mark.parametrize(("lines", "leader_epoch", "found"), [
+    (True, 0, "VIOLATED"), (False, 0, "UNKNOWN"), (False, 1, "VIOLATED"),
+])  # fmt: skip
+def test_nor_one_learned_from_a_leader_with_another_record_of_the_same_epoch(
+    lines: bool, leader_epoch: int, found: str
+) -> None:
+    """Broker 1 led epoch 0 twice (ZooKeeper) and wrote offset 0 again. Whether it has followed
+    broker 2 since, and cut nothing by epochs, its lines would tell."""
+    facts = [
+        *given(*((1, 2, 3) if lines else (2, 3)), version="2.0.1"),
+        elected(1, 0, "initial"),
+        *([ev.BecameLeader(1, 0, 0, 0)] if lines else []),
+        elected(2, 1, "clean"),
+        ev.BecameLeader(2, 1, 3 - leader_epoch, 2),
+        copy(1, (0, 2, 0, 0), (2, 3, 0, 7), mark=3),
+        copy(2, (0, 2, 0, 0), (2, 3, leader_epoch, 1), (3, 9, 1, 0), mark=9),
+        copy(3, (0, 2, 0, 0), (2, 3, leader_epoch, 1), (3, 9, 1, 0), mark=9),
+    ]
+    assert verdict(facts) == found
+
+
 def test_a_traced_follower_may_take_a_high_watermark_over_what_it_is_about_to_cut() -> None:
     """KAFKA-14704; broker 2, which leads without these records, is not traced."""
     facts = [
