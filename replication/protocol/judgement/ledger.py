@@ -343,6 +343,9 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
     loss.copies += [salvage[key] for key in sorted(salvage)]
     # The log that counts may have them again: a leader was without them, nobody saw the last one's.
     unseen = ref.replica is None and not ref.candidates and not any(p.final for p in loss.absences)
+    if any(_holds(r.log.spans, loss) for r in ref.candidates):
+        loss.status = "undetermined"  # Nothing names the last leader, and one that may lead has it.
+        return
     if any(c.kind == "replica" for c in loss.copies) and not unseen:
         loss.status = "recoverable"
         return
@@ -449,6 +452,8 @@ def _finding(loss: Loss) -> Finding:
         "recovered": "missing under an earlier leader, and back",
         "undetermined": "not in the leader's history; a replica's log was not handed over",
     }[loss.status]
+    if loss.status == "undetermined" and not loss.missing_replicas:
+        ending = "missing under a leader; nothing names the last one, and one that may lead has it"
     steps: list[Step] = []
     for absence in loss.absences:
         steps += [s for s in absence.steps if s not in steps]

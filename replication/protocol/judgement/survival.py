@@ -408,7 +408,16 @@ def _fate_by_all(
             if a.first_offset <= first and a.end_offset >= end
         ]
         if len(lacking) == len(ref.candidates):
-            absences.append(replace(lacking[0], first_offset=first, end_offset=end))
+            back, final = all(a.back for a in lacking), {a.final for a in lacking}
+            absences.append(
+                replace(
+                    lacking[0],
+                    first_offset=first,
+                    end_offset=end,
+                    back=back,
+                    final=final.pop() if len(final) == 1 else None,
+                )
+            )
         elif any(p.first_offset <= first and p.end_offset >= end for p in parts):
             doubts.append(
                 Doubt(

@@ -326,3 +326,20 @@ def test_what_a_leader_was_without_the_last_one_may_have_again(shown: bool, stat
     ]
     (loss,) = answer(told(facts)).losses
     assert loss["status"] == status
+
+
+@pytest.mark.parametrize(("held", "status"), [(True, "undetermined"), (False, "lost")])
+def test_what_one_that_may_lead_has_again_is_not_outside_the_leaders_history(
+    held: bool, status: str
+) -> None:
+    """Broker 2 led without the record. Nothing names the last leader; broker 1 has the record."""
+    facts = [
+        *given(2),
+        ev.RecordsAcknowledged(0, 1, "1", 0, 0),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(1, (0, 1, *((0, 0) if held else (1, 1)))),
+        copy(2, (0, 1, 1, 1)),
+        copy(3, (0, 1, 1, 1)),
+    ]
+    (loss,) = answer(told(facts)).losses
+    assert loss["status"] == status
