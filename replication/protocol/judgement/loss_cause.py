@@ -38,6 +38,7 @@ from replication.protocol.judgement.lost_record import (
     known_to_have_had,
     lacks,
     may_be_anothers,
+    may_be_written_since,
     may_have_taken_another,
     never_had,
     taken_from,
@@ -159,7 +160,9 @@ def _writers(state: State, lost: Lost, absences: list[Absence]) -> list[int]:
     if lost.written_in is not None or not absences or is_unnamed(state):
         return []
     promise = replace(absences[0].promise, span=lost.record)
-    return may_have_written(state, term_starts(state), lost.offset, promise)
+    found = may_have_written(state, term_starts(state), lost.offset, promise)
+    latest = promise.latest_term
+    return [e for e in found if latest is None or e <= latest[0]]
 
 
 def _either_way(found: list[Cause]) -> Cause:
@@ -204,7 +207,8 @@ def _cause(state: State, lost: Lost, term: LeaderTerm | None) -> Cause:
         return _by_storage(state, term, loss, extra, election, lossy | {leader})
     if cut is not None:
         name = _cut_name(state, cut)
-        if may_be_anothers(state, lost, cut) or not known_to_have_had(state, lost, cut):
+        unsure = may_be_anothers(state, lost, cut) or not known_to_have_had(state, lost, cut)
+        if unsure or may_be_written_since(state, lost, cut):
             return Cause("unknown", (name, *extra), election, lossy)
         if _may_have_lost_it_again(state, lost, cut, term):
             return Cause("unknown", ("storage_loss", name, *extra), election, lossy | {leader})

@@ -412,6 +412,18 @@ def may_be_anothers(state: State, lost: Lost, cut: Truncation) -> bool:
     return not log_is_covered(state, followed.leader) and lacks(state, followed, lost) is not False
 
 
+def may_be_written_since(state: State, lost: Lost, cut: Truncation) -> bool:
+    """Whether a record that names no epoch may be of the leader on whose word a log was cut, which
+    wrote it there only then."""
+    if lost.written_in is not None or lost.not_after is None or cut.term_epoch is None:
+        return False
+    return cut.term_epoch <= lost.not_after[0] and any(
+        (term_start(state, t) or 0) <= lost.offset
+        for t in state.history.terms
+        if t.leader_epoch == cut.term_epoch
+    )
+
+
 def known_to_have_had(state: State, lost: Lost, cut: Truncation) -> bool:
     """Whether a replica had the record that its log was cut below: a line tells from where, or a
     copy shows it; it wrote the record, or had to have it, since more than its leader was promised.

@@ -1553,6 +1553,29 @@ def test_a_leader_whose_lines_are_missing_may_have_slept_through_an_epoch(
     assert cause_of(told(facts), record, "acknowledged_by_isr", gone).name == cause
 
 
+def test_a_cut_on_the_word_of_who_may_have_written_it_since_has_not_taken_it() -> None:
+    """Broker 1 cut its log as it followed broker 3, and leads next without what had been committed
+    by then, of which nothing tells who wrote it."""
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(3, 1),
+        ev.BecameLeader(3, 1, 3, 3),
+        ev.BecameFollower(1, 1, 3, 5, 0),
+        ev.Truncated(1, 0, 5, "high_watermark"),
+        elected(1, 2),
+        ev.BecameLeader(1, 2, 0, 0),
+        copy(1, (0, 9, 2, 0), mark=9),
+    ]
+    record = Span(3, 4, None, None)
+    gone = [Absence(3, 4, Promise(record, (1, 9), "load", "a", 3), None, back=False, final=True)]
+    found = cause_of(told(facts), record, "committed", gone)
+    assert (found.name, found.contributing) == ("unknown", ("truncate_to_high_watermark",))
+    # Nor is it of a leader that came after the promise.
+    assert loss_cause._by_its_writer(told(facts), record, gone).leader_epoch is None
+
+
 @pytest.mark.parametrize("shown", [True, False])
 def test_a_leader_whose_log_nobody_saw_is_not_taken_to_lack_what_the_one_before_it_holds(
     shown: bool,
