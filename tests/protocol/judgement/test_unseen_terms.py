@@ -137,6 +137,25 @@ def test_what_a_leader_cut_as_it_stepped_down_had_not_been_committed(
     assert kept_since_in_sync(state, state.history.terms[-1]) is kept
 
 
+@pytest.mark.parametrize(("clean", "found"), [(None, 4), (True, 4), (False, None)])
+def test_who_crashed_before_it_cut_what_it_had_led_with_cuts_to_an_older_high_watermark(
+    clean: bool | None, found: int | None
+) -> None:
+    """A clean stop has written how far it had come, a crash leaves what was written before."""
+    back: list[ev.Fact] = [] if clean is None else [ev.ReplicaStarted(1, 0, 6, None, clean)]
+    facts = [
+        *given(1, 2, 3, version="0.10.2.2"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameFollower(1, 1, 2),
+        *back,
+        ev.BecameFollower(1, 1, 2),
+        ev.Truncated(1, 4, 6, "high_watermark"),
+    ]
+    assert told(facts).history.terms[0].end_high_watermark == found
+
+
 def test_a_leader_that_lost_its_disk_after_it_began_had_all_until_then() -> None:
     """Its own lines tell which came first, also where none tells its log end."""
     facts = [

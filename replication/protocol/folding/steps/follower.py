@@ -138,10 +138,16 @@ def _note_last_high_watermark(
     state: State, replica: Replica, high_watermark: int, event: ev.Event
 ) -> None:
     """A leader that follows cuts to its high watermark first (before KIP-101): so far it had
-    committed. One that followed in an epoch in between has learned another since."""
+    committed. One that followed in an epoch in between has learned another since, and one that
+    crashed before it cut has loaded an older one."""
     terms = state.history.terms
     led = [t for t in terms if t.leader == replica.replica and t.start_event_id]
     if replica.role != "follower" or not led or led[-1].ended != "followed":
+        return
+    if any(
+        s.replica == replica.replica and s.at > led[-1].started_at
+        for s in state.history.unclean_starts
+    ):
         return
     followed = replica.leader_epoch or 0
     if any(led[-1].leader_epoch < t.leader_epoch < followed for t in terms):
