@@ -54,7 +54,7 @@ def test_default_evidence_less_one_or_two_kinds_of_artefact() -> None:
 @pytest.mark.parametrize(
     "seed",
     [252, 334, 371, 420, 546, 733, 848, 963, 1157, 1217, 1347, 2579, 2583, 2785, 3254, 4201, 4928,
-     5612, 20552, 21109, 30909, 31489, 33728, 43399, 44194, 44561],
+     5612, 20552, 21109, 30909, 31489, 33728, 43399, 44194, 44561, 50333, 51577, 53808],
 )  # fmt: skip
 def test_default_evidence_that_once_was_misjudged(seed: int) -> None:
     score, _ = by_default_evidence(1, seed)

@@ -209,7 +209,8 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
     """Whether a follower's high watermark lies over records of its own that its leader lacked.
 
     It learns a leader's high watermark before it has cut what that leader does not hold: only what
-    was known under the lineage that holds a record counts for it.
+    was known under the lineage that holds a record counts for it. A leader that came back with less
+    in its own epoch (ZooKeeper) is another lineage, of which no epoch makes it cut anything.
     """
     promise = absence.promise
     made_in = promise.span.leader_epoch
@@ -220,9 +221,11 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
     if promise.how not in BY_HIGH_WATERMARK and not _is_a_followers(starts, promise):
         return None
     for term in state.history.terms:
-        if term.leader_epoch <= made_in or term.leader == promise.replica:
+        if term.order < (made_in, 0) or term.leader == promise.replica:
             continue
-        if term.leader_epoch > promise.latest_term[0]:
+        if term.order == (made_in, 0):
+            foreign = _may_have_written_anew(state, term, absence)
+        elif term.leader_epoch > promise.latest_term[0]:
             foreign = _holds_a_fork(state, term, absence)
         else:
             foreign = _lacked(state, starts, term, absence)
@@ -297,11 +300,26 @@ def _holds_another(state: State, starts: TermStarts, term: LeaderTerm, absence: 
     )
 
 
+def _may_have_written_anew(state: State, term: LeaderTerm, absence: Absence) -> bool:
+    """Whether the leader of the records' own epoch may have come back without them and written
+    others there (ZooKeeper), where its lines, which would tell, are missing."""
+    if state.settings.controller == "kraft" or log_is_covered(state, term.leader):
+        return False
+    return _has_others_of_the_epoch(state, term, absence)
+
+
 def _holds_a_fork(state: State, term: LeaderTerm, absence: Absence) -> bool:
     """Whether a later leader holds other records of the very epoch there, which its leader had led
     twice (ZooKeeper): who follows cuts none of them, and may have, where its lines are missing."""
+    promise = absence.promise
+    if promise.replica is None or log_is_covered(state, promise.replica):
+        return False
+    return _has_others_of_the_epoch(state, term, absence)
+
+
+def _has_others_of_the_epoch(state: State, term: LeaderTerm, absence: Absence) -> bool:
     promise, replica = absence.promise, state.replicas.get(term.leader)
-    if promise.replica is None or log_is_covered(state, promise.replica) or replica is None:
+    if replica is None:
         return False
     held = clipped(replica.log.spans, absence.first_offset, absence.end_offset)
     return any(

@@ -411,3 +411,27 @@ def test_a_leader_of_whom_no_line_tells_may_have_held_another_under_a_followers_
     ]
     rows = [x for x in view_of(told(facts)).losses if x.record.leader_epoch == 1]
     assert [x.tier for x in rows] == ["acknowledged_by_leader"]
+
+
+@pytest.mark.parametrize(("again", "found"), [(True, "UNKNOWN"), (False, "VIOLATED")])
+def test_a_followers_high_watermark_may_be_of_what_its_leader_wrote_anew_in_its_own_epoch(
+    again: bool, found: str
+) -> None:
+    """Broker 1 loses its disk, keeps its epoch (ZooKeeper), and writes others there: its followers
+    cut nothing, and what they learn of it from then on is of its own records."""
+    reign: list[ev.Fact] = [
+        ev.ReplicaStopped(1, "process_crash"),
+        ev.ReplicaStarted(1, 0, 0, None, False),
+        ev.BecameLeader(1, 0, 0, 0),
+    ]
+    facts = [
+        *given(1, 2, 3, version="1.1.0"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        *(reign if again else []),
+        copy(1, (0, 2, 0, 1)),
+        *(copy(r, (0, 1, 0, 0), (1, 2, 0, 1), mark=1) for r in (2, 3)),
+    ]
+    assert verdict(facts) == found
+    facts.remove(ev.CoverageDeclared("broker_log", 1, True))
+    assert verdict([f for f in facts if f not in reign]) == "UNKNOWN"
