@@ -39,6 +39,7 @@ from replication.protocol.judgement.reference import (
 from replication.protocol.judgement.same_record import compare, lineage, may_have_written
 from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
+    may_have_lacked,
     never_began,
     unnamed_leader_epoch,
 )
@@ -203,6 +204,9 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
                 doubts.append(_unsure(promise, low, high))
             elif unnamed is not None:
                 doubts.append(_of_unnamed(promise, low, high, unnamed))
+            elif ref.starts.vague:
+                named = [_named(promise, low, high, e) for e in sorted(set(writers))]
+                doubts += [doubt for one in named for doubt in may_have_lacked(state, ref, one)]
     return absences, doubts
 
 

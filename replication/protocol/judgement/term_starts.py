@@ -58,7 +58,8 @@ class TermStarts:
     the first place from a place on whose leader epoch does not follow the one before, and that no
     controller's record tells of; the number of terms where there is none. earliest: where each term
     may have begun at the earliest, of those whose start is known: compaction may have taken the
-    first records of an epoch, and what fetched it after that notes a later start.
+    first records of an epoch, and what fetched it after that notes a later start. vague: the places
+    where that is lower.
     """
 
     terms: list[LeaderTerm]
@@ -71,6 +72,7 @@ class TermStarts:
     leaders: set[int]
     gap_from: list[int]
     earliest: list[int | None]
+    vague: list[int]
 
     def after(self, order: tuple[int, int]) -> int:
         """The place of the first term after that order of terms."""
@@ -94,10 +96,10 @@ class TermStarts:
             first += 1
         return led
 
-    def unplaced_after(self, order: tuple[int, int]) -> list[LeaderTerm]:
-        """The later terms whose start nobody saw."""
-        first = bisect_left(self.unplaced, self.after(order))
-        return [self.terms[place] for place in self.unplaced[first:]]
+    def all_placed_after(self, order: tuple[int, int]) -> bool:
+        """Whether it is known of every later term where it began."""
+        first = self.after(order)
+        return all(not places or places[-1] < first for places in (self.unplaced, self.vague))
 
 
 def term_starts(state: State) -> TermStarts:
@@ -115,6 +117,7 @@ def term_starts(state: State) -> TermStarts:
         gaps[place] = place if is_gap else gaps[place + 1]
     unplaced = [place for place, start in enumerate(starts) if start is None]
     kinds = [(place, term.election_kind) for place, term in enumerate(terms)]
+    earliest = [_earliest(state, term, start) for term, start in zip(terms, starts, strict=True)]
     return TermStarts(
         terms,
         [t.order for t in terms],
@@ -125,7 +128,8 @@ def term_starts(state: State) -> TermStarts:
         [place for place, kind in kinds if kind in BESIDE_THE_ISR],
         {t.leader for t in terms},
         gaps,
-        [_earliest(state, term, start) for term, start in zip(terms, starts, strict=True)],
+        earliest,
+        [place for place, start in enumerate(earliest) if start != starts[place]],
     )
 
 
@@ -135,6 +139,12 @@ def _earliest(state: State, term: LeaderTerm, start: int | None) -> int | None:
     if start is None or term.start_offset is not None or not state.may_be_compacted():
         return start
     leader_epoch, above = term.leader_epoch, 0
+    if any(
+        p.how == "high_watermark" and p.replica == term.leader and p.span.first_offset == start
+        for p in state.history.commitments
+        if p.span.leader_epoch == leader_epoch
+    ):
+        return start  # By its trace, from which nothing is compacted.
     for replica in state.replicas.values():
         spans = replica.log.spans
         place = next((i for i, s in enumerate(spans) if s.leader_epoch == leader_epoch), 0)

@@ -23,6 +23,19 @@ BY_ANSWER = ("diverging_epoch", "out_of_range")
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
 
 
+def may_have_lacked(state: State, ref: Reference, promise: Promise) -> list[Doubt]:
+    """That a later leader of whose start nothing tells may have lacked the records."""
+    first, end = promise.span.first_offset, promise.span.end_offset
+    if ref.replica is not None:
+        first = max(first, ref.replica.log.log_start_offset)
+    term = first_in_doubt(state, ref, promise)
+    if term is None or first >= end:
+        return []
+    reason = f"nothing tells whether broker {term.leader} held it when it took epoch "
+    settled_by = f"the broker log of broker {term.leader}"
+    return [Doubt(first, end, promise, f"{reason}{term.leader_epoch}", settled_by)]
+
+
 def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]:
     """That the log which counts holds the records, but a leader between may have lacked them."""
     first, end = promise.span.first_offset, promise.span.end_offset
@@ -30,18 +43,9 @@ def lacked_unseen(state: State, ref: Reference, promise: Promise) -> list[Doubt]
         first = max(first, ref.replica.log.log_start_offset)
     if promise.latest_term is None or first >= end:
         return []
-    term = first_in_doubt(state, ref, promise)
-    if term is not None:
-        return [
-            Doubt(
-                first,
-                end,
-                promise,
-                f"nothing tells whether broker {term.leader} held it when it took epoch "
-                f"{term.leader_epoch}",
-                f"the broker log of broker {term.leader}",
-            )
-        ]
+    may_have_lacked_it = may_have_lacked(state, ref, promise)
+    if may_have_lacked_it:
+        return may_have_lacked_it
     lacking = _lacked_before_promised(state, ref.starts, promise)
     if lacking is not None:
         return [
@@ -215,14 +219,17 @@ def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm
     assert promise.latest_term is not None
     starts = ref.starts
     forked = _keeps_forks(state)
-    if not forked and not starts.unplaced_after(promise.latest_term):
+    if not forked and starts.all_placed_after(promise.latest_term):
         return None
     end = promise.span.end_offset
     after = starts.after(promise.latest_term)
     before = starts.terms[after - 1] if after else None
     held_by = before.leader if before else None
-    for term, start in zip(starts.terms[after:], starts.starts[after:], strict=True):
-        if start is None and never_began(state, term):
+    for place in range(after, len(starts.terms)):
+        term, start, earliest = starts.terms[place], starts.starts[place], starts.earliest[place]
+        if start is not None and start >= end and earliest is not None and earliest < end:
+            start = None  # Compaction hides it.
+        elif start is None and never_began(state, term):
             continue
         if start is not None and not (forked and start >= end and _by_others_alone(state, term)):
             held_by = term.leader if start >= end else None

@@ -4,7 +4,7 @@ import pytest
 
 from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import Span
+from replication.protocol.ground.model import EpochEntry, Span
 from replication.protocol.judgement.absence import Absence, Doubt, absence
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.reference import reference
@@ -490,3 +490,33 @@ def test_what_compaction_took_is_in_doubt_where_nothing_tells_of_the_first_leade
         ),
     ]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "filed", "written_in", "found"),
+    [
+        ("unclean", False, 0, "UNKNOWN"),
+        ("unclean", False, None, "UNKNOWN"),
+        ("unclean", True, 0, "HOLDS"),
+        ("clean", False, 0, "HOLDS"),
+    ],
+)
+def test_below_what_compaction_left_of_an_epoch_its_leader_may_have_begun(
+    kind: str, filed: bool, written_in: int | None, found: str
+) -> None:
+    """What is left of epoch 1 begins at 12, of epoch 0 it ends at 2; offset 6 is compacted. The
+    leader's own epoch file would tell where it began."""
+    held = (Span(0, 2, 0, 0), Span(12, 20, 1, 0))
+    file = (EpochEntry(0, 0), EpochEntry(1, 12)) if filed else None
+    facts = [
+        *given(1, 2, 3),
+        ev.PartitionDescribed(cleanup_policy="compact"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(6, 7, "all", written_in, 0, leader=1),
+        ev.ReplicaStopped(1, "process_crash"),
+        elected(2, 1, kind, (2,)),
+        ev.BecameLeader(2, 1),
+        *(ev.ReplicaLogObserved(r, 0, 20, held, 20, None, file, True) for r in (1, 2, 3)),
+    ]
+    assert verdict(facts) == found
