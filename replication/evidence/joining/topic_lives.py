@@ -18,7 +18,8 @@ from replication.evidence.log_directories.log_directory import PartitionDirector
 
 # Lines that name the epochs as they are, by a broker that takes its role or by the controller. A
 # broker that is the controller decides on before it has read what it sent to itself.
-_DECIDED = frozenset(("partition_state_changed", "leader_selected", "replica_removed_from_isr"))
+_ELECTED = frozenset(("partition_state_changed", "leader_selected"))
+_DECIDED = _ELECTED | {"replica_removed_from_isr"}
 _ROLES = frozenset(("became_leader", "became_follower")) | _DECIDED
 # A request may be a stale one, and is refused then; the lines that follow one that is not.
 _REQUEST = "leader_and_isr_received"
@@ -306,9 +307,10 @@ class Life:
         return min(self._controllers(), default=1 << 31) < max(before._controllers(), default=0)
 
     def _controllers(self) -> Iterator[int]:
-        """The controller epochs under which its states were decided."""
+        """The controller epochs under which its states were decided: not where replicas were taken
+        out of its ISR, since lines of a broker that had no replica may be of a life before."""
         for fact in (f for s in self.stretches.values() for f in s.facts):
-            if fact.kind in _DECIDED and isinstance(fact.fields.get("controller_epoch"), int):
+            if fact.kind in _ELECTED and isinstance(fact.fields.get("controller_epoch"), int):
                 yield fact.fields["controller_epoch"]
 
     @property
