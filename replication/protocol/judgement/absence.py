@@ -17,6 +17,7 @@ class Absence:
     True when the reference log was seen to lack it, None when that log was not handed over.
     perhaps_by_zombie: it was acknowledged, but perhaps by a leader that was deposed by then.
     one_of_several: this record or another that was acknowledged at its offset, whichever is gone.
+    perhaps_back: back or not, by which of several it was, or who leads last.
     was_committed: by the time at which it was acknowledged at acks=1, its leader had committed it.
     """
 
@@ -29,6 +30,7 @@ class Absence:
     steps: list[Step] = field(default_factory=list)
     perhaps_by_zombie: bool = False
     one_of_several: bool = False
+    perhaps_back: bool = False
     was_committed: bool = False
 
 

@@ -21,9 +21,11 @@ from replication.protocol.judgement.contract import allowed_by, contract_of
 from replication.protocol.judgement.declared_gaps import Gaps
 from replication.protocol.judgement.divergence import is_cut_by_following
 from replication.protocol.judgement.loss_cause import borders, cause_of
+from replication.protocol.judgement.lost_record import Lost, lacks
 from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
+    log_is_covered,
 )
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import never_began
@@ -320,7 +322,7 @@ def _cut(
 
 
 def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
-    if all(p.back for p in loss.absences):
+    if all(p.back for p in loss.absences) or _leads_with(state, ref, loss):
         loss.status = "recovered"
         return
     for number, replica in sorted(state.replicas.items()):
@@ -343,8 +345,8 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
     loss.copies += [salvage[key] for key in sorted(salvage)]
     # The log that counts may have them again: a leader was without them, nobody saw the last one's.
     unseen = ref.replica is None and not ref.candidates and not any(p.final for p in loss.absences)
-    if any(_holds(r.log.spans, loss) for r in ref.candidates):
-        loss.status = "undetermined"  # Nothing names the last leader, and one that may lead has it.
+    if any(p.perhaps_back for p in loss.absences):
+        loss.status = "undetermined"
         return
     if any(c.kind == "replica" for c in loss.copies) and not unseen:
         loss.status = "recoverable"
@@ -357,6 +359,20 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
     set_aside = any(c.kind != "older" for c in state.history.copies if _holds(c.spans, loss))
     if loss.missing_replicas or set_aside:
         loss.status = "recoverable" if set_aside and not unseen else "undetermined"
+
+
+def _leads_with(state: State, ref: Reference, loss: Loss) -> bool:
+    """Whether the last leader, whose log is not here, began with the records by its own lines."""
+    term = ref.term
+    if ref.replica is not None or term is None or not term.start_event_id:
+        return False
+    if not log_is_covered(state, term.leader) or any(p.final for p in loss.absences):
+        return False
+    return all(
+        lacks(state, term, Lost(loss.record._replace(first_offset=offset), loss.tier, None))
+        is False
+        for offset in (loss.first_offset, loss.end_offset - 1)
+    )
 
 
 def _still_counts(state: State, replica: int) -> bool:
@@ -453,7 +469,7 @@ def _finding(loss: Loss) -> Finding:
         "undetermined": "not in the leader's history; a replica's log was not handed over",
     }[loss.status]
     if loss.status == "undetermined" and not loss.missing_replicas:
-        ending = "missing under a leader; nothing names the last one, and one that may lead has it"
+        ending = "missing under a leader; whether they are back nothing tells"
     steps: list[Step] = []
     for absence in loss.absences:
         steps += [s for s in absence.steps if s not in steps]

@@ -320,7 +320,24 @@ def _whoever_wrote(promise: Promise, lost: list[list[Absence]]) -> list[Absence]
         return lost[0]
     terms = {id(a.term): a.term for found in lost for a in found}
     term = next(iter(terms.values())) if len(terms) == 1 else None
-    return [replace(a, promise=promise, term=term) for a in lost[0]]
+    alike: dict[tuple[int, int], list[Absence]] = {}
+    for a in (a for found in lost for a in found):
+        alike.setdefault((a.first_offset, a.end_offset), []).append(a)
+    return [
+        replace(_in_common(alike[a.first_offset, a.end_offset]), promise=promise, term=term)
+        for a in lost[0]
+    ]
+
+
+def _in_common(found: list[Absence]) -> Absence:
+    """What is so of a record in each of several cases: whether it is back, and gone in the end."""
+    final, back = {a.final for a in found}, {a.back for a in found}
+    return replace(
+        found[0],
+        back=back == {True},
+        perhaps_back=len(back) > 1,
+        final=final.pop() if len(final) == 1 else None,
+    )
 
 
 def _lines_tell(state: State, ref: Reference, leader_epoch: int) -> bool:
@@ -412,16 +429,8 @@ def _fate_by_all(
             if a.first_offset <= first and a.end_offset >= end
         ]
         if len(lacking) == len(ref.candidates):
-            back, final = all(a.back for a in lacking), {a.final for a in lacking}
-            absences.append(
-                replace(
-                    lacking[0],
-                    first_offset=first,
-                    end_offset=end,
-                    back=back,
-                    final=final.pop() if len(final) == 1 else None,
-                )
-            )
+            both = _in_common(lacking)
+            absences.append(replace(both, first_offset=first, end_offset=end))
         elif any(p.first_offset <= first and p.end_offset >= end for p in parts):
             doubts.append(
                 Doubt(

@@ -343,3 +343,42 @@ def test_what_one_that_may_lead_has_again_is_not_outside_the_leaders_history(
     ]
     (loss,) = answer(told(facts)).losses
     assert loss["status"] == status
+
+
+@pytest.mark.parametrize(("covered", "status"), [
+    ((1, 2, 3), "recovered"), ((2, 3), "undetermined"),
+])  # fmt: skip
+def test_what_the_last_leader_wrote_and_leads_on_with_is_back_though_its_log_is_not_here(
+    covered: tuple[int, ...], status: str
+) -> None:
+    """Broker 2 led in between without it."""
+    facts = [
+        *given(*covered),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(3, 4, "1", 0, 0),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 3, 3),
+        elected(1, 2, "unclean", (1,)),
+        ev.BecameLeader(1, 2, 5, 5),
+        copy(2, (0, 3, 0, 0), (3, 4, 1, 0), mark=4),
+    ]
+    (loss,) = [x for x in answer(told(facts)).losses if x["leader_epoch"] == 0]
+    assert loss["status"] == status
+
+
+def test_what_may_be_one_record_that_is_back_or_another_that_is_not_is_undetermined() -> None:
+    """An acknowledgement of an offset alone: broker 1 wrote there and leads again, or broker 2."""
+    facts = [
+        *given(1, 2, 3),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.RecordsAcknowledged(0, 1, "1"),
+        elected(2, 1),
+        ev.BecameLeader(2, 1, 0, 0),
+        elected(1, 2, "unclean", (1,)),
+        ev.BecameLeader(1, 2, 1, 1),
+        copy(1, (0, 1, 0, 0), (1, 2, 2, 0), mark=2),
+    ]
+    (loss,) = [x for x in answer(told(facts)).losses if x["first_offset"] == 0]
+    assert loss["status"] == "undetermined"
