@@ -5,7 +5,7 @@ from replication.protocol.ground.model import clipped, is_seen
 from replication.protocol.judgement.earlier_logs import stands_all
 from replication.protocol.judgement.reference import lived_on_unseen
 from replication.protocol.judgement.same_record import all_known
-from replication.protocol.judgement.unseen_terms import never_began, unnamed_leader_epoch
+from replication.protocol.judgement.unseen_terms import never_began, unnamed_writers_epoch
 from replication.protocol.judgement.view import View
 
 
@@ -35,7 +35,7 @@ def _is_all_that_was_written(view: View) -> bool:
 def _none_was_missed(view: View) -> bool:
     """Whether every leader began with all that stands there of earlier leader epochs."""
     spans = view.ref.spans
-    if unnamed_leader_epoch(view.state, view.ref.starts, -1) is not None:
+    if unnamed_writers_epoch(view.state, view.ref.starts) is not None:
         return False
     if any(span.leader_epoch is None for span in spans):
         return False

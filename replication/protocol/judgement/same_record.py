@@ -38,7 +38,7 @@ from replication.protocol.judgement.unseen_terms import (
     kept_since_in_sync,
     may_have_lost_storage_in_isr,
     never_began,
-    unnamed_leader_epoch,
+    unnamed_writers_epoch,
 )
 
 
@@ -304,7 +304,7 @@ def _had_only_these(state: State, ref: Reference, term: LeaderTerm, held: Span) 
     made_in, start = held.leader_epoch, ref.starts.of(term)
     if made_in is None or made_in >= term.leader_epoch or start is None or start < held.end_offset:
         return False
-    if unnamed_leader_epoch(state, ref.starts, -1) is not None:
+    if unnamed_writers_epoch(state, ref.starts) is not None:
         return False
     if state.settings.controller != "kraft" and not all(
         log_is_covered(state, leader) for leader in ref.starts.leaders_in(made_in)
@@ -642,7 +642,7 @@ def _first_to_stand_there(state: State, ref: Reference, last: int) -> bool:
     terms = state.history.terms
     if not terms or terms[-1].leader_epoch < newest_leader_epoch(state):
         return False
-    if unnamed_leader_epoch(state, ref.starts, -1) is not None:
+    if unnamed_writers_epoch(state, ref.starts) is not None:
         return False
     if state.settings.controller != "kraft" and not all(
         log_is_covered(state, first.leader) for first in state.history.terms[:1]

@@ -41,7 +41,7 @@ from replication.protocol.judgement.unseen_terms import (
     lacked_unseen,
     may_have_lacked,
     never_began,
-    unnamed_leader_epoch,
+    unnamed_writers_epoch,
 )
 from replication.protocol.judgement.without_epochs import lacked_whoever_wrote
 from replication.protocol.judgement.written_later import (
@@ -169,7 +169,7 @@ def _compacted(state: State, ref: Reference, promise: Promise) -> tuple[list[Abs
     doubts: list[Doubt] = []
     if promise.latest_term is not None or ref.replica is None or not ref.replica.captured:
         return absences, doubts
-    unnamed = unnamed_leader_epoch(state, ref.starts, -1)
+    unnamed = unnamed_writers_epoch(state, ref.starts)
     whole = unnamed is None
     log = ref.replica.log
     first = max(promise.span.first_offset, log.log_start_offset)
@@ -266,7 +266,7 @@ def _by_any_writer(state: State, ref: Reference, doubt: Doubt) -> tuple[list[Abs
     absences: list[Absence] = []
     doubts: list[Doubt] = []
     promise, first, end = doubt.promise, doubt.first_offset, doubt.end_offset
-    whole = unnamed_leader_epoch(state, ref.starts, -1) is None
+    whole = unnamed_writers_epoch(state, ref.starts, end) is None
     for low, high in pairwise(sorted({first, end, *_borders(ref, first, end)})):
         writers = may_have_written(state, ref.starts, low, promise) if whole else []
         fates = [fate(state, ref, _named(promise, low, high, e)) for e in sorted(set(writers))]

@@ -13,7 +13,12 @@ from replication.protocol.ground.topic_partition import (
 from replication.protocol.judgement.absence import Doubt
 from replication.protocol.judgement.earlier_logs import held_then, stands_all
 from replication.protocol.judgement.lacking_terms import appender, led_on_after
-from replication.protocol.judgement.reference import Reference, all_logs_are_covered, log_is_covered
+from replication.protocol.judgement.reference import (
+    Reference,
+    all_logs_are_covered,
+    log_is_covered,
+    newest_leader_epoch,
+)
 from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts, tells_of_before
 
 ANY_OCCURRENCE = 1 << 62
@@ -207,6 +212,25 @@ def unnamed_leader_epoch(state: State, starts: TermStarts, after: int) -> int | 
         place = starts.gap_from[min(place + 1, len(terms))]
         missed = terms[place - 1].leader_epoch + 1 if place < len(terms) else None
     return None if missed is None or all_logs_are_covered(state) else missed
+
+
+def unnamed_writers_epoch(state: State, starts: TermStarts, below: int | None = None) -> int | None:
+    """A leader epoch in which a broker of which nothing tells may have written: an unnamed one, or
+    one since the last known term, up to the newest that a log names. below: only what it may have
+    written below that offset counts, as far as logs show where the newest one began.
+    """
+    missed = unnamed_leader_epoch(state, starts, -1)
+    if missed is not None or not starts.terms or all_logs_are_covered(state):
+        return missed
+    last, newest = starts.terms[-1].leader_epoch, newest_leader_epoch(state)
+    if newest <= last:
+        return None
+    if newest == last + 1 and below is not None and not state.may_be_compacted():
+        logs = [r.log.spans for r in state.replicas.values()]
+        shown = [s.first_offset for spans in logs for s in spans if s.leader_epoch == newest]
+        if shown and min(shown) >= below:
+            return None
+    return last + 1
 
 
 def never_began(state: State, term: LeaderTerm) -> bool:

@@ -6,12 +6,12 @@ from replication.protocol.ground.events import BESIDE_THE_ISR
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.lost_record import Lost, lacks, written_at
 from replication.protocol.judgement.term_starts import UNSURE_KINDS, tells_of_before, term_starts
-from replication.protocol.judgement.unseen_terms import unnamed_leader_epoch
+from replication.protocol.judgement.unseen_terms import unnamed_leader_epoch, unnamed_writers_epoch
 
 
 def is_unnamed(state: State) -> bool:
     """Whether a leader of which nothing tells may have led in some epoch."""
-    return unnamed_leader_epoch(state, term_starts(state), -1) is not None
+    return unnamed_writers_epoch(state, term_starts(state)) is not None
 
 
 def may_be_unnamed(state: State, lost: Lost, term: LeaderTerm | None) -> bool:

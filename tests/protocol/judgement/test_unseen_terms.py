@@ -336,11 +336,27 @@ def test_who_led_again_may_have_come_back_with_less_where_neither_controller_nor
     assert verdict(facts, ACKNOWLEDGED) == found
 
 
-@pytest.mark.parametrize(("kind", "found"), [("unknown", "UNKNOWN"), ("clean", "VIOLATED")])
+def test_whoever_led_in_the_newest_epoch_of_a_log_may_have_answered() -> None:
+    """The controllers' history at hand ends with epoch 0; broker 2 may lead in the next, too."""
+    facts = [
+        *given(1, 3, version="3.3.2"),
+        ev.PartitionDescribed(leader=2, controller="kraft"),
+        ev.CoverageDeclared("controller_history", None, True),
+        elected(2, 0, "initial"),
+        ev.RecordsAcknowledged(5, 6, "1", None, None, 2),
+        *(copy(r, (0, 4, 0, 0), (4, 9, 1, 0), mark=9) for r in (1, 2, 3)),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("kind", "newest", "found"), [
+    ("unknown", 3, "UNKNOWN"), ("clean", 3, "VIOLATED"), ("clean", 4, "UNKNOWN"),
+])  # fmt: skip
 def test_an_epoch_behind_a_gap_in_the_controllers_record_may_have_had_a_leader(
-    kind: str, found: str
+    kind: str, newest: int, found: str
 ) -> None:
-    """The lines of another controller are missing, and of broker 2, which may have led epoch 1."""
+    """The lines of another controller are missing, and of broker 2, which may have led epoch 1.
+    Whoever leads in epoch 3 began above the record; in one before epoch 4 it may have been lost."""
     facts = [
         *given(1, 3),
         ev.PartitionDescribed(leader=2),
@@ -349,6 +365,6 @@ def test_an_epoch_behind_a_gap_in_the_controllers_record_may_have_had_a_leader(
         ev.ReplicaStopped(1, "process_crash"),
         ev.RecordsAcknowledged(3, 4, "all", None, None, 2),
         elected(2, 2, kind, (2,)),
-        copy(2, (0, 2, 0, 0), (2, 5, 1, 0), (5, 7, 2, 0), (7, 9, 3, 0), mark=9),
+        copy(2, (0, 2, 0, 0), (2, 5, 1, 0), (5, 7, 2, 0), (7, 9, newest, 0), mark=9),
     ]
     assert verdict(facts) == found
