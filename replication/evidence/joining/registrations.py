@@ -356,7 +356,7 @@ def _add_change(known: dict[int, Registration], fact: LogLineFact) -> None:
             leader=f.get("leader_after", before.leader if before else None),
             leader_epoch=leader_epoch,
             isr=f.get("isr_after", before.isr if before else None),
-            replicas=before.replicas if before else None,
+            replicas=f.get("replicas_after", before.replicas if before else None),
             at=fact.at,
             source=_source(fact),
             elr=f.get("elr_after", before.elr if before else None),

@@ -82,6 +82,17 @@ def test_a_controllers_line_with_both_states_tells_the_kind_by_itself() -> None:
     assert kinds(from_lines([started, change], REPLICAS)) == [(4, 2, "unclean")]
 
 
+def test_a_change_of_the_assignment_is_not_the_one_before_it() -> None:
+    """A reassignment ends: the line prints who is assigned from then on."""
+    change = line(
+        "partition_changed", broker=100, partition_epoch_before=3, partition_epoch_after=4,
+        replicas_before=(3, 2, 1), replicas_after=(3, 2), isr_before=(3,), isr_after=(3, 2),
+    )  # fmt: skip
+    same = line("partition_changed", broker=100, partition_epoch_after=5, isr_after=(3,))
+    found = from_lines([state(3, 3, 1, (3,), replicas=(3, 2, 1)), change, same], REPLICAS)
+    assert [r.fact.assigned_replicas for r in found] == [(3, 2, 1), (3, 2), (3, 2)]
+
+
 def test_a_leaders_own_line_fills_the_one_gap_that_it_fits() -> None:
     shrink = line("isr_shrink_proposed", from_isr=(1, 2, 3), to_isr=(1, 2), at=5)
     found = from_lines([state(0, 1, 0, REPLICAS), shrink, state(2, 1, 0, (1,), at=9)], REPLICAS)

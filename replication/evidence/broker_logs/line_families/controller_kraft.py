@@ -64,6 +64,7 @@ _CHANGED_FIELDS = {
     "partitionEpoch": "partition_epoch",
     "elr": "elr",
     "lastKnownElr": "last_known_elr",
+    "replicas": "replicas",
 }
 
 
@@ -112,6 +113,16 @@ _PARTITION_CHANGED = LineFamily(
             node=100, topic="t", partition=1, topic_id="qSMoNKWOSQ6Q-w4CrVSYLQ", unclean=False,
             isr_before=(2, 3, 1), isr_after=(2, 3), partition_epoch_before=0,
             partition_epoch_after=1,
+        ),
+        example(
+            "[QuorumController id=100] partition change for t-1 with topic ID "
+            "rZgaocpBQhyOSXnO0vab2Q: replicas: [3, 2, 1] -> [3, 2], isr: [3] -> [3, 2], "
+            "removingReplicas: [1] -> [], addingReplicas: [2] -> [], leaderEpoch: 4 -> 5, "
+            "partitionEpoch: 11 -> 12",
+            node=100, topic="t", partition=1, topic_id="rZgaocpBQhyOSXnO0vab2Q", unclean=False,
+            replicas_before=(3, 2, 1), replicas_after=(3, 2), isr_before=(3,), isr_after=(3, 2),
+            leader_epoch_before=4, leader_epoch_after=5, partition_epoch_before=11,
+            partition_epoch_after=12,
         ),
     ),
 )  # fmt: skip
