@@ -207,10 +207,9 @@ def _begins_anew(fact: LogLineFact, seen: _Partition) -> bool:
         # Its log was deleted, and what is left of the broker's lines names no epoch before.
         return seen.gone and leader_epoch == 0
     if leader_epoch > 0:
+        # No request of before that came late: a controller decides on what it read.
         if fact.kind in _DECIDED and leader_epoch < before and _falls(fact, seen):
-            return (
-                True  # No request of before that came late: a controller decides on what it read.
-            )
+            return True
         gap = fact.at is not None and seen.at is not None and fact.at - seen.at > _AGES
         return gap and leader_epoch < before and _falls(fact, seen)
     return leader_epoch < before or seen.gone or _falls(fact, seen)
