@@ -29,7 +29,9 @@ def first_lacking_terms(
         if start is not None and start < end:
             cut = max(start, first)
             by, written_in = appender(starts, promise), promise.span.leader_epoch
-            if promise.how == "acks_all" and led_on_after(state, term, cut, end, by, written_in):
+            if promise.how == "acks_all" and led_on_after(
+                state, term, cut, end, by, written_in, perhaps=True
+            ):
                 continue  # It may have been acknowledged after this term.
             if cut < end:
                 result.append((cut, end, term))
@@ -100,12 +102,15 @@ def led_on_after(
     end: int,
     wrote: int | None = None,
     written_in: int | None = None,
+    *,
+    perhaps: bool = False,
 ) -> LeaderTerm | None:
     """The term in which a leader from before `missed` leads on, as if that had not been.
 
     It held [first, end), which the missed term lacked, and still does: had it followed, it would
     have cut it. wrote: the leader that appended it, where known: no other can have answered its
-    producer. A leader that leads on in a higher epoch has not stopped leading.
+    producer. A leader that leads on in a higher epoch has not stopped leading. perhaps: or may have
+    held them, as its line names no log end (before 1.0), and it wrote nothing at or below them.
     """
     start = term_start(state, missed)
     if start is None or start > first:
@@ -119,13 +124,20 @@ def led_on_after(
             term.leads_on
             and term.order > missed.order
             and term.leader in led_before
-            and term.start_offset is not None
-            and term.start_offset >= end
+            and _began_with(state, term, end, perhaps=perhaps)
             and not _cut_before(state, term, first, written_in)
             and not _began_below(state, missed, term, first, written_in)
         ):
             return term
     return None
+
+
+def _began_with(state: State, term: LeaderTerm, end: int, *, perhaps: bool) -> bool:
+    """Whether the leader's log reached the offset when the term began. perhaps: or may have."""
+    if term.start_offset is not None:
+        return term.start_offset >= end
+    start = term_start(state, term)
+    return perhaps and (start is None or start >= end)
 
 
 def _began_below(

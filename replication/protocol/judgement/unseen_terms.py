@@ -117,7 +117,7 @@ def _led_beside_who_answered(
         term, start = starts.terms[place], starts.starts[place]
         if start is None or start >= end or term.election_kind not in UNSURE_KINDS:
             continue
-        if led_on_after(state, term, max(start, first), end, wrote, made_in):
+        if led_on_after(state, term, max(start, first), end, wrote, made_in, perhaps=True):
             return term
     return None
 

@@ -173,3 +173,36 @@ def test_who_leads_still_has_come_as_far_as_its_log() -> None:
     ]
     judged = {v["invariant"]: v["verdict"] for v in answer(told(facts, "traced")).verdicts}
     assert judged["committed_records_survive"] == "HOLDS"
+
+
+def before_1_0(*more: ev.Fact, since: int | None = None) -> list[ev.Fact]:
+    """Broker 1 writes a record in epoch 0, broker 2 leads epoch 1 without it, broker 1 leads on in
+    epoch 2: up to 0.11 lines tell no log ends. since: broker 1 wrote an offset of epoch 2."""
+    own = [] if since is None else [(since, since + 1, 2, 5)]
+    return [
+        *given(1, 2, 3, version="0.11.0.3"),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0),
+        elected(2, 1, isr=(2, 3)),
+        ev.BecameLeader(2, 1),
+        *more,
+        elected(1, 2, "unclean"),
+        ev.BecameLeader(1, 2),
+        ev.BecameFollower(2, 2, 1),
+        ev.RecordsAcknowledged(0, 1, "all", 0, 7, 1),
+        copy(1, *([(0, 1, 0, 7)] if since != 0 else []), *own),
+        copy(2, (0, 1, 1, 8)),
+        copy(3),
+    ]
+
+
+def test_who_leads_on_may_answer_then_though_no_line_tells_where_its_log_ended() -> None:
+    assert verdict(before_1_0()) != "VIOLATED"
+    assert verdict(before_1_0(since=1)) != "VIOLATED"
+
+
+def test_who_wrote_another_there_since_or_followed_has_not_led_on_with_it() -> None:
+    cut = (ev.BecameFollower(1, 1, 2), ev.Truncated(1, 0, None, "high_watermark"))
+    assert verdict(before_1_0(since=0)) == "VIOLATED"
+    assert verdict(before_1_0(*cut, since=0)) == "VIOLATED"
+    assert verdict(before_1_0(*cut)) == "VIOLATED"
