@@ -238,8 +238,13 @@ def never_began(state: State, term: LeaderTerm) -> bool:
     return log_is_covered(state, term.leader) and not term.start_event_id
 
 
-def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm | None:
-    """The first later term whose start nobody saw and whose leader may have lacked the records."""
+def first_in_doubt(
+    state: State, ref: Reference, promise: Promise, *, from_isr_has: bool = False
+) -> LeaderTerm | None:
+    """The first later term whose start nobody saw and whose leader may have lacked the records.
+
+    from_isr_has: not one that is known to have come from the ISR.
+    """
     assert promise.latest_term is not None
     starts = ref.starts
     forked = _keeps_forks(state)
@@ -266,6 +271,7 @@ def first_in_doubt(state: State, ref: Reference, promise: Promise) -> LeaderTerm
                 and stands_still(state, ref, before)
             )
             or _has_led_with(state, ref, term, promise.span)
+            or (from_isr_has and term.election_kind not in UNSURE_KINDS)
         ):
             held_by = term.leader
         else:

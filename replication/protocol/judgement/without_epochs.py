@@ -32,8 +32,8 @@ def lacked_whoever_wrote(state: State, ref: Reference, promise: Promise) -> list
     for leader_epoch in may_have_written(state, starts, first, promise):
         span = Span(first, end, leader_epoch, content)
         named = replace(promise, span=span, latest_term=(leader_epoch, ANY_OCCURRENCE))
-        term = first_in_doubt(state, ref, named) if untold else None
-        if term is not None and term.election_kind in UNSURE_KINDS:
+        term = first_in_doubt(state, ref, named, from_isr_has=True) if untold else None
+        if term is not None:
             return [_in_doubt(promise, term)]
         for _, _, term in first_lacking_terms(state, starts, named):
             if term is not None and _led_on_past(state, starts, named, term):

@@ -104,3 +104,31 @@ def test_who_led_on_past_one_that_lacked_it_may_have_answered_before_that_or_sin
         ),
     ]
     assert verdict(facts, ACKNOWLEDGED) == found
+
+
+@pytest.mark.parametrize(("kind", "found"), [("unclean", "UNKNOWN"), ("clean", "HOLDS")])
+def test_behind_a_leader_from_the_isr_of_which_nothing_tells_one_beside_it_may_have_lacked_it(
+    kind: str, found: str
+) -> None:
+    """Broker 3 writes and is back; broker 1, whose lines are missing, leads, then broker 2."""
+    facts = [
+        *given(2, 3, version="0.10.2.2"),
+        elected(3, 0, "initial"),
+        ev.BecameLeader(3, 0),
+        ev.RecordsAcknowledged(0, 1, "all", None, 7, 3),
+        elected(1, 1, "preferred", isr=(1, 3)),
+        ev.BecameFollower(3, 1, 1),
+        ev.Truncated(3, 1, None, "high_watermark"),
+        elected(2, 2, kind, isr=(2, 3)),
+        ev.BecameLeader(2, 2),
+        ev.BecameFollower(3, 2, 2),
+        elected(3, 3, isr=(2, 3)),
+        ev.BecameLeader(3, 3),
+        *(
+            ev.ReplicaLogObserved(
+                r, 0, 1, spans=(Span(0, 1, None, 7),), high_watermark=1, stopped=True
+            )
+            for r in (1, 3)
+        ),
+    ]
+    assert verdict(facts, ACKNOWLEDGED) == found
