@@ -151,9 +151,22 @@ def _is_told(state: State, name: str, loss: Loss, before: tuple[int, int] | None
         p.span.first_offset < loss.end_offset
         and loss.first_offset < p.span.end_offset
         and same_record(p.span, loss.record) is not False
+        and not _is_anothers(state, loss, p)
         and (before is None or (p.latest_term is not None and p.latest_term < before))
         for p in told
     )
+
+
+def _is_anothers(state: State, loss: Loss, promise: Promise) -> bool:
+    """Whether a promise by offset alone is of other records than the lost: answered for by who did
+    not lead in their epoch, or the mark that a line tells of who led without them, since then."""
+    led = {t.leader for t in state.history.terms if t.leader_epoch == loss.record.leader_epoch}
+    if promise.how in ("acks_all", "acks_1"):
+        return promise.replica is not None and bool(led) and promise.replica not in led
+    lost_in, latest = loss.lost_in, promise.latest_term
+    if promise.how != "start_line" or lost_in is None or latest is None:
+        return False
+    return promise.replica == lost_in.leader and latest[0] >= lost_in.leader_epoch
 
 
 def _never_led(world: World) -> bool:
