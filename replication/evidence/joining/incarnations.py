@@ -29,14 +29,21 @@ def incarnations_of_lines(
 
     order: the topic's ids, oldest first. printed: those that any line of the broker names. A line
     without an id is of the life that it stands in, and a life of which the broker prints none of an
-    id between those of the lives around it. by_clock: where that leaves several.
+    id between those of the lives around it. by_clock: where that leaves several. A log created
+    where one was deleted is of another life, or of a replica that was moved away and back: what
+    came before is of any life up to that one.
     """
-    lives = stretches(f for f in facts if f.topic is not None and f.partition is not None)
+    lines = [f for f in facts if f.topic is not None and f.partition is not None]
+    lives, moved = stretches(lines), False
+    if len(lives) < len(order):
+        again = stretches(lines, others=True)
+        if len(lives) < len(again) <= len(order):
+            lives, moved = again, True
     ids = [_id_of(number, lives) for number in range(len(lives))]
     if len(lives) == len(printed) == 1:
         ids = list(printed)
     for number, life in enumerate(lives):
-        between = [ids[number]] if ids[number] else _between(ids, number, order)
+        between = [ids[number]] if ids[number] else _between(ids, number, order, moved)
         nearest = next((i for i in (*reversed(ids[:number]), *ids[number:]) if i), "")
         for fact in life.facts:
             timed = between[0] if len(between) == 1 else by_clock(str(fact.topic), fact.at)
@@ -54,12 +61,17 @@ def _id_of(number: int, lives: list[Stretch]) -> str:
     return before if before and again else ""
 
 
-def _between(ids: list[str], number: int, order: list[str]) -> list[str]:
-    """The ids that a life without one may be of; one, where as many lives as ids lie between."""
+def _between(ids: list[str], number: int, order: list[str], moved: bool) -> list[str]:
+    """The ids that a life without one may be of; one, where as many lives as ids lie between.
+
+    moved: one life may have been cut in two, so that those around it may be of its id.
+    """
     first = next((i + 1 for i in reversed(range(number)) if ids[i]), 0)
     last = next((i for i in range(number, len(ids)) if ids[i]), len(ids))
     lower = order.index(ids[first - 1]) + 1 if first and ids[first - 1] in order else 0
     upper = order.index(ids[last]) if last < len(ids) and ids[last] in order else len(order)
+    if moved:
+        return order[max(lower - 1, 0) : upper + 1]
     between = order[lower:upper]
     return between[number - first :][:1] if len(between) == last - first else between
 

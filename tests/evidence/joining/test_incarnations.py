@@ -53,6 +53,24 @@ def test_lines_before_a_life_that_prints_its_id_are_of_one_before_it() -> None:
     assert told == ["old", "new"]
 
 
+def test_what_came_before_a_log_created_where_one_was_deleted_is_not_of_the_id_printed_after() -> (
+    None
+):
+    """The file of the lines that name leader epochs is not there, and no line printed the old id;
+    the replica may have been moved away and back, so that a clock tells."""
+    lines = [
+        line("log_created", at=1),
+        line("isr_updated", at=2, partition_epoch=2),
+        line("log_marked_deleted", at=19),
+        line("log_created", at=21),
+        line("fetcher_added", at=30, topic_id="new"),
+    ]
+    found = [topic_id for _, topic_id in incarnations_of_lines(lines, ["old", "new"], by_clock)]
+    assert found == ["old", "old", "old", "new", "new"]
+    moved = incarnations_of_lines(lines, ["old", "new"], lambda _, at: "new")
+    assert {topic_id for _, topic_id in moved} == {"new"}
+
+
 def told(mine: list[Acknowledgement], standing: dict[str, set[str]]) -> list[str | None]:
     found = incarnations_of_promises(mine, ["old", "new"], standing, by_clock)
     return [topic_id for _, topic_id in found]
