@@ -227,6 +227,7 @@ def foreign_to_its_leader(state: State, starts: TermStarts, absence: Absence) ->
             foreign = _may_have_written_anew(state, term, absence)
         elif term.leader_epoch > promise.latest_term[0]:
             foreign = _holds_a_fork(state, term, absence)
+            foreign = foreign or _may_tell_before_it_cuts(state, starts, term, absence)
         else:
             foreign = _lacked(state, starts, term, absence)
             foreign = foreign or _holds_another(state, starts, term, absence)
@@ -315,6 +316,19 @@ def _holds_a_fork(state: State, term: LeaderTerm, absence: Absence) -> bool:
     if promise.replica is None or log_is_covered(state, promise.replica):
         return False
     return _has_others_of_the_epoch(state, term, absence)
+
+
+def _may_tell_before_it_cuts(
+    state: State, starts: TermStarts, term: LeaderTerm, absence: Absence
+) -> bool:
+    """Whether a leader after all that a replica's log names lacked the records, and may have told
+    the mark to a follower whose lines are missing before that cut them (KAFKA-14704)."""
+    promise, flags = absence.promise, state.behaviour()
+    if promise.replica is None or log_is_covered(state, promise.replica) or flags is None:
+        return False
+    if flags.truncation != "truncate_on_fetch" or flags.has("truncates_before_high_watermark"):
+        return False
+    return _lacked(state, starts, term, absence)
 
 
 def _has_others_of_the_epoch(state: State, term: LeaderTerm, absence: Absence) -> bool:

@@ -207,7 +207,7 @@ def test_an_acknowledgement_by_offsets_alone_is_of_the_record_at_each_offset() -
 def test_an_acknowledgement_that_may_be_of_either_lost_record_is_of_one() -> None:
     """Epochs 0 and 1 both wrote offset 0 and committed it; which was acknowledged is not told."""
     facts = [
-        *given(3),
+        *given(3, version="3.5.0"),
         elected(1, 0, "initial"),
         ev.RecordsAcknowledged(0, 1, "all"),
         elected(2, 1, "unclean", (2,)),

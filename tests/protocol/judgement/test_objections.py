@@ -435,3 +435,26 @@ def test_a_followers_high_watermark_may_be_of_what_its_leader_wrote_anew_in_its_
     assert verdict(facts) == found
     facts.remove(ev.CoverageDeclared("broker_log", 1, True))
     assert verdict([f for f in facts if f not in reign]) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("version", "lines", "found"), [
+    ("3.2.0", False, "UNKNOWN"), ("3.2.0", True, "VIOLATED"),
+    ("2.7.2", False, "VIOLATED"), ("3.4.1", False, "VIOLATED"),
+])  # fmt: skip
+def test_nor_one_that_a_later_leader_may_have_told_before_a_cut_of_which_no_line_tells(
+    version: str, lines: bool, found: str
+) -> None:
+    """KAFKA-14704: whether broker 1 followed broker 2, and stopped before it cut, its lines would
+    tell."""
+    facts = [
+        *given(*((1, 2, 3) if lines else (2, 3)), version=version),
+        elected(1, 0, "initial"),
+        *([ev.BecameLeader(1, 0, 0, 0)] if lines else []),
+        *([ev.ReplicaStopped(1, "process_crash")] if lines else []),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        copy(1, (0, 1, 0, 0), mark=1),
+        copy(2, (0, 3, 1, 1), mark=3),
+        copy(3, mark=0),
+    ]
+    assert verdict(facts) == found
