@@ -197,11 +197,16 @@ def _by_age(
 
 
 def _lifetimes(ids: _Times, first_seen: dict[str, int], set_aside: set[str]) -> list[Lifetime]:
-    """One topic name's incarnations, oldest first, each gone when the next one came."""
+    """One topic name's incarnations, oldest first, each gone when the next one came.
+
+    A directory is set aside of a replica that was moved away, too: where the controllers' records
+    tell when each was created, they decide.
+    """
+    recorded = all(created is not None for created, _ in ids.values())
     rows = []
     for topic_id, (created, deleted) in ids.items():
         rows.append((topic_id, created or first_seen.get(topic_id), deleted))
-    rows.sort(key=lambda r: (r[0] not in set_aside, r[1] is not None, r[1] or 0, r[0]))
+    rows.sort(key=lambda r: (recorded or r[0] not in set_aside, r[1] is not None, r[1] or 0, r[0]))
     result: list[Lifetime] = []
     for index, (topic_id, created, deleted) in enumerate(rows):
         following = rows[index + 1][1] if index + 1 < len(rows) else None
