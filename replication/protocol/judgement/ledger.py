@@ -26,6 +26,7 @@ from replication.protocol.judgement.reference import (
     Reference,
     lived_on_unseen,
     log_is_covered,
+    tail_is_known,
 )
 from replication.protocol.judgement.term_starts import TermStarts
 from replication.protocol.judgement.unseen_terms import never_began
@@ -344,7 +345,9 @@ def _decide_status(state: State, ref: Reference, loss: Loss) -> None:
             salvage[(aside.replica, aside.kind)] = found
     loss.copies += [salvage[key] for key in sorted(salvage)]
     # The log that counts may have them again: a leader was without them, nobody saw the last one's.
-    unseen = ref.replica is None and not ref.candidates and not any(p.final for p in loss.absences)
+    last = ref.replica
+    known = bool(ref.candidates) if last is None else tail_is_known(state, last)
+    unseen = not known and not any(p.final for p in loss.absences)
     if any(p.perhaps_back for p in loss.absences):
         loss.status = "undetermined"
         return
@@ -387,6 +390,9 @@ def _is_known_to_lack(state: State, number: int, loss: Loss, leads: bool) -> boo
     """
     replica = state.replicas.get(number)
     if replica is None or not _still_counts(state, number):
+        return False
+    shown = replica.log.spans[-1].end_offset if replica.log.spans else 0
+    if loss.end_offset > shown and not tail_is_known(state, replica):
         return False
     held = clipped(replica.log.spans, loss.first_offset, loss.first_offset + 1)
     if not leads and any(_may_be_it(span, loss) for span in held):

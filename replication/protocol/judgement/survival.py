@@ -515,12 +515,11 @@ def _beyond_end(
 ) -> Absence | Doubt:
     replica = ref.replica
     assert replica is not None
-    if term is not None and replica.partial:
-        return absence(state, ref, promise, first, end, term, back=False, final=None)
-    if term is not None and lived_on_unseen(state, replica):
-        return absence(state, ref, promise, first, end, term, back=False, final=None)
-    if term is not None or tail_is_known(state, replica):
+    unseen = replica.partial or lived_on_unseen(state, replica)
+    if tail_is_known(state, replica) and not (term is not None and unseen):
         return absence(state, ref, promise, first, end, term, back=False, final=True)
+    if term is not None:
+        return absence(state, ref, promise, first, end, term, back=False, final=None)
     if replica.stale:
         return Doubt(
             first,

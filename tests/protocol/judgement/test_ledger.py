@@ -307,13 +307,19 @@ def test_an_acknowledgement_log_at_hand_is_not_asked_for(asked: str) -> None:
     assert still_to_get(told(given(acks=False)), [asked]) == [asked]
 
 
-@pytest.mark.parametrize(("shown", "status"), [(True, "recoverable"), (False, "undetermined")])
-def test_what_a_leader_was_without_the_last_one_may_have_again(shown: bool, status: str) -> None:
-    """Broker 3 holds what broker 2 began without; broker 1, who leads since, is not here."""
+@pytest.mark.parametrize(("shown", "early", "status"), [
+    (True, False, "recoverable"), (False, False, "undetermined"), (False, True, "undetermined"),
+])  # fmt: skip
+def test_what_a_leader_was_without_the_last_one_may_have_again(
+    shown: bool, early: bool, status: str
+) -> None:
+    """Broker 3 holds what broker 2 began without; broker 1, who leads since, is not here, or as a
+    copy that was taken while it ran, long before."""
     facts = [
         *given(1, 2, 3),
         elected(3, 0, "initial", (3,)),
         ev.BecameLeader(3, 0, 0, 0),
+        *([copy(1, (0, 1, 0, 0), stopped=False)] if early else []),
         ev.RecordsAcknowledged(2, 4, "all", 0, 0),
         ev.ReplicaStopped(3, "process_crash"),
         elected(2, 1, "unclean", (2,)),
