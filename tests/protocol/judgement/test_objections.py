@@ -437,15 +437,16 @@ def test_a_followers_high_watermark_may_be_of_what_its_leader_wrote_anew_in_its_
     assert verdict([f for f in facts if f not in reign]) == "UNKNOWN"
 
 
-@pytest.mark.parametrize(("version", "lines", "found"), [
-    ("3.2.0", False, "UNKNOWN"), ("3.2.0", True, "VIOLATED"),
-    ("2.7.2", False, "VIOLATED"), ("3.4.1", False, "VIOLATED"),
+@pytest.mark.parametrize(("version", "lines", "end", "found"), [
+    ("3.2.0", False, 3, "UNKNOWN"), ("3.2.0", True, 3, "VIOLATED"),
+    ("2.7.2", False, 3, "VIOLATED"), ("3.4.1", False, 3, "VIOLATED"),
+    ("3.2.0", False, 0, "VIOLATED"),
 ])  # fmt: skip
 def test_nor_one_that_a_later_leader_may_have_told_before_a_cut_of_which_no_line_tells(
-    version: str, lines: bool, found: str
+    version: str, lines: bool, end: int, found: str
 ) -> None:
     """KAFKA-14704: whether broker 1 followed broker 2, and stopped before it cut, its lines would
-    tell."""
+    tell; and broker 2 tells of no mark above its log."""
     facts = [
         *given(*((1, 2, 3) if lines else (2, 3)), version=version),
         elected(1, 0, "initial"),
@@ -454,7 +455,7 @@ def test_nor_one_that_a_later_leader_may_have_told_before_a_cut_of_which_no_line
         elected(2, 1, "unclean", (2,)),
         ev.BecameLeader(2, 1, 0, 0),
         copy(1, (0, 1, 0, 0), mark=1),
-        copy(2, (0, 3, 1, 1), mark=3),
+        copy(2, *[(0, end, 1, 1)] * (end > 0), mark=end),
         copy(3, mark=0),
     ]
     assert verdict(facts) == found
