@@ -8,6 +8,7 @@ was elected alone in the ISR, and of whom nobody has fetched, waits for no one.
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.judgement.absence import Absence
 from replication.protocol.judgement.reference import Reference, log_is_covered
+from replication.protocol.judgement.unseen_terms import cut_or_lost_since
 from replication.protocol.judgement.written_later import others_there
 
 
@@ -54,13 +55,7 @@ def _may_be_lost_in(
 
 def _kept_all_since(state: State, term: LeaderTerm) -> bool:
     """Whether a leader has cut and lost nothing since a term began, by all its lines."""
-    history = state.history
-    lost = [(t.replica, t.at) for t in history.truncations]
-    lost += [(s.replica, s.at) for s in history.storage_losses]
-    lost += [(s.replica, s.at) for s in history.unclean_starts]
-    return log_is_covered(state, term.leader) and not any(
-        replica == term.leader and at > term.started_at for replica, at in lost
-    )
+    return log_is_covered(state, term.leader) and not cut_or_lost_since(state, term)
 
 
 def commits_at_once(state: State, term: LeaderTerm) -> bool:

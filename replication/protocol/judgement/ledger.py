@@ -260,7 +260,7 @@ def _add_to_better_known(
             one is not None
             and bound is not None
             and bound <= first
-            and _answered(known[one], first)
+            and _by_answer_alone(known[one], first)
         ):
             rest.append((first, end))
         elif one is not None:
@@ -270,7 +270,7 @@ def _add_to_better_known(
     return rest
 
 
-def _answered(parts: list[Absence], offset: int) -> bool:
+def _by_answer_alone(parts: list[Absence], offset: int) -> bool:
     """Whether nothing but an answer at acks=1 tells what was promised of a record."""
     here = [p for p in parts if p.first_offset <= offset < p.end_offset]
     return all(_tier(p) == "acknowledged_by_leader" for p in here)

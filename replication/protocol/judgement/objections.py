@@ -19,7 +19,7 @@ from replication.protocol.judgement.reference import (
     tail_is_known,
 )
 from replication.protocol.judgement.term_starts import UNSURE_KINDS, TermStarts
-from replication.protocol.judgement.unseen_terms import unnamed_leader_epoch
+from replication.protocol.judgement.unseen_terms import cut_or_lost_since, unnamed_leader_epoch
 
 BY_LEADER = ("acks_all", "checkpoint", "load", "start_line")
 BY_HIGH_WATERMARK = ("checkpoint", "load", "start_line")
@@ -329,19 +329,17 @@ def _may_tell_before_it_cuts(
         return False
     if flags.truncation != "truncate_on_fetch" or flags.has("truncates_before_high_watermark"):
         return False
-    return _lacked(state, starts, term, absence) and not _never_reached(state, term, absence)
+    return _lacked(state, starts, term, absence) and not _cannot_have_told(state, term, absence)
 
 
-def _never_reached(state: State, term: LeaderTerm, absence: Absence) -> bool:
+def _cannot_have_told(state: State, term: LeaderTerm, absence: Absence) -> bool:
     """Whether a leader that has led on ever since has a log that ends at or below the records, and
-    lost none of it: its high watermark never came to them."""
+    is not known to have lost any: its high watermark never came to them."""
     replica = state.replicas.get(term.leader)
     led_on = all(t.leader == term.leader for t in state.history.terms if t.order >= term.order)
     if replica is None or not led_on or not tail_is_known(state, replica):
         return False
-    shorter = [(s.replica, s.at) for s in state.history.unclean_starts]
-    shorter += [(t.replica, t.at) for t in state.history.truncations]
-    if any(who == term.leader and at > term.started_at for who, at in shorter):
+    if cut_or_lost_since(state, term):
         return False
     return replica.log.log_end_offset <= absence.first_offset
 

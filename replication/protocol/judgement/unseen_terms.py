@@ -386,6 +386,15 @@ def lost_after_it_began(loss: StorageLoss, term: LeaderTerm) -> bool:
     return bool(term.start_event_id) and loss.at > term.started_at
 
 
+def cut_or_lost_since(state: State, term: LeaderTerm) -> bool:
+    """Whether a term's leader cut its log, or lost of it, since the term began, as far as told."""
+    history = state.history
+    shorter = [(t.replica, t.at) for t in history.truncations]
+    shorter += [(s.replica, s.at) for s in history.storage_losses]
+    shorter += [(s.replica, s.at) for s in history.unclean_starts]
+    return any(replica == term.leader and at > term.started_at for replica, at in shorter)
+
+
 def may_have_lost_storage_in_isr(state: State, term: LeaderTerm, end: int) -> bool:
     """The same, or it came back so short, and had not been seen to stop cleanly."""
     return lost_storage_in_isr(state, term, end) or any(
