@@ -9,6 +9,7 @@ from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.joining.partition_join import file_rank
 from replication.evidence.joining.placement import Order, Ordered
 from replication.evidence.joining.repeated_lines import each_once
+from replication.evidence.joining.replicas_own_lines import replicas_own_lines
 
 
 @dataclass(slots=True)
@@ -59,10 +60,12 @@ def lines_by_broker(logs: Iterable[BrokerLog]) -> dict[int, BrokerLines]:
 
 
 def in_order(found: Iterable[tuple[int, PackedLines]]) -> list[Ordered]:
-    """Packed lines of several files, each with its file's number, in one order."""
+    """Packed lines of several files, each with its file's number, in one order: those about the
+    broker's own replicas."""
     lines = [(_order(fact, log), fact) for log, packed in found for fact in packed]
     lines.sort(key=lambda ordered: ordered[0])
-    return lines
+    own = {id(fact) for fact in replicas_own_lines(fact for _, fact in lines)}
+    return [each for each in lines if id(each[1]) in own]
 
 
 def _order(fact: LogLineFact, log: int) -> Order:

@@ -27,6 +27,7 @@ from replication.evidence.joining.registrations import (
     joined,
 )
 from replication.evidence.joining.repeated_lines import each_once
+from replication.evidence.joining.replicas_own_lines import replicas_own_lines
 from replication.evidence.joining.untold_records import untold_by
 from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
@@ -163,7 +164,7 @@ def _unpacked(evidence: PartitionEvidence, broker: int) -> list[LogLineFact]:
     for packed in evidence.packed[broker]:
         lines.extend(packed)
     lines.sort(key=in_file_order)
-    return list(each_once(lines))
+    return list(each_once(replicas_own_lines(lines)))
 
 
 def _outlives_history(evidence: PartitionEvidence) -> bool:

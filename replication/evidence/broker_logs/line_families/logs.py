@@ -97,6 +97,23 @@ _DELETED = LineFamily(
     ),
 )  # fmt: skip
 
+# Moved to another log directory of its broker (KIP-113): what lay there before is deleted later.
+_REPLACED = LineFamily(
+    kind="log_replaced",
+    versions="1.1 - 4.3",
+    loggers=MANAGER,
+    words=("The",),
+    trigger="is successfully replaced with the future replica for ",
+    pattern=r"^The current replica is successfully replaced with the future replica for "
+    r"(?P<tp>\S+)$",
+    examples=(
+        example(
+            "The current replica is successfully replaced with the future replica for t-0",
+            topic="t", partition=0,
+        ),
+    ),
+)  # fmt: skip
+
 _STRAY_FOUND = LineFamily(
     kind="log_marked_stray",
     versions="3.7 - 4.3",
@@ -288,6 +305,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _CREATED,
     _MARKED_DELETED,
     _DELETED,
+    _REPLACED,
     _STRAY_FOUND,
     _STRAY_RENAMED,
     _LOG_START,
