@@ -8,7 +8,7 @@ import random
 import re
 import tracemalloc
 from collections import Counter
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -130,6 +130,25 @@ def test_journald_prefix_dates_messages_that_have_no_date(
 ) -> None:
     line = f"Nov 20 15:17:30 host1 kafka[123]: INFO {MESSAGE} ({LOGGER})"
     assert the_fact(write(tmp_path / "kafka.log", line), year=year).at == at
+
+
+@pytest.mark.parametrize(
+    ("printed", "utc"),
+    [
+        (["01:59", "02:00", "02:30", "02:59", "02:00", "02:30", "02:59", "03:00"],
+         ["23:59", "00:00", "00:30", "00:59", "01:00", "01:30", "01:59", "02:00"]),
+        # Nothing was written in the hour's first half, or two threads of one minute's end.
+        (["01:10", "02:59", "02:40"], ["23:10", "00:59", "01:40"]),
+        (["02:30", "02:29", "02:31"], ["00:30", "00:29", "00:31"]),
+    ],
+)  # fmt: skip
+def test_the_hour_that_comes_twice_as_summer_time_ends(
+    printed: list[str], utc: list[str], tmp_path: Path
+) -> None:
+    lines = [f"[2026-10-25 {at}:30,518] INFO {MESSAGE} ({LOGGER})" for at in printed]
+    read = facts(write(tmp_path / "server.log", *lines), time_zone=ZoneInfo("Europe/Berlin"))
+    told = [datetime.fromtimestamp((fact.at or 0) // 1000, UTC) for fact in read]
+    assert [f"{at:%H:%M}" for at in told] == utc
 
 
 def test_time_zone_is_that_of_the_broker(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ HEADER = re.compile(HEADER_PATTERN)
 _KAFKAS_MINUTE = re.compile(rb"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d):")
 _LEVELS = frozenset((b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL"))
 _SPACES = (b"", b" ", b":")
+# Threads may write lines in another order than their minutes, by less than this, ms.
+_OUT_OF_ORDER = 120_000
 
 
 class Clock:
@@ -23,6 +25,8 @@ class Clock:
         # Consecutive lines mostly share their minute.
         self._minute: tuple[bytes, bytes, bytes | None] | None = None
         self._base: int | None = None
+        # The minute before, ms: an hour that a zone has twice is read by what came before.
+        self._before: int | None = None
         self._kafkas_minute = b""
         self._kafkas_base: int | None = None
 
@@ -70,7 +74,16 @@ class Clock:
             naive = datetime.strptime(f"{date.decode()} {minute.decode()}", "%Y-%m-%d %H:%M")
         except ValueError:
             return None
-        return _milliseconds(naive.replace(tzinfo=_zone(zone) or self._time_zone))
+        at = self._in_order(naive.replace(tzinfo=_zone(zone) or self._time_zone))
+        self._before = at
+        return at
+
+    def _in_order(self, moment: datetime) -> int:
+        """The moment, the second one of its name where the first would be before the last line:
+        when summer time ends an hour comes twice (PEP 495)."""
+        first, second = _milliseconds(moment), _milliseconds(moment.replace(fold=1))
+        again = self._before is not None and first + _OUT_OF_ORDER < self._before
+        return max(first, second) if again else first
 
     def at_text(self, text: str) -> int | None:
         """A time stamp as JSON layouts print it."""
