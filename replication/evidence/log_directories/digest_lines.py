@@ -10,10 +10,12 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from os import SEEK_END
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from replication.evidence.digest import CLUSTER_METADATA, LINES_NAME, LINES_VERSION, RawBatch
+from replication.evidence.log_directories.digest_line_shape import known_part, refusal
 from replication.evidence.log_directories.log_directory import (
     LogDirectory,
     PartitionDirectory,
@@ -29,6 +31,7 @@ from replication.evidence.log_directories.small_files import (
     parse_meta_properties,
 )
 from replication.evidence.opening import READ_ERRORS, open_unpacked
+from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
 
 BEGINS = f'{{"{LINES_NAME}"'
@@ -146,18 +149,15 @@ def is_digest_line(text: str) -> bool:
 
 def read_digest_lines(path: Path) -> Iterator[Line | Unreadable]:
     """The lines of a file, each with `path`; what is none, and why."""
-    try:
-        with open_unpacked(path) as stream:
-            for number, raw in enumerate(stream, 1):
-                if not raw.strip():
-                    continue
-                line = checked(raw.decode("utf-8", "replace"))
-                if isinstance(line, str):
-                    yield Unreadable(str(path), f"line {number}", line)
-                else:
-                    yield {**line, "path": str(path)}
-    except READ_ERRORS as error:
-        yield Unreadable(str(path), "file", str(error))
+    for number, text in text_lines(path, LONGEST_LINE):
+        if isinstance(text, Unreadable):
+            yield text
+        elif text.strip():
+            line = checked(text)
+            if isinstance(line, str):
+                yield Unreadable(str(path), f"line {number}", line)
+            else:
+                yield {**line, "path": str(path)}
 
 
 def checked(text: str) -> Line | str:
@@ -168,13 +168,14 @@ def checked(text: str) -> Line | str:
         line = json.loads(text)
     except (ValueError, RecursionError):
         return "no whole JSON object"
+    return checked_object(line)
+
+
+def checked_object(line: Any) -> Line | str:
+    """As `checked`, of what a line's JSON says."""
     if not isinstance(line, dict) or line.get(LINES_NAME) != LINES_VERSION:
         return f"no line of {LINES_NAME} {LINES_VERSION}"
-    wanted = {"n": int, "started": int, "at": int, "directory": str, "what": str}
-    for name, kind in wanted.items():
-        if type(line.get(name)) is not kind:
-            return f"its {name} is {line.get(name)!r}"
-    return line
+    return refusal(line) or known_part(line)
 
 
 def order_of(line: Line) -> tuple[int, int]:
@@ -304,6 +305,7 @@ def _log_directory(told: _Told, emptied: dict[str, Line], folder: Path) -> LogDi
         except (KeyError, TypeError, ValueError) as error:
             unreadable.append(Unreadable(str(path), "file", f"its line about {name}: {error!r}"))
     partitions += [_nothing_left(path / name, line, newest) for name, line in emptied.items()]
+    restored = _restored(told, folder, unreadable)
     return LogDirectory(
         path=path,
         meta=readable_or_none(parse_meta_properties(meta, where) if meta else None, unreadable),
@@ -312,7 +314,7 @@ def _log_directory(told: _Told, emptied: dict[str, Line], folder: Path) -> LogDi
         ),
         partitions=tuple(partitions),
         unreadable=tuple(unreadable),
-        has_cluster_metadata=_restored(told, folder),
+        has_cluster_metadata=restored,
         crashed=clean is None and newest.get("broker_runs") is False,
     )
 
@@ -380,23 +382,40 @@ def _spans(entries: Iterable[tuple[int, int]], start: int, end: int) -> Iterator
             yield (leader_epoch, first, following)
 
 
-def _restored(told: _Told, folder: Path) -> Path | None:
+def _restored(told: _Told, folder: Path, unreadable: list[Unreadable]) -> Path | None:
     """The files of the metadata log as far as they were printed; None where there are none."""
     if not told.pieces:
         return None
     target = folder / CLUSTER_METADATA
     target.mkdir(parents=True, exist_ok=True)
-    there = None if told.files is None else set(map(str, told.files.get("names", ())))
-    sizes: dict[str, Line] = {}
-    for (name, at), line in sorted(told.pieces.items()):
-        if "/" in name or name.startswith(".") or (there is not None and name not in there):
-            continue
-        with (target / name).open("r+b" if (target / name).exists() else "w+b") as stream:
-            stream.seek(at)
-            stream.write(base64.b64decode(line["base64"]))
-        newest = sizes.get(name)
-        sizes[name] = line if newest is None or order_of(line) > order_of(newest) else newest
-    for name, line in sizes.items():
-        with (target / name).open("r+b") as stream:
-            stream.truncate(int(line["size"]))
+    there = None if told.files is None else set(told.files["names"])
+    files: dict[str, list[Line]] = {}
+    for (name, _), line in sorted(told.pieces.items()):
+        if there is None or name in there:
+            files.setdefault(name, []).append(line)
+    for name, pieces in files.items():
+        size = max(pieces, key=order_of)["size"]
+        with (target / name).open("wb") as stream:
+            where = _put_together(stream, pieces, size)
+        if where is not None:
+            told_of = f"{told.name}/{CLUSTER_METADATA}/{name}: {where}"
+            unreadable.append(Unreadable(str(told.path), "file", told_of))
     return target
+
+
+def _put_together(stream: BinaryIO, pieces: list[Line], size: int) -> str | None:
+    """Writes the pieces of a file in their order; what is missing, if that is too much.
+
+    What did not come is zeros, and never more than what came: so a line makes no file that is
+    larger than all lines together. Nor is a file longer than its last piece."""
+    came = sum(len(line["base64"]) for line in pieces)
+    for line in pieces:
+        end = stream.seek(0, SEEK_END)
+        came -= max(0, line["at_byte"] - end)
+        if came < 0:
+            return f"most of it did not come: it was read up to byte {end}"
+        stream.seek(line["at_byte"])
+        stream.write(base64.b64decode(line["base64"]))
+    if stream.seek(0, SEEK_END) > size:
+        stream.truncate(size)
+    return None

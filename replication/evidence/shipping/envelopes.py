@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from replication.evidence.digest import LINES_NAME
-from replication.evidence.log_directories.digest_lines import checked, is_digest_line
+from replication.evidence.log_directories.digest_lines import (
+    checked,
+    checked_object,
+    is_digest_line,
+)
 
 # Dotted names of fields, the most telling first.
 LINE_FIELDS = ("message", "log", "msg", "MESSAGE", "event.original", "line", "@message")
@@ -35,6 +39,10 @@ CONTAINER_LINE = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) ([FP]) ?"
 )
 LONGEST_ENVELOPE = 1 << 20
+# Halves of characters, which JSON can name and nobody can write down, and NUL, by which readers
+# tell what is no text.
+_NO_TEXT = re.compile("[\ud800-\udfff\0]")
+_IN_ITS_PLACE = "?"  # as long as a NUL, so that later lines of the envelope keep their bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,7 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
         yield NotALine("JSON, but no envelope of a log line")
         return
     if LINES_NAME in envelope:
-        yield from _digest_line(json.dumps(envelope), names, envelope)
+        yield from _digest_line(checked_object(envelope), names, envelope)
         return
     line = _first(envelope, names.line + LINE_FIELDS)
     if not isinstance(line, str):
@@ -130,9 +138,8 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
 
 
 def _digest_line(
-    text: str, names: FieldNames, envelope: dict[str, Any]
+    line: dict[str, Any] | str, names: FieldNames, envelope: dict[str, Any]
 ) -> Iterator[ShippedLine | NotALine]:
-    line = checked(text)
     if isinstance(line, str):
         yield NotALine(f"a line of a digest, but {line}")
         return
@@ -149,13 +156,13 @@ def _lines(
     cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
     offset = _first(envelope, names.offset + OFFSET_FIELDS)
     at = int(offset) if re.fullmatch(r"[0-9]{1,19}", str(offset)) else None
-    for line in text.splitlines():
+    for line in _NO_TEXT.sub(_IN_ITS_PLACE, text).splitlines():
         partial = False
         wrapped = CONTAINER_LINE.match(line)
         if wrapped is not None:
             partial, line = wrapped[1] == "P", line[wrapped.end() :]
         if is_digest_line(line):
-            yield from _digest_line(line, names, envelope)
+            yield from _digest_line(checked(line), names, envelope)
         elif line.strip():
             yield ShippedLine(line, host, path, cluster, at, partial)
         if at is not None:
@@ -185,4 +192,4 @@ def _inside(value: Any, parts: list[str]) -> Any:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return _NO_TEXT.sub(_IN_ITS_PLACE, value) if isinstance(value, str) else ""

@@ -91,3 +91,18 @@ def test_what_is_no_line_says_why(sent: bytes, reason: str) -> None:
     found = list(shipped_lines(sent))
     assert found
     assert all(isinstance(each, NotALine) and reason in each.reason for each in found)
+
+
+def test_no_half_of_a_character_and_no_zero_leaves_an_envelope() -> None:
+    """Nobody can write down the one, and with the other a whole log is taken for no text."""
+    for bad in ("\ud800", "\udfff\ud800", "\0"):
+        text = f"{LINE[:60]}{bad}{LINE[60:]}"
+        envelopes = [json.dumps({"message": text, "log": {"offset": 9}}).encode(),
+                     text.encode("utf-8", "surrogatepass")]  # fmt: skip
+        for sent in envelopes:
+            [found] = shipped_lines(sent)
+            assert isinstance(found, ShippedLine)
+            assert "\0" not in found.text
+            assert found.text.encode().decode() == found.text
+            assert found.text.startswith(LINE[:60])
+            assert found.text.endswith(LINE[60:])
