@@ -2,20 +2,16 @@
 
 import argparse
 import os
-import re
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta, timezone, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from replication import command_line, doctor, progress, scenario_command
-from replication.evidence.clients.client_logs import AckFields
-from replication.evidence.collecting.collection import NoEvidence, Told
+from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import Import, import_evidence
@@ -163,7 +159,10 @@ def _imported(arguments: argparse.Namespace) -> Import:
             behaviour(arguments.kafka)
         except ValueError as error:
             raise Unusable(f"--kafka: {error}") from None
-    told = _told(arguments)
+    try:
+        told = command_line.told_of(arguments)
+    except ValueError as error:
+        raise Unusable(str(error)) from None
     paths = [*arguments.paths, *(p for p in told.brokers if not _is_below(p, arguments.paths))]
     if not paths:
         raise Unusable("no PATH given: which evidence?")
@@ -184,37 +183,6 @@ def _imported(arguments: argparse.Namespace) -> Import:
 def _is_below(path: Path, roots: list[Path]) -> bool:
     around = {path.resolve(), *path.resolve().parents}
     return any(root.resolve() in around for root in roots)
-
-
-def _told(arguments: argparse.Namespace) -> Told:
-    """What the user says where the files do not."""
-    try:
-        names = None if arguments.ack_fields == "none" else AckFields.of(arguments.ack_fields or "")
-    except ValueError as error:
-        raise Unusable(f"--ack-fields: {error}") from None
-    brokers: dict[Path, int] = {}
-    for number, path in arguments.broker or ():
-        if not number.isdecimal():
-            raise Unusable(f"--broker {number}: expected a broker id and a file or folder")
-        brokers[Path(path)] = int(number)
-    zone = _time_zone(arguments.time_zone)
-    return Told(names, brokers, zone, arguments.all_producers, arguments.clock_bound)
-
-
-def _time_zone(text: str | None) -> tzinfo | None:
-    """`Europe/Vienna`, `+05:30` or `UTC`."""
-    if text is None:
-        return None
-    offset = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d\d)?", text)
-    try:
-        if offset:
-            ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
-            return timezone(ahead if offset[1] == "+" else -ahead)
-        return ZoneInfo(text)
-    except (ValueError, ZoneInfoNotFoundError, OSError):
-        raise Unusable(
-            f"--time-zone {text}: expected a name (Europe/Vienna) or an offset (+05:30)"
-        ) from None
 
 
 def _dumped(imported: Import, topic: str | None) -> tuple[list[Event], list[Unreadable]]:

@@ -1,12 +1,17 @@
 """The arguments of `replication-analyzer`: every option with its help, in any order."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
+from datetime import timedelta, timezone, tzinfo
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from replication.evidence.clients.client_logs import AckFields
+from replication.evidence.collecting.collection import Told
 from replication.protocol.ground.wire import INCIDENT, INCIDENT_RULE
 
 NAME = "replication-analyzer"
@@ -73,6 +78,18 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         help="judge by this release, whatever the evidence says",
     )
     command.add_argument("--topic", metavar="NAME", help="only this topic")
+    told_arguments(command)
+    command.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
+    command.add_argument(
+        "--processes",
+        type=_at_least_one,
+        metavar="N",
+        help="how many read files at once; by default as many as help, at most 4",
+    )
+
+
+def told_arguments(command: argparse.ArgumentParser) -> None:
+    """What the user may say of evidence where its files do not."""
     command.add_argument(
         "--broker",
         nargs=2,
@@ -114,13 +131,42 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         help="where the payload ids of clients' logs stand in the records: key, value or "
         "header:NAME; found out where the records show it",
     )
-    command.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
-    command.add_argument(
-        "--processes",
-        type=_at_least_one,
-        metavar="N",
-        help="how many read files at once; by default as many as help, at most 4",
-    )
+
+
+def told_of(arguments: argparse.Namespace) -> Told:
+    """What the user says where the files do not. Raises ValueError, which names the flag."""
+    brokers: dict[Path, int] = {}
+    for number, path in arguments.broker or ():
+        if not number.isdecimal():
+            raise ValueError(f"--broker {number}: expected a broker id and a file or folder")
+        brokers[Path(path)] = int(number)
+    zone = time_zone(arguments.time_zone)
+    names = ack_fields(arguments.ack_fields)
+    return Told(names, brokers, zone, arguments.all_producers, arguments.clock_bound)
+
+
+def ack_fields(text: str | None) -> AckFields | None:
+    """What --ack-fields says. Raises ValueError."""
+    try:
+        return None if text == "none" else AckFields.of(text or "")
+    except ValueError as error:
+        raise ValueError(f"--ack-fields: {error}") from None
+
+
+def time_zone(text: str | None) -> tzinfo | None:
+    """`Europe/Vienna`, `+05:30` or `UTC`."""
+    if text is None:
+        return None
+    offset = re.fullmatch(r"(?:UTC|GMT)?([+-])(\d{1,2}):?(\d\d)?", text)
+    try:
+        if offset:
+            ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+            return timezone(ahead if offset[1] == "+" else -ahead)
+        return ZoneInfo(text)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        raise ValueError(
+            f"--time-zone {text}: expected a name (Europe/Vienna) or an offset (+05:30)"
+        ) from None
 
 
 def _at_least_one(text: str) -> int:

@@ -185,6 +185,11 @@ def regular(path: Path) -> Path:
     return path
 
 
+def is_packed(head: bytes) -> bool:
+    """Whether a file that begins so is taken for a packed one."""
+    return head.startswith(tuple(_PACKINGS))
+
+
 def open_unpacked(path: Path, most: int | None = None) -> BinaryIO:
     """The file's bytes unpacked, text as UTF-8. Raises one of READ_ERRORS, now or while reading.
 

@@ -36,7 +36,7 @@ OUTSIDE_NUMBERS = (
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM,
 )  # fmt: skip
 # Ours, by the names of their classes: text is all that comes through Spark.
-REFUSALS = ("LeaseLostError", "TablesError", "SourceError")
+REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree")
 # Spark's state store, where files of it are missing or broken.
 STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "CorruptState",
                 "UnknownFormat")  # fmt: skip
@@ -49,7 +49,9 @@ WRAPPERS = (
     "StreamingQueryException", "SparkException", "Py4JJavaError", "PythonException",
     "Py4JException", "ExecutionException", "CompletionException", "StreamExecutionException",
 )  # fmt: skip
-CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.$]*?\w*(?:Error|Exception|Format|State)): (.+)$")
+CAUSE = re.compile(
+    r"^(?:Caused by: |: )?([\w.$]*?\w*(?:Error|Exception|Format|State|Disagree)): (.+)$"
+)
 
 
 def is_conflict(error: BaseException) -> bool:

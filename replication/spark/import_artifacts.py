@@ -27,10 +27,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replication import places
-from replication.command_line import INCIDENT_HELP, incident_name
+from replication.command_line import (
+    INCIDENT_HELP,
+    incident_name,
+    told_arguments,
+    told_of,
+)
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.event_dumps import arrow_schema, write_events
 from replication.evidence.importer import Import, import_evidence
+from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.evidence.unreadable import Unreadable
@@ -40,10 +46,10 @@ from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour
 from replication.spark import contracts, session
 from replication.spark.evidence_at_hand import AtHand, shown
-from replication.spark.failures import first_cause
+from replication.spark.failures import failed
 from replication.spark.progress import Progress
 
-EXIT_OK, EXIT_UNUSABLE, EXIT_DEFECT = 0, 2, 4
+EXIT_OK, EXIT_UNUSABLE = 0, 2
 ENDINGS = {"json": "jsonl", "parquet": "parquet"}
 # Tasks per core: partitions and files differ in size.
 TASKS_PER_CORE = 16
@@ -88,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
         help="higher wins when the same partitions are imported again",
     )
     made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
+    told_arguments(made)
     return made
 
 
@@ -105,12 +112,11 @@ def main(argv: list[str]) -> int:
     try:
         print(ImportJob(spark, progress).run(flags))
         return EXIT_OK
-    except (NoEvidence, Unusable) as error:
+    except (NoEvidence, Unusable, ClocksDisagree) as error:
         progress.say(f"import_artifacts.py: {error}")
         return EXIT_UNUSABLE
     except PySparkException as error:
-        progress.say(f"import_artifacts.py: {first_cause(error)}")
-        return EXIT_DEFECT
+        return failed("import_artifacts.py", error, progress.out)
     finally:
         spark.stop()
 
@@ -122,6 +128,10 @@ def check(flags: argparse.Namespace) -> None:
             behaviour(flags.kafka)
         except ValueError as error:
             raise Unusable(f"--kafka: {error}") from None
+    try:
+        told_of(flags)
+    except ValueError as error:
+        raise Unusable(str(error)) from None
     _check_places([p for p in flags.paths if isinstance(p, Path)], flags.out)
 
 
@@ -182,6 +192,8 @@ class ImportJob:
             incident=flags.incident or "",
             spread=self.spread,
             facts_folder=work if isinstance(work, Path) else None,
+            payload_id_in=flags.payload_id_in,
+            told=told_of(flags),
         )
         nothing = imported.nothing(flags.topic)
         if nothing:

@@ -9,6 +9,7 @@ in lines, where duplicates are lines that one micro-batch brought twice.
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,13 +47,14 @@ class ShippedSource:
     """Log lines in a topic or in the files of a growing folder.
 
     names: fields of a fleet's own envelopes. cluster_ids: Kafka's cluster id by a cluster's name.
-    kafka_version: of brokers that do not print theirs.
+    kafka_version: of brokers that do not print theirs. zone: of the time that their logs print.
     """
 
     where: KafkaSource | Place
     names: FieldNames = KNOWN_FIELDS
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     kafka_version: str | None = None
+    zone: tzinfo | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,9 @@ class Live:
         """Kept, since it remembers what it has read."""
         folder, events = Path(str(self.run.folder)), Path(str(self.events))
         bounds = self.settings.silence_bound, self.settings.base_after
-        return LiveJoin(folder, events, self.source.cluster_ids, *bounds)
+        names = self.source.names.ack_fields
+        ids, zone = self.source.cluster_ids, self.source.zone
+        return LiveJoin(folder, events, ids, *bounds, ack_fields=names, zone=zone)
 
     @property
     def events(self) -> Place:

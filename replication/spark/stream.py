@@ -5,15 +5,16 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from replication import places
-from replication.command_line import INCIDENT_HELP, incident_name
+from replication.command_line import INCIDENT_HELP, ack_fields, incident_name, time_zone
 from replication.evidence.shipping.envelopes import FieldNames
 from replication.places import HadoopPath, Place
 from replication.protocol.folding import codec
@@ -105,6 +106,14 @@ def _add_shipped(made: argparse.ArgumentParser) -> None:
         shipped.add_argument(
             f"--{part}-field", metavar="NAME", help=f"the envelopes' field of the {part}"
         )
+    shipped.add_argument(
+        "--ack-fields", metavar="OURS=THEIRS,..|none",
+        help="with --shipped: how the fields of acknowledgements are named, as `diagnose` takes it",
+    )  # fmt: skip
+    shipped.add_argument(
+        "--time-zone", metavar="ZONE",
+        help="with --shipped: that of the brokers' machines, in which their logs print the time",
+    )  # fmt: skip
     shipped.add_argument("--kafka", metavar="VERSION", help="of brokers that do not print theirs")
 
 
@@ -154,9 +163,13 @@ def _source(flags: argparse.Namespace) -> KafkaSource | Place | ShippedSource:
                 "--shipped: the lines are joined on the driver, in --checkpoint-dir: give a folder "
                 "of its file system that outlasts it"
             )
-        return ShippedSource(where, *_fleet(flags))
-    if flags.cluster or flags.kafka or any(_own_fields(flags).values()):
-        raise SourceError("--cluster, --kafka and the fields of envelopes go with --shipped only")
+        return _shipped(flags, where)
+    told = (flags.cluster, flags.kafka, flags.ack_fields, flags.time_zone)
+    if any(told) or any(_own_fields(flags).values()):
+        raise SourceError(
+            "--cluster, --kafka, --ack-fields, --time-zone and the fields of envelopes go with "
+            "--shipped only"
+        )
     return where
 
 
@@ -185,17 +198,24 @@ def _where(flags: argparse.Namespace) -> KafkaSource | Place:
     return folder
 
 
-def _own_fields(flags: argparse.Namespace) -> dict[str, tuple[str, ...]]:
+def _own_fields(flags: argparse.Namespace) -> dict[str, Any]:
     parts = ("line", "host", "path", "cluster")
     given = {part: getattr(flags, f"{part}_field") for part in parts}
     return {part: (name,) if name else () for part, name in given.items()}
 
 
-def _fleet(flags: argparse.Namespace) -> tuple[FieldNames, dict[str, str], str | None]:
+def _shipped(flags: argparse.Namespace, where: KafkaSource | Place) -> ShippedSource:
     ids = dict(each.split("=", 1) for each in flags.cluster if "=" in each)
-    names = [each.split("=", 1)[0] for each in flags.cluster]
-    one = names[0] if len(names) == 1 else ""
-    return FieldNames(**_own_fields(flags), one_cluster=one), ids, flags.kafka
+    clusters = [each.split("=", 1)[0] for each in flags.cluster]
+    try:
+        names = FieldNames(
+            one_cluster=clusters[0] if len(clusters) == 1 else "",
+            ack_fields=ack_fields(flags.ack_fields),
+        )
+        zone = time_zone(flags.time_zone)
+    except ValueError as error:
+        raise SourceError(str(error)) from None
+    return ShippedSource(where, replace(names, **_own_fields(flags)), ids, flags.kafka, zone)
 
 
 def kafka_options(path: Path | None) -> dict[str, str]:

@@ -208,6 +208,29 @@ def _kind_of(keys: frozenset[str]) -> str | None:
     return CONSUMPTION if keys <= _CONSUMED else None
 
 
+def line_of_client(text: str, names: AckFields | None) -> tuple[str | None, str | None]:
+    """Of which kind of client's log one line is, None: of none; and why it cannot be used.
+
+    names: as for a file; None: what is nearly an acknowledgement is none.
+    """
+    try:
+        found = (names or AS_THEY_ARE).renamed(_json_object(text))
+    except _BadLine:
+        return None, None
+    known = frozenset(k for k, v in found.items() if v is not None or k == "offset")
+    kind = _kind_of(known)
+    if kind is not None:
+        try:
+            (_acknowledgement if kind == ACKNOWLEDGEMENTS else _consumption)(found, "", 0)
+        except _BadLine as error:
+            return None, f"a line of a client's log that {error}"
+        return kind, None
+    if names is None or "format_version" in known:
+        return None, None
+    near = _nearly_acknowledged(known)
+    return None, None if near is None else f"it names {near}"
+
+
 def near_miss(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
     """How the file's fields have to be named for an acknowledgement log, where it is nearly one:
     its lines name topic, partition and offset. None where it is not."""
@@ -223,6 +246,13 @@ def near_miss(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
     known = frozenset.intersection(*lines)
     if "format_version" in known or _kind_of(known) is not None:
         return None
+    near = _nearly_acknowledged(known)
+    return None if near is None else f"its lines name {near}"
+
+
+def _nearly_acknowledged(known: frozenset[str]) -> str | None:
+    """How fields of these names have to be named for an acknowledgement; None where they are of
+    nothing like one."""
     guesses = {ours: _guess(ours, known) for ours in _FIELDS if ours not in known}
     if any(guesses.get(ours, ours) is None for ours in ("topic", "partition", "offset")):
         return None
@@ -230,7 +260,7 @@ def near_miss(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
     fix = [f"{ours}={theirs}" for ours, theirs in guesses.items() if theirs is not None]
     fix += [f"{ours}=:{_EXAMPLES[ours]}" for ours in missing if guesses.get(ours) is None]
     return (
-        f"its lines name topic, partition and offset as an acknowledgement log's do, but no "
+        f"topic, partition and offset as an acknowledgement log's do, but no "
         f"{', '.join(missing)}. If it is one, say how its fields are named and what holds for "
         f"every line, for example: --ack-fields {','.join(fix)}. If it is none, pass "
         "--ack-fields none"

@@ -153,7 +153,14 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
     for dump in result.metadata_dumps:
         by_cluster.setdefault(dump.cluster_id or whose.only, []).append(dump)
     for cluster, histories in sorted(by_cluster.items()):
-        _refuse_two_lives(cluster, histories)
+        two_lives = _of_two_lives(cluster, histories)
+        if two_lives is not None and not told.laid_out:
+            raise NoEvidence(two_lives)
+        if two_lives is not None:
+            # Whoever ships may end that, or nobody: the others' evidence must not wait for it.
+            result.notes.append(f"{two_lives}. No metadata log was used")
+            _forget_metadata(result, cluster)
+            continue
         history = longest_history(histories)
         result.histories[cluster] = history
         result.unreadable += [u for u in history.unreadable if u not in result.unreadable]
@@ -161,17 +168,24 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
     _attribute_dumps(result, roots)
 
 
-def _refuse_two_lives(cluster: str, histories: list[MetadataHistory]) -> None:
-    """Raises NoEvidence where a cluster's storage was formatted anew under the same id: what one
+def _of_two_lives(cluster: str, histories: list[MetadataHistory]) -> str | None:
+    """What is to be done where a cluster's storage was formatted anew under the same id: what one
     life's metadata log tells of topics and brokers is not true of the other."""
     copies = sorted(histories, key=lambda copy: copy.path)
     for other in copies[1:]:
         if are_of_two_lives(copies[0], other):
-            raise NoEvidence(
+            return (
                 f"{copies[0].path} and {other.path} are metadata logs of cluster {cluster} that "
                 "share no record: it was formatted anew under the same cluster id, or two clusters "
                 "bear it. Hand over the evidence of each by itself, not in one call"
             )
+    return None
+
+
+def _forget_metadata(result: Collection, cluster: str) -> None:
+    for directory in result.directories:
+        if directory.cluster_id == cluster:
+            directory.metadata = None
 
 
 def _attribute_zookeeper(result: Collection, whose: _Whose) -> None:

@@ -20,6 +20,7 @@ from replication.evidence.clients.client_logs import (
     read_acknowledgements,
     read_consumptions,
 )
+from replication.evidence.collecting import laid_out
 from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.collecting.broker_text_log import (
     BrokerLog,
@@ -31,6 +32,7 @@ from replication.evidence.collecting.broker_text_log import (
 from replication.evidence.collecting.clusters_apart import clusters_apart
 from replication.evidence.collecting.clusters_in_turn import clusters_in_turn
 from replication.evidence.collecting.finding import (
+    Found,
     cannot_be_opened,
     find,
     is_binary,
@@ -186,6 +188,7 @@ class Told:
     none. brokers: per file or folder the broker it is of. time_zone: that of the brokers'
     machines, in which their logs print the time. all_producers: the acknowledgement logs cover
     every producer. clock_bound: by how much all clocks differ at most, ms; None: nobody knows.
+    laid_out: the files hold shipped lines, laid out as `laid_out` says.
     """
 
     ack_fields: AckFields | None = AS_THEY_ARE
@@ -193,6 +196,7 @@ class Told:
     time_zone: tzinfo | None = None
     all_producers: bool = False
     clock_bound: int | None = None
+    laid_out: bool = False
 
 
 NOTHING_TOLD = Told()
@@ -211,7 +215,7 @@ def read_all(
     place = TemporaryDirectory(prefix="replication-analyzer-", dir=facts_folder)
     result = Collection(unpacked=Unpacked(Path(place.name).resolve()), workplace=place)
     result.time_zone, result.all_producers = told.time_zone, told.all_producers
-    found = find(roots, result.unpacked)
+    found = Found(files=laid_out.files(roots)) if told.laid_out else find(roots, result.unpacked)
     result.unreadable += found.unreadable
     result.ignored += found.ignored
     result.found_directories += _read_directories(found.directories, spread)
@@ -275,6 +279,8 @@ def read_file(
     closed = cannot_be_opened(path)
     if closed is not None:
         result.unreadable.append(closed)
+    elif told.laid_out:
+        _take_laid_out(path, facts_folder, told, result)
     elif is_digest(path):
         directory = read_digest(path)
         result.found_directories.append(directory)
@@ -295,12 +301,7 @@ def read_file(
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)
     ):
         if is_broker_log(path):
-            names_zone = stamps_name_zone(path)
-            found = read_log(path, with_excerpts(path, zone), facts_folder, result.unreadable)
-            if not found.count and (said := excerpt(path, headed=True)):
-                found = read_log(path, said, facts_folder, result.unreadable)
-            found.names_zone = names_zone
-            result.found_logs.append(found)
+            _take_broker_log(path, zone, facts_folder, result)
         elif is_topic_description(path):
             _sort(read_topic_descriptions(path), result.descriptions, result)
             result.recognised[str(path)] = "output of kafka-topics"
@@ -313,6 +314,41 @@ def read_file(
         else:
             result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
     return result
+
+
+def _take_broker_log(path: Path, zone: tzinfo, folder: Path | None, result: Collection) -> None:
+    names_zone = stamps_name_zone(path)
+    found = read_log(path, with_excerpts(path, zone), folder, result.unreadable)
+    if not found.count and (said := excerpt(path, headed=True)):
+        found = read_log(path, said, folder, result.unreadable)
+    found.names_zone = names_zone
+    result.found_logs.append(found)
+
+
+def _take_laid_out(path: Path, folder: Path | None, told: Told, result: Collection) -> None:
+    """Reads a file of shipped lines as what it was laid out for."""
+    kind, names = laid_out.kind_of(path), told.ack_fields or AS_THEY_ARE
+    if kind == laid_out.DIGEST:
+        _sort(read_digest_lines(path), result.digest_lines, result)
+        result.recognised[str(path)] = "lines of a digest"
+    elif kind == laid_out.ACKNOWLEDGED:
+        result.acknowledgement_logs += 1
+        _sort(read_acknowledgements(path, names), result.acknowledgements, result)
+        result.unread_acknowledgements += result.unreadable
+        result.recognised[str(path)] = "acknowledgement log"
+    elif kind == laid_out.CONSUMED:
+        result.consumption_logs += 1
+        _sort(read_consumptions(path, names), result.consumptions, result)
+        result.unread_consumptions += result.unreadable
+        result.recognised[str(path)] = "consumption log"
+    elif is_broker_log(path):
+        _take_broker_log(path, told.time_zone or UTC, folder, result)
+    elif said := excerpt(path, headed=True):
+        result.found_logs.append(read_log(path, said, folder, result.unreadable))
+    elif holds_kafkas_lines(path):
+        result.found_logs.append(BrokerLog(str(path)))
+    else:
+        result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
 
 
 def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:

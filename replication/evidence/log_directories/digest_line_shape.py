@@ -79,9 +79,7 @@ def _all(test: Test) -> Test:
 
 def _pair(first: Test, second: Test) -> Test:
     def is_pair(value: Any) -> bool:
-        return (
-            isinstance(value, list) and len(value) == 2 and first(value[0]) and second(value[1])
-        )
+        return isinstance(value, list) and len(value) == 2 and first(value[0]) and second(value[1])
 
     return is_pair
 

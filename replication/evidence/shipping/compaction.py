@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from datetime import UTC
+from datetime import UTC, tzinfo
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from replication.evidence.broker_logs.broker_log import LogLineFact, is_broker_log
 from replication.evidence.collecting.broker_text_log import BrokerLog, read_log, with_excerpts
+from replication.evidence.collecting.laid_out import UNFINISHED
 from replication.evidence.shipping.divided_dumps import counts, without_begins
 from replication.evidence.shipping.settled import Base
 from replication.evidence.unreadable import Unreadable
@@ -33,6 +34,8 @@ _BESIDE = frozenset(
 Bases = Mapping[tuple[str, int], Base]
 NO_BASES: Bases = {}
 _NUMBER = re.compile(r"^(?P<log>.*)\.(?P<number>\d{10})(?P<level>m*)\.log$")
+# What a folder must not be called, for a file may be.
+IN_A_SPOOL = re.compile(r"\.\d{10}m*\.log(\.trial)?$")
 _HEADED = re.compile(r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]?\d*)")
 
 
@@ -42,7 +45,7 @@ def number_of(path: Path) -> int | None:
     return int(found["number"]) if found else None
 
 
-def compact(folder: Path, before: int, bases: Mapping[str, Bases]) -> None:
+def compact(folder: Path, before: int, bases: Mapping[str, Bases], zone: tzinfo = UTC) -> None:
     """Makes one of each log's files, where there are many. before: files of this micro-batch and
     later ones stay as they are. bases: of a cluster's partitions. A crash leaves lines twice, until
     the next time."""
@@ -67,26 +70,26 @@ def compact(folder: Path, before: int, bases: Mapping[str, Bases]) -> None:
                 target = parent / f"{log}.{newest:010}{level}m.log"
                 cluster = parent.relative_to(folder).parts[0]
                 of_cluster = bases.get(cluster, NO_BASES)
-                _join(files, folder.with_name("unfinished.log"), target, of_cluster)
+                _join(files, folder.with_name("unfinished.log"), target, of_cluster, zone)
     if before % TOGETHER == 0:
-        _forget(folder, before, bases)
+        _forget(folder, before, bases, zone)
 
 
-def _forget(folder: Path, before: int, bases: Mapping[str, Bases]) -> None:
+def _forget(folder: Path, before: int, bases: Mapping[str, Bases], zone: tzinfo) -> None:
     """Takes what came before the bases out of files that were joined from many."""
     for path in sorted(folder.rglob("*m.log")):
         number = number_of(path)
         of_cluster = bases.get(path.relative_to(folder).parts[0], NO_BASES)
         if not of_cluster or number is None or number >= before:
             continue
-        log, _ = _reading(path, NO_BASES)
+        log, _ = _reading(path, NO_BASES, zone)
         told = (
             [_forgets(of_cluster, fact, log) for lines in log.lines for fact in lines]
             if log
             else []
         )
         if sum(told) > WORTH_IT * len(told):
-            shorter = _without_silent_lines(path, of_cluster)
+            shorter = _without_silent_lines(path, of_cluster, zone)
             if shorter is not None:
                 unfinished = folder.with_name("unfinished.log")
                 _write(unfinished, shorter)
@@ -100,11 +103,11 @@ def _forgets(bases: Bases, fact: LogLineFact, log: BrokerLog) -> bool:
     return base is not None and base.forgets(fact, broker)
 
 
-def _join(files: list[Path], unfinished: Path, target: Path, bases: Bases) -> None:
+def _join(files: list[Path], unfinished: Path, target: Path, bases: Bases, zone: tzinfo) -> None:
     """unfinished: a place outside of what is imported: half a file is no evidence."""
     _write(unfinished, _by_stamps(files))
-    shorter = _without_silent_lines(unfinished, bases) if bases else None
-    shorter = shorter or _without_silent_lines(unfinished, NO_BASES)
+    shorter = _without_silent_lines(unfinished, bases, zone) if bases else None
+    shorter = shorter or _without_silent_lines(unfinished, NO_BASES, zone)
     if shorter is not None:
         _write(unfinished, shorter)
     unfinished.replace(target)
@@ -157,11 +160,11 @@ def _write(path: Path, text: str) -> None:
     path.write_bytes(text.encode("utf-8"))
 
 
-def _without_silent_lines(path: Path, bases: Bases) -> str | None:
+def _without_silent_lines(path: Path, bases: Bases, zone: tzinfo) -> str | None:
     """The text of a log without the lines of which nothing is taken, or nothing any more; None
     where it must stay."""
     lines = _lines(path)
-    whole, told = _reading(path, bases)
+    whole, told = _reading(path, bases, zone)
     if whole is None or not whole.speaks_for_one:
         return None
     kept: list[str] = []
@@ -171,22 +174,22 @@ def _without_silent_lines(path: Path, bases: Bases) -> str | None:
             keep = number in told
         if (keep and counts(line)) or number in told:
             kept.append(line)
-    trial = path.with_name(f"{path.name}.trial")
+    trial = path.with_name(f"{path.name}{UNFINISHED}")
     try:
         _write(trial, "".join(kept))
-        again, _ = _reading(trial, bases)
+        again, _ = _reading(trial, bases, zone)
         same = again is not None and _known(whole, bases) == _known(again, bases)
     finally:
         trial.unlink()
     return "".join(kept) if same else None
 
 
-def _reading(path: Path, bases: Bases) -> tuple[BrokerLog | None, set[int]]:
+def _reading(path: Path, bases: Bases, zone: tzinfo) -> tuple[BrokerLog | None, set[int]]:
     """A log as `import` reads it, and the lines of which it takes something that counts."""
     unreadable: list[Unreadable] = []
     if not is_broker_log(path):
         return None, set()
-    facts = list(with_excerpts(path, UTC))
+    facts = list(with_excerpts(path, zone))
     log = read_log(path, facts, None, unreadable)
     read = [fact for fact in facts if not isinstance(fact, Unreadable)]
     told = {fact.line for fact in read if not _forgets(bases, fact, log)}

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from replication.evidence.broker_logs.json_lines import json_line_fields
+from replication.evidence.clients.client_logs import AS_THEY_ARE, AckFields, line_of_client
 from replication.evidence.digest import LINES_NAME
 from replication.evidence.log_directories.digest_lines import (
     checked,
@@ -51,7 +53,8 @@ class ShippedLine:
 
     offset: the byte at which the line begins in its file, None where the envelope does not say.
     partial: the container runtime cut the line here, and the next one goes on with it. digest: it
-    is a line of `digest.py --to-stdout`, not of the broker.
+    is a line of `digest.py --to-stdout`, not of the broker. client: the kind of client's log that
+    it is of, "" for a broker's.
     """
 
     text: str
@@ -61,6 +64,7 @@ class ShippedLine:
     offset: int | None = None
     partial: bool = False
     digest: bool = False
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class FieldNames:
     """Dotted names of fields that a fleet uses, looked at before the known ones.
 
     one_cluster: the name of the cluster that all lines are of, where nothing in them says.
+    ack_fields: how an acknowledgement's fields are named; None: what is nearly one is none.
     """
 
     line: tuple[str, ...] = ()
@@ -83,6 +88,7 @@ class FieldNames:
     offset: tuple[str, ...] = ()
     cluster: tuple[str, ...] = ()
     one_cluster: str = ""
+    ack_fields: AckFields | None = AS_THEY_ARE
 
 
 KNOWN_FIELDS = FieldNames()
@@ -164,9 +170,22 @@ def _lines(
         if is_digest_line(line):
             yield from _digest_line(checked(line), names, envelope)
         elif line.strip():
-            yield ShippedLine(line, host, path, cluster, at, partial)
+            client, refused = _of_client(line, partial, names)
+            yield (
+                ShippedLine(line, host, path, cluster, at, partial, client=client)
+                if refused is None
+                else NotALine(refused)
+            )
         if at is not None:
             at += len(line.encode()) + 1
+
+
+def _of_client(line: str, partial: bool, names: FieldNames) -> tuple[str, str | None]:
+    """Of which kind of client's log a line is, "" for none; and why nothing can be done with it."""
+    if partial or not line.startswith("{") or json_line_fields(line.encode()) is not None:
+        return "", None
+    kind, refused = line_of_client(line, names.ack_fields)
+    return kind or "", refused
 
 
 def _first(envelope: dict[str, Any], dotted: tuple[str, ...]) -> Any:

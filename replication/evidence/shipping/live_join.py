@@ -14,10 +14,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
-from replication.evidence.collecting.collection import NoEvidence
+from replication.evidence.clients.client_logs import AS_THEY_ARE, AckFields
+from replication.evidence.collecting.collection import NoEvidence, Told
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.partition_evidence import PartitionEvidence
@@ -106,7 +108,8 @@ class LiveJoin:
     a topic that was written before its id was told: it stays without.
     silence_bound: as `silence.silent_hosts` has it. base_after: how old the election of a leader
     must be, seconds, before what lines told of the time before it is folded into a base; 0: never.
-    memory: by cluster, for as long as this lives.
+    ack_fields: as `shipped_lines` was told. zone: of the brokers' machines, in which their logs
+    print the time; None: nobody said it. memory: by cluster, for as long as this lives.
     """
 
     folder: Path
@@ -114,6 +117,8 @@ class LiveJoin:
     cluster_ids: Mapping[str, str] = field(default_factory=dict)
     silence_bound: float = 0.0
     base_after: float = 0.0
+    ack_fields: AckFields | None = AS_THEY_ARE
+    zone: tzinfo | None = None
     memory: dict[str, Memory] = field(default_factory=dict)
 
     def step(
@@ -123,7 +128,7 @@ class LiveJoin:
         kafka_version: str | None = None,
     ) -> Joined:
         """Done again under the same number it writes the same. Raises OSError."""
-        spool = Spool(self.folder / "spool")
+        spool = Spool(self.folder / "spool", self.zone or UTC)
         joined = Joined(spool.take(micro_batch_id, lines))
         known = self._known(micro_batch_id)
         bases = known.bases_by_name(self.cluster_ids)
@@ -138,6 +143,7 @@ class LiveJoin:
                     kafka_version=kafka_version,
                     generation=micro_batch_id + 1,
                     spread=self.memory.setdefault(cluster.name, Memory()).spread,
+                    told=Told(self.ack_fields, time_zone=self.zone, laid_out=True),
                 )
             except NoEvidence as error:
                 joined.notes.append(f"{cluster.name}: {error}")
@@ -147,7 +153,8 @@ class LiveJoin:
             for partition in imported.partitions:
                 partition.silent = silent
             chosen += self._changed(imported, cluster.name, known, joined, micro_batch_id)
-            joined.notes += [f"{cluster.name}: {note}" for note in imported.notes]
+            notes = [*imported.notes, *left_aside(imported)]
+            joined.notes += [f"{cluster.name}: {note}" for note in notes]
         self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / f"{micro_batch_id:010}.jsonl"
         target.unlink(missing_ok=True)
@@ -243,6 +250,15 @@ def named(event: Event, cluster_id: str, topic_id: str | None = None) -> Event:
         return event
     changed = replace(event, cluster_id=cluster_id, topic_id=topic_id, event_id="")
     return replace(changed, event_id=wire.content_id(wire.to_row(changed)))
+
+
+def left_aside(imported: Import) -> list[str]:
+    """What of the shipped lines nobody reads, in words."""
+    ignored = imported.collection.ignored
+    if not ignored:
+        return []
+    of = f"{len(ignored)} file{'s' if len(ignored) > 1 else ''} of shipped lines"
+    return [f"{of} left aside, such as {ignored[0].path}: {ignored[0].reason}"]
 
 
 def _fingerprint(events: list[Event]) -> str:

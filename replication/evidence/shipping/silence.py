@@ -6,7 +6,7 @@ each clock by itself, so that a zone of one does not count against the other.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from replication.evidence.collecting.broker_text_log import BrokerLog
@@ -23,14 +23,14 @@ MISSED_ROUNDS = 10
 _ENDED = ("process_signalled", "stopping", "stopped_cleanly")
 
 
-def moment_of(stamp: str) -> int | None:
-    """Milliseconds of a log line's stamp, read as UTC."""
+def moment_of(stamp: str, zone: tzinfo = UTC) -> int | None:
+    """Milliseconds of a log line's stamp, which is printed in that zone."""
     text = stamp.replace(",", ".").replace("T", " ")
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return int(at.replace(tzinfo=UTC).timestamp() * 1000)
+    return int(at.replace(tzinfo=zone).timestamp() * 1000)
 
 
 def heard_of(

@@ -12,14 +12,25 @@ each replica are kept, in one file of a host.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.clients.client_logs import ACKNOWLEDGEMENTS, CONSUMPTION
+from replication.evidence.collecting.laid_out import (
+    ACKNOWLEDGED,
+    CONSUMED,
+    DIGEST,
+    OBJECTS,
+    SIGN,
+    named_for,
+)
 from replication.evidence.digest import LINES_NAME, LINES_VERSION
-from replication.evidence.log_directories.digest_lines import order_of, subject_of
-from replication.evidence.shipping.compaction import Bases, compact, number_of
+from replication.evidence.log_directories.digest_lines import checked, order_of, subject_of
+from replication.evidence.opening import is_packed
+from replication.evidence.shipping.compaction import IN_A_SPOOL, Bases, compact, number_of
 from replication.evidence.shipping.divided_dumps import Line, put_together
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.silence import Heard, moment_of
@@ -28,7 +39,7 @@ from replication.evidence.shipping.silence import Heard, moment_of
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _STAMP = re.compile(r"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]?\d*)")
 NO_HOST, NO_LOG, ONE_CLUSTER = "unnamed-host", "broker.log", "cluster"
-DIGEST = "digest.lines"
+_OF_CLIENTS = {ACKNOWLEDGEMENTS: ACKNOWLEDGED, CONSUMPTION: CONSUMED}
 DEEPEST = 8
 
 
@@ -47,9 +58,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """The folder. Files of a micro-batch are whole or not there."""
+    """The folder. Files of a micro-batch are whole or not there. zone: that of the time that lines
+    print."""
 
     folder: Path
+    zone: tzinfo = UTC
 
     def take(self, micro_batch_id: int, lines: Iterable[ShippedLine | NotALine]) -> Taken:
         """Lays out the lines of one micro-batch. Raises OSError where the disk refuses."""
@@ -72,22 +85,20 @@ class Spool:
             if log.add(line):
                 taken.kept += 1
                 taken.clusters.add(place.relative_to(self.folder).parts[0])
-                self._hear(taken, line, "log", moment_of(log.stamp))
+                self._hear(taken, line, "log", moment_of(log.stamp, self.zone))
             else:
                 taken.repeated += 1
         for host, found in digests.items():
             self._take_digest(micro_batch_id, host, found, taken)
         self._forget(micro_batch_id)
         for place, log in logs.items():
-            texts = log.written(micro_batch_id)
             begun[str(place.relative_to(self.folder))] = log
-            if not texts:
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            target = place.with_name(f"{place.name}.{micro_batch_id:010}.log")
-            unfinished = target.with_name(f".{target.name}")
-            unfinished.write_text("\n".join(texts) + "\n", encoding="utf-8")
-            unfinished.replace(target)
+            for name, texts in _by_kind(place.name, log.written(micro_batch_id)):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                target = place.with_name(f"{name}.{micro_batch_id:010}.log")
+                unfinished = target.with_name(f".{target.name}")
+                unfinished.write_text(as_a_file(texts), encoding="utf-8")
+                unfinished.replace(target)
         self._keep_begun(micro_batch_id, begun)
         return taken
 
@@ -130,11 +141,13 @@ class Spool:
         newest: dict[tuple[str, str, str, int], dict[str, Any]] = {}
         if before:
             for text in told[max(before)].read_text(encoding="utf-8").splitlines():
-                newest[subject_of(json.loads(text))] = json.loads(text)
+                known = checked(text)
+                if not isinstance(known, str):  # Of an older tool, that let more through.
+                    newest[subject_of(known)] = known
         clocks = taken.heard.setdefault("/".join(host.relative_to(self.folder).parts), {})
         for line in lines:
-            known = newest.get(subject_of(line))
-            if known is not None and order_of(known) >= order_of(line):
+            before_it = newest.get(subject_of(line))
+            if before_it is not None and order_of(before_it) >= order_of(line):
                 taken.repeated += 1
                 continue
             newest[subject_of(line)] = line
@@ -154,7 +167,7 @@ class Spool:
     def compact(self, micro_batch_id: int, bases: Mapping[str, Bases]) -> None:
         """Makes few files of what earlier micro-batches brought. bases: of partitions, by cluster,
         as they were before this micro-batch."""
-        compact(self.folder, micro_batch_id, bases)
+        compact(self.folder, micro_batch_id, bases, self.zone)
 
     def clusters(self) -> list[Path]:
         """A folder of evidence for each cluster."""
@@ -169,11 +182,15 @@ class Spool:
 
     def _place(self, line: ShippedLine) -> Path:
         parts = [safe_name(part) for part in line.path.split("/")]
-        return Path(self._host(line), *([part for part in parts if part][-DEEPEST:] or [NO_LOG]))
+        *folders, log = [part for part in parts if part][-DEEPEST:] or [NO_LOG]
+        if line.client:
+            log = named_for(log, _OF_CLIENTS[line.client])
+        return Path(self._host(line), *map(_as_folder, folders), log)
 
     def _host(self, line: ShippedLine) -> Path:
         cluster = safe_name(line.cluster) or ONE_CLUSTER
-        return Path(self.folder, cluster, safe_name(line.host) or NO_HOST)
+        host = safe_name(line.host) or NO_HOST
+        return Path(self.folder, _as_folder(cluster), _as_folder(host))
 
 
 @dataclass(slots=True)
@@ -225,6 +242,30 @@ def _digest_first(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """In a canonical order, each beginning as such a line is known."""
     ordered = sorted(lines, key=order_of)
     return [{LINES_NAME: LINES_VERSION, **line} for line in ordered]
+
+
+def _by_kind(name: str, texts: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """The lines of a log by the files they belong in: JSON objects in one of their own."""
+    if SIGN in name:
+        yield from [(name, texts)] if texts else []
+        return
+    objects = [text for text in texts if text.startswith("{")]
+    others = [text for text in texts if not text.startswith("{")]
+    if others:
+        yield name, others
+    if objects:
+        yield named_for(name, OBJECTS), objects
+
+
+def as_a_file(texts: list[str]) -> str:
+    """The lines as text that is taken for no packed file, whatever the first one begins with."""
+    packed = bool(texts) and is_packed(texts[0].encode())
+    return "".join(("\n" if packed else "", "\n".join(texts), "\n"))
+
+
+def _as_folder(name: str) -> str:
+    """The name for a folder: no file of a log, nor of digests, is ever called so."""
+    return f"{name}{SIGN}" if name == DIGEST or IN_A_SPOOL.search(name) else name
 
 
 def safe_name(text: str) -> str:

@@ -24,9 +24,11 @@ for _ in range(200):
 NUMBERS = (-1, 0, 1, 5, (1 << 31) - 1, 1 << 31, 10**12, INT64, INT64 + 1, 1 << 200, -INT64, 1.5,
            1e308, float("nan"), float("inf"), -float("inf"))  # fmt: skip
 TEXTS = ("", "x", "7", "\0", "\ud800", "\udfff\ud800", "a/b", "../..", ".", "..", "t-0", "t--1",
-         "t-999999999", "9" * 300, "AA==", "=", "meta.properties", "\n", "é", "broker.id=3")  # fmt: skip
-OTHERS = (None, True, False, [], [1], [[0, 0]], [[1, 2], [1, 2]], [[5, 9], [1, 0]], [[INT64, INT64]],
-          [[0]], [["a", "b"]], [None], ["a"], [True, True], [[True, 0]], {}, {"a": 1}, DEEP)  # fmt: skip
+         "t-999999999", "9" * 300, "AA==", "=", "meta.properties", "\n", "é",
+         "broker.id=3")  # fmt: skip
+OTHERS = (None, True, False, [], [1], [[0, 0]], [[1, 2], [1, 2]], [[5, 9], [1, 0]],
+          [[INT64, INT64]], [[0]], [["a", "b"]], [None], ["a"], [True, True], [[True, 0]], {},
+          {"a": 1}, DEEP)  # fmt: skip
 VALUES = (*NUMBERS, *TEXTS, *OTHERS)
 
 
