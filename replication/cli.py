@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour, default_table, flag_table
 from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
+from replication.recovery import command as recovery
+from replication.recovery.folder import NotUsable
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
@@ -100,6 +103,10 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("finding_id", help="as `diagnose` names it; its beginning is enough")
     command_line.evidence_arguments(explain)
     explain.set_defaults(run=_explain)
+    recover = commands.add_parser("recover", help="the lost records that a copy still holds")
+    command_line.evidence_arguments(recover)
+    recovery.arguments(recover)
+    recover.set_defaults(run=_recover)
     scenario = commands.add_parser(
         "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
     )
@@ -403,6 +410,17 @@ def _explain(arguments: argparse.Namespace) -> int:
             return 0
     known = ", ".join(f["finding_id"] for f in diagnosis.answer["findings"]) or "none"
     raise Unusable(f"no finding {arguments.finding_id} in this evidence; findings: {known}")
+
+
+def _recover(arguments: argparse.Namespace) -> int:
+    began = time.time_ns()
+    diagnosis = _read(arguments)
+    try:
+        return recovery.run(
+            arguments, diagnosis.imported, diagnosis.folded, diagnosis.answer, began
+        )
+    except (NotUsable, OSError) as error:
+        raise Unusable(str(error)) from None
 
 
 def _versions(arguments: argparse.Namespace) -> int:

@@ -79,6 +79,7 @@ def batch(
     producer: tuple[int, int, int] = (-1, -1, -1),
     max_timestamp: int | None = None,
     base_timestamp: int = CREATED,
+    raw_snappy: bool = False,
 ) -> bytes:
     """One batch of format 2; the records' offsets count up from 0 unless they say otherwise."""
     records = records or (Record(),)
@@ -92,7 +93,7 @@ def batch(
     latest = max(record.timestamp for record in records)
     latest = latest if max_timestamp is None else max_timestamp
     checked = struct.pack(">hiqqqhi", codec | flags, offsets[-1], base_timestamp, latest, *producer)
-    checked += struct.pack(">i", len(records)) + compress(codec, data)
+    checked += struct.pack(">i", len(records)) + compress(codec, data, raw_snappy=raw_snappy)
     rest = struct.pack(">ibI", leader_epoch, 2, crc32c.crc32c(checked)) + checked
     return struct.pack(">qi", base_offset, len(rest)) + rest
 

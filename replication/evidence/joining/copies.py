@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from replication.evidence.joining.places import Place
 from replication.evidence.joining.untold_records import Untold
@@ -164,7 +165,7 @@ def identify_contents(
         if isinstance(copy.directory, DumpedDirectory):
             result.printed[copy.path] = {r.offset: r for r in copy.directory.record_keys()}
     spans: list[list[Span]] = [[] for _ in copies]
-    for cell in _cells(copies):
+    for cell in overlapping(_held(index, copy) for index, copy in enumerate(copies)):
         moved = _moved(cell)
         for held in moved:
             batch = held.batch
@@ -224,13 +225,22 @@ def _may_be_marked(cell: list[_Held]) -> bool:
     return len(told) == 1 or all(h.batch.is_control for h in cell)
 
 
-def _cells(copies: list[Copy]) -> Iterator[list[_Held]]:
-    """Batches of all copies in groups that overlap each other by offset."""
-    cell: list[_Held] = []
+class InCopy(Protocol):
+    """A batch in the copy of that number."""
+
+    copy: int
+    batch: RecordBatch
+
+
+OneInCopy = TypeVar("OneInCopy", bound=InCopy)
+
+
+def overlapping(streams: Iterable[Iterator[OneInCopy]]) -> Iterator[list[OneInCopy]]:
+    """Batches of all copies, each copy's in offset order, in groups that overlap by offset."""
+    cell: list[OneInCopy] = []
     end = -1
     for item in heapq.merge(
-        *(_held(index, copy) for index, copy in enumerate(copies)),
-        key=lambda h: (h.batch.base_offset, h.batch.end_offset, h.copy),
+        *streams, key=lambda h: (h.batch.base_offset, h.batch.end_offset, h.copy)
     ):
         if cell and item.batch.base_offset >= end:
             yield cell

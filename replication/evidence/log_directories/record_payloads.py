@@ -1,14 +1,17 @@
 """Opens a record batch: which records it holds, by key and by a digest of their content."""
 
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
+import crc32c
+
 from replication.evidence.digest import BATCH_HEADER, inner_messages, message_value
 from replication.evidence.log_directories.compression import decompress
-from replication.evidence.log_directories.segments import RecordBatch
+from replication.evidence.log_directories.segments import CRC_BEGINS, RecordBatch
 from replication.evidence.unreadable import Unreadable
 
 LARGEST_BATCH = 128 << 20
@@ -25,10 +28,12 @@ class RecordIdentity:
     """One record: where it stands and what it is.
 
     `key` is text, bytes that are no UTF-8 replaced; None without a key, and for the records of
-    control batches, whose key is Kafka's own. `digest` is a signed 64-bit number over key, value,
+    control batches. `digest` is a signed 64-bit number over key, value,
     timestamp and headers: records of equal content have equal digests however they were batched and
     compressed. Different content has equal digests once in 2^64 pairs. key_bytes, value, headers:
-    what the record carries, for whoever looks for a name in it; empty for control batches.
+    what the record carries; those of a control batch's are Kafka's own. timestamp: milliseconds
+    since 1970, None where the format has none or the producer gave none; by_broker: the broker set
+    it as it appended.
     """
 
     offset: int
@@ -37,13 +42,18 @@ class RecordIdentity:
     key_bytes: bytes | None = field(default=None, compare=False, repr=False)
     value: bytes | None = field(default=None, compare=False, repr=False)
     headers: Headers = field(default_factory=list, compare=False, repr=False)
+    timestamp: int | None = field(default=None, compare=False, repr=False)
+    by_broker: bool = field(default=False, compare=False, repr=False)
 
 
-def read_record_identities(path: Path, batch: RecordBatch) -> list[RecordIdentity] | Unreadable:
+def read_record_identities(
+    path: Path, batch: RecordBatch, *, verify_crc: bool = False
+) -> list[RecordIdentity] | Unreadable:
     """Every record of one batch of the segment file `path`, in offset order.
 
     Answers an Unreadable with the batch's position when the file no longer holds the batch, or when
-    its records cannot be unpacked; then nothing of the batch is answered. Source: DefaultRecord,
+    its records cannot be unpacked; then nothing of the batch is answered. With `verify_crc` also
+    when the bytes are not those that the batch's check sum was made of. Source: DefaultRecord,
     LegacyRecord; KIP-31 for inner offsets, KIP-32 for timestamps."""
     where = f"byte {batch.position}"
     if batch.size > LARGEST_BATCH:
@@ -60,10 +70,21 @@ def read_record_identities(path: Path, batch: RecordBatch) -> list[RecordIdentit
     try:
         if len(content) < batch.size:
             raise ValueError("the file became shorter since its headers were read")
+        if verify_crc and not _is_sound(content, batch):
+            told = "its bytes do not fit its check sum: damaged, or changed while it was read"
+            return Unreadable(str(path), where, told)
         records = _records_of_batch if batch.magic == 2 else _records_of_message
         return list(records(content, batch))
     except (ValueError, IndexError, struct.error) as error:
         return Unreadable(str(path), where, f"records that do not unpack: {error}")
+
+
+def _is_sound(content: bytes, batch: RecordBatch) -> bool:
+    """Whether the bytes are those of the batch whose header was read, by its check sum."""
+    begin = CRC_BEGINS[batch.magic]
+    checksum = crc32c.crc32c if batch.magic == 2 else zlib.crc32
+    told = int.from_bytes(content[begin - 4 : begin], "big")
+    return told == batch.crc == checksum(content[begin:])
 
 
 def _records_of_batch(content: bytes, batch: RecordBatch) -> Iterator[RecordIdentity]:
@@ -86,15 +107,14 @@ def _records_of_batch(content: bytes, batch: RecordBatch) -> Iterator[RecordIden
         if at != end:
             raise ValueError(f"a record of {size} bytes whose fields take {size + at - end}")
         timestamp = base_timestamp + timestamp_delta
-        if attributes & LOG_APPEND_TIME:
+        by_broker = attributes & LOG_APPEND_TIME != 0
+        if by_broker:
             timestamp = max_timestamp
-        digest = _digest(key, value, timestamp, headers)
+        digest = content_digest(key, value, timestamp, headers)
         offset = batch.base_offset + offset_delta
-        if batch.is_control:
-            yield RecordIdentity(offset, None, digest)
-            continue
-        text = None if key is None else key.decode("utf-8", "replace")
-        yield RecordIdentity(offset, text, digest, key, value, headers)
+        text = None if key is None or batch.is_control else key.decode("utf-8", "replace")
+        at_time = timestamp if timestamp >= 0 else None
+        yield RecordIdentity(offset, text, digest, key, value, headers, at_time, by_broker)
     if at != len(data):
         raise ValueError(f"{len(data) - at} bytes after the last record")
 
@@ -125,12 +145,15 @@ def _identity_of_message(message: bytes, offset: int, append_time: int | None) -
         at = 26
     elif magic != 0:
         raise ValueError(f"a message of unknown format {magic}")
+    by_broker = append_time is not None or (magic == 1 and message[17] & LOG_APPEND_TIME != 0)
     if append_time is not None:
         timestamp = append_time
     key, at = _sized(message, at)
     value, at = _sized(message, at)
     text = None if key is None else key.decode("utf-8", "replace")
-    return RecordIdentity(offset, text, _digest(key, value, timestamp, []), key, value)
+    digest = content_digest(key, value, timestamp, [])
+    at_time = timestamp if timestamp >= 0 else None
+    return RecordIdentity(offset, text, digest, key, value, [], at_time, by_broker)
 
 
 def _sized(message: bytes, at: int) -> tuple[bytes | None, int]:
@@ -181,8 +204,10 @@ def _headers(data: bytes, at: int) -> tuple[Headers, int]:
     return headers, at
 
 
-def _digest(key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> int:
-    """Each part goes in behind its length, so that no two contents run into the same bytes."""
+def content_digest(key: bytes | None, value: bytes | None, timestamp: int, headers: Headers) -> int:
+    """A number that tells records of different content apart. timestamp: -1 without one.
+
+    Each part goes in behind its length, so that no two contents run into the same bytes."""
     content = blake2b(struct.pack(">qi", timestamp, len(headers)), digest_size=8)
     _add(content, key)
     _add(content, value)

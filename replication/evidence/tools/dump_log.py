@@ -6,7 +6,7 @@ stands in only for a directory that was not handed over (`dumped_logs`).
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from replication.evidence.log_directories.segments import RecordBatch
@@ -19,6 +19,7 @@ from replication.evidence.tools.printed_values import (
 )
 from replication.evidence.unreadable import Unreadable
 
+NEWLINE = "\n"
 LONGEST_DUMP_LINE = 64 << 20  # a printed payload is as long as the record
 
 DUMPING = re.compile(r"^Dumping (.+)$")
@@ -59,7 +60,13 @@ class DumpedBatch:
 
 @dataclass(frozen=True, slots=True)
 class DumpedRecord:
-    """One record as kafka-dump-log printed it; `key` only with --print-data-log, as text."""
+    """One record as kafka-dump-log printed it; `key` and `payload` only with --print-data-log.
+
+    Both are text: what the bytes were is told by their sizes at most (`printed_bytes`). payload
+    has the line ends in it, without the last one; None where the record has no value, or where a
+    line of it could not be read. at: by the broker's clock where by_broker. header_names: their
+    values are not printed. marker: COMMIT or ABORT, of a transaction.
+    """
 
     segment: str
     topic: str | None
@@ -72,6 +79,12 @@ class DumpedRecord:
     key: str | None
     path: str
     line: int
+    payload: str | None = None
+    key_size: int | None = None
+    value_size: int | None = None
+    by_broker: bool = False
+    header_names: str = ""
+    marker: str | None = None
 
 
 @dataclass(slots=True)
@@ -95,6 +108,48 @@ def read_dump_log(
     tool's own belong to that record's payload. lines: only these (numbers from 1), which must
     begin with a "Dumping" line.
     """
+    open_one: _OpenRecord | None = None
+    for item in _items(path, lines):
+        if isinstance(item, str):
+            if open_one is not None:
+                open_one.more.append(item)
+            continue
+        if open_one is not None:
+            yield open_one.closed(broken=isinstance(item, Unreadable))
+            open_one = None
+        if isinstance(item, DumpedRecord):
+            open_one = _OpenRecord(item)
+        else:
+            yield item
+    if open_one is not None:
+        yield open_one.closed(broken=False)
+
+
+@dataclass(slots=True)
+class _OpenRecord:
+    """A record whose payload may go on in the next line."""
+
+    record: DumpedRecord
+    more: list[str] = field(default_factory=list)
+
+    def closed(self, *, broken: bool) -> DumpedRecord:
+        """The record with all lines of its payload; broken: the next one could not be read."""
+        whole = self.record.payload
+        if whole is None or not (broken or self.more):
+            return self.record
+        for line in self.more:
+            # Behind the last record the tool may print lines of its own.
+            if len(whole.encode("utf-8", "surrogatepass")) == self.record.value_size:
+                return replace(self.record, payload=whole)
+            whole = f"{whole}\n{line.removesuffix(NEWLINE)}"
+        return replace(self.record, payload=None if broken else whole)
+
+
+def _items(
+    path: Path, lines: range | None
+) -> Iterator[DumpedSegment | DumpedBatch | DumpedRecord | Unreadable | str]:
+    """The same, each record as far as its first line goes; a line that goes on with its payload
+    as text."""
     segment = _Segment()
     for number, line in text_lines(path, LONGEST_DUMP_LINE):
         if lines is not None and number >= lines.stop:
@@ -112,9 +167,10 @@ def read_dump_log(
                 if segment.is_log:
                     where = (segment.name, segment.topic, segment.partition)
                     yield DumpedSegment(*where, segment.base_offset, str(path), number)
-            elif segment.is_log and text.strip() and not STARTING.match(text):
-                complete = line.endswith("\n")
-                yield from _dumped(text, complete, segment, str(path), number)
+            elif segment.is_log and (text.strip() or segment.in_payload):
+                if STARTING.match(text) and not segment.in_payload:
+                    continue
+                yield from _dumped(line, segment, str(path), number)
         except BadLine as error:
             yield Unreadable(str(path), f"line {number}", str(error))
 
@@ -132,8 +188,9 @@ def _segment(name: str) -> _Segment:
 
 
 def _dumped(
-    text: str, complete: bool, segment: _Segment, path: str, line: int
-) -> Iterator[DumpedBatch | DumpedRecord | Unreadable]:
+    whole: str, segment: _Segment, path: str, line: int
+) -> Iterator[DumpedBatch | DumpedRecord | Unreadable | str]:
+    text, complete = whole.rstrip("\r\n"), whole.endswith("\n")
     is_batch, is_old = BATCH_LINE.match(text), _OLD_LINE.match(text)
     invalid = _INVALID_BYTES.match(text)
     if invalid:
@@ -143,10 +200,12 @@ def _dumped(
     if not (is_batch or is_old or _RECORD_LINE.match(text)):
         if not segment.in_payload:
             raise BadLine("this is no line of kafka-dump-log")
+        yield whole
         return
     if not complete:
         raise BadLine("the file ends within this line")
-    pairs, key, segment.in_payload = _pairs(text)
+    pairs, tail = _pairs(text)
+    segment.in_payload = tail.startswith((" key: ", " payload: "))
     where = (segment.name, segment.topic, segment.partition)
     if pairs.get("isvalid", "true") != "true":
         offset = pairs.get("baseOffset", pairs.get("offset"))
@@ -156,6 +215,8 @@ def _dumped(
     elif is_old and whole_number(pairs, "magic") < 2:
         yield DumpedBatch(*where, _message(pairs), path, line)
     if not is_batch:
+        key_size, key, payload = _printed(pairs, whole.removesuffix("\n"), tail)
+        marker = pairs.get("endTxnMarker")
         yield DumpedRecord(
             *where,
             offset=whole_number(pairs, "offset"),
@@ -166,11 +227,37 @@ def _dumped(
             key=key,
             path=path,
             line=line,
+            payload=payload,
+            key_size=key_size,
+            value_size=known_number(pairs, "valueSize", "valuesize", "payloadsize"),
+            by_broker="LogAppendTime" in pairs,
+            header_names=_header_names(text),
+            marker=marker if marker in ("COMMIT", "ABORT") else None,
         )
 
 
-def _pairs(text: str) -> tuple[dict[str, str], str | None, bool]:
-    """(the `name: value` pairs, the record's key, whether key or payload were printed)."""
+def printed_bytes(text: str | None, size: int | None) -> bytes | None:
+    """The bytes that were printed as this text, None where it may stand for others.
+
+    Java prints bytes that are no UTF-8 as U+FFFD, and what its output's encoding lacks as a
+    question mark. On Windows a carriage return ends each line.
+    """
+    if text is None or size is None or "\ufffd" in text or "?" in text:
+        return None
+    content = text.encode("utf-8", "surrogatepass")
+    if len(content) == size + 1 and content.endswith(b"\r"):
+        content = content[:-1]
+    return content if len(content) == size else None
+
+
+def _header_names(text: str) -> str:
+    """The names of a record's headers as they were printed, "" without any."""
+    _, found, tail = text.partition(" headerKeys: [")
+    return tail.partition("]")[0] if found else ""
+
+
+def _pairs(text: str) -> tuple[dict[str, str], str]:
+    """(the `name: value` pairs, the rest of the line, with key and payload)."""
     head, with_headers, tail = text.partition(" headerKeys: [")
     if with_headers:
         tail = tail[tail.find("]") + 1 :]
@@ -178,21 +265,31 @@ def _pairs(text: str) -> tuple[dict[str, str], str | None, bool]:
         # Up to 0.10 the key follows its size at once.
         found = re.search(r"keysize: -?\d+(?= (?:key|payload): )", text)
         head, tail = (text[: found.end()], text[found.end() :]) if found else (text, "")
-    pairs = dict(_PAIR.findall(head.removeprefix("| ")))
-    printed = tail.startswith((" key: ", " payload: "))
-    return pairs, _printed_key(pairs, tail), printed
+    return dict(_PAIR.findall(head.removeprefix("| "))), tail
 
 
-def _printed_key(pairs: dict[str, str], tail: str) -> str | None:
-    """The key is as long as `keySize` says: it may hold spaces and colons, or be cut by no one."""
-    size = pairs.get("keySize", pairs.get("keysize", "-1"))
-    if not tail.startswith(" key: ") or not size.isdigit():
-        return None
-    raw = tail.removeprefix(" key: ").encode()
-    key, rest = raw[: int(size)], raw[int(size) :]
-    if len(key) != int(size) or (rest and not rest.startswith(b" payload: ")):
-        return None  # bytes that are no UTF-8 were printed as something else
-    return key.decode("utf-8", "replace")
+def _printed(
+    pairs: dict[str, str], line: str, tail: str
+) -> tuple[int | None, str | None, str | None]:
+    """(size of the key, key, first line of the payload); tail: of the line, without its end.
+
+    The key is as long as `keySize` says: it may hold spaces and colons, or be cut by no one.
+    """
+    told = pairs.get("keySize", pairs.get("keysize", "-1"))
+    size = int(told) if told.isdigit() and len(told) < 20 else None
+    # Up to its end the line is the payload's, with what this line ends in.
+    behind = line[line.rindex(tail) :] if tail else ""
+    if size is None and behind.startswith(" payload: "):
+        return None, None, behind.removeprefix(" payload: ")
+    if size is None or not behind.startswith(" key: "):
+        return size, None, None
+    raw = behind.removeprefix(" key: ").encode("utf-8", "surrogatepass")
+    key, rest = raw[:size], raw[size:]
+    if len(key) != size or (rest.strip(b"\r") and not rest.startswith(b" payload: ")):
+        return size, None, None  # bytes that are no UTF-8 were printed as something else
+    payload = rest.removeprefix(b" payload: ") if rest.startswith(b" payload: ") else None
+    told_payload = None if payload is None else payload.decode("utf-8", "replace")
+    return size, key.decode("utf-8", "replace"), told_payload
 
 
 def _batch(pairs: dict[str, str]) -> RecordBatch:

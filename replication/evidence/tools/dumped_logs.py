@@ -87,18 +87,20 @@ class DumpedDirectory(PartitionDirectory):
 
     def iter_batches_with_path(self) -> Iterator[tuple[Path, RecordBatch]]:
         """Every batch with the file that shows it."""
-        for path, item in _items(self.dumped):
+        for path, item in dumped_items(self.dumped):
             if isinstance(item, DumpedBatch):
                 yield path, item.batch
 
     def record_keys(self) -> list[RecordIdentity]:
         """Every record of the segments whose keys were printed, in offset order; no digests."""
         printed = [s for s in self.dumped if s.has_keys]
-        found = {i.offset: i.key for _, i in _items(printed) if isinstance(i, DumpedRecord)}
+        found = {i.offset: i.key for _, i in dumped_items(printed) if isinstance(i, DumpedRecord)}
         return [RecordIdentity(offset, key, 0) for offset, key in sorted(found.items())]
 
 
-def _items(segments: Iterable[SegmentDump]) -> Iterator[tuple[Path, DumpedBatch | DumpedRecord]]:
+def dumped_items(
+    segments: Iterable[SegmentDump],
+) -> Iterator[tuple[Path, DumpedBatch | DumpedRecord]]:
     """What the segments' lines show, in their order; neighbours in one file are read in one go."""
     for path, neighbours in groupby(segments, key=lambda s: s.path):
         ahead = [s.lines for s in neighbours]

@@ -1,0 +1,348 @@
+"""Finds the records of the loss ledger in the copies: which bytes are which lost record.
+
+At the offset of a row several records may stand, in several copies. The row's leader epoch says
+which of them is meant; what the leader's log has at present is not lost; and where clients' logs
+name the record by its content, that one is meant. Where more than one is left, nobody says which
+was lost: all are written, held back.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication.evidence.joining.copies import Copy, overlapping
+from replication.evidence.log_directories.record_payloads import (
+    RecordIdentity,
+    content_digest,
+    read_record_identities,
+)
+from replication.evidence.log_directories.segments import RecordBatch
+from replication.evidence.tools.dump_log import DumpedRecord, printed_bytes
+from replication.evidence.unreadable import Unreadable
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span, touching
+from replication.recovery import transactions as tx
+from replication.recovery.copies_at_hand import Held, batches_of, unread_places
+from replication.recovery.ledger_rows import Ranges, Row, Rows
+
+# What became of an offset of the ledger.
+RECOVERED, HELD_BACK, NOT_HAD = "recovered", "held_back", "not_had"
+CONTROL, ABORTED = "control_record", "aborted_transaction"
+OUTCOMES = (RECOVERED, HELD_BACK, NOT_HAD, CONTROL, ABORTED)
+# Why a record is written and not to be produced without being asked for.
+WHY_HELD_BACK = {
+    "open_transaction": "no copy shows whether its transaction was committed or aborted",
+    "disputed_transaction": "copies differ in whether its transaction was committed",
+    "one_of_several": "several records stood at this offset, and nothing tells which was lost",
+    "undetermined": "the ledger leaves open whether it is lost",
+    "incomplete": "the dump does not show all of it, or not its very bytes",
+}
+NO_COPY = "no copy in the evidence holds it"
+NOT_IN_BATCH = "the copies at hand no longer have it: compaction took it, or it never was"
+OTHERS = "no copy holds it: what stands at its offset in the copies are other records"
+# Tiers that rest on what clients were told or given.
+PROMISED = ("consumed", "acknowledged_by_isr", "acknowledged_by_leader")
+Told = ev.RecordsAcknowledged | ev.RecordsConsumed
+# Offsets [first, end) of which something could not be had, and why.
+Gap = tuple[int, int, str]
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a record stands: a copy, its file, and the byte of its batch."""
+
+    copy: int
+    path: Path
+    position: int
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A record that stands at the offset of a row. lacks: what of it the evidence does not show.
+
+    contents: the numbers that its bytes have among the copies. in_transaction: of each place.
+    """
+
+    record: RecordIdentity
+    batch: RecordBatch
+    lacks: str | None = None
+    header_names: str = ""
+    places: list[Place] = field(default_factory=list)
+    contents: set[int] = field(default_factory=set)
+    in_transaction: list[str] = field(default_factory=list)
+    sequence: int | None = None
+
+    @property
+    def offset(self) -> int:
+        """Where it stood."""
+        return self.record.offset
+
+    @property
+    def transaction(self) -> str:
+        """Its transaction's outcome, `none` outside of one."""
+        return tx.of_all(self.in_transaction) if self.in_transaction else tx.NOT_IN_ONE
+
+
+@dataclass(slots=True)
+class Found:
+    """A record of a row. held_back: a word of WHY_HELD_BACK, None for what is surely it."""
+
+    row: Row
+    candidate: Candidate
+    held_back: str | None = None
+
+
+@dataclass(slots=True)
+class Search:
+    """What is needed to find one topic partition's records.
+
+    leader_spans: what the leader's log holds at the evidence's end. told: what clients were told
+    and given. notes: what could not be read on the way.
+    """
+
+    copies: list[Copy]
+    rows: Rows
+    leader_spans: list[Span]
+    told: Ranges[Told]
+    notes: dict[str, None] = field(default_factory=dict)
+    _markers: tx.Markers = field(default_factory=tx.Markers)
+    _unread: list[Gap] = field(default_factory=list)
+
+    def found(self) -> Iterator[Found]:
+        """The rows' records in offset order; afterwards each row says what became of the rest."""
+        self._markers = tx.markers_behind(self.copies, self.rows)
+        self._unread = unread_places(self.copies)
+        streams = (batches_of(index, copy) for index, copy in enumerate(self.copies))
+        for cell in overlapping(streams):
+            first = min(held.batch.base_offset for held in cell)
+            end = max(held.batch.end_offset for held in cell)
+            rows = self.rows.touching(first, end)
+            if rows:
+                yield from self._of_cell(cell, rows, first, end)
+        for row in self.rows.all:
+            _fill(row, row.end, self._unread, NO_COPY)
+
+    def _of_cell(
+        self, cell: list[Held], rows: Sequence[Row], first: int, end: int
+    ) -> Iterator[Found]:
+        """The records of batches that overlap each other."""
+        at: dict[int, list[Candidate]] = {}
+        damaged: list[Gap] = []
+        for equals in _alike(cell):
+            batch = equals[0].batch
+            wanted = [row for row in rows if _may_hold(batch, row)]
+            if not wanted:
+                continue
+            read = self._read(equals)
+            if isinstance(read, str):
+                damaged.append((batch.base_offset, batch.end_offset, read))
+                continue
+            for candidate in read:
+                if any(row.first <= candidate.offset < row.end for row in wanted):
+                    _add(at.setdefault(candidate.offset, []), candidate)
+        for row in rows:
+            _fill(row, first, self._unread, NO_COPY)
+        for offset in sorted(at):
+            left = at[offset]
+            here = [row for row in rows if row.first <= offset < row.end]
+            for row in sorted(here, key=lambda r: r.leader_epoch is None):
+                _fill(row, offset, damaged, NOT_IN_BATCH)
+                chosen, is_sure = self._chosen(row, offset, left)
+                left = [c for c in left if c not in chosen]
+                yield from _settled(row, offset, chosen, is_sure)
+        for row in rows:
+            _fill(row, min(end, row.end), damaged, NOT_IN_BATCH)
+
+    def _read(self, equals: list[Held]) -> list[Candidate] | str:
+        """The records of a batch that these copies hold; why there are none."""
+        why: str | None = None
+        files = [held for held in equals if held.printed is None]
+        for held in files:
+            records = read_record_identities(held.path, held.batch, verify_crc=True)
+            if not isinstance(records, Unreadable):
+                return [self._candidate(record, equals) for record in records]
+            why = f"{records.path} ({records.where}): {records.reason}"
+            self.notes[why] = None
+        printed = next((held.printed for held in equals if held.printed), None)
+        if printed is None:
+            return why or "a dump without --print-data-log shows no record's bytes"
+        return [self._candidate(_of_dump(p), equals, p) for p in printed]
+
+    def _candidate(
+        self,
+        record: RecordIdentity,
+        equals: list[Held],
+        printed: DumpedRecord | None = None,
+    ) -> Candidate:
+        batch = equals[0].batch
+        result = Candidate(record, batch, sequence=_sequence(batch, record.offset))
+        if printed is not None:
+            result.lacks, result.header_names = _lacking(printed), printed.header_names
+        for held in equals:
+            result.places.append(Place(held.copy, held.path, held.batch.position))
+            for span in touching(self.copies[held.copy].spans, record.offset, record.offset + 1):
+                if (
+                    span.first_offset <= record.offset < span.end_offset
+                    and span.content is not None
+                ):
+                    result.contents.add(span.content)
+            if batch.is_transactional and not batch.is_control and batch.producer_id is not None:
+                producer = batch.producer_id
+                result.in_transaction.append(
+                    self._markers.outcome(held.copy, producer, record.offset)
+                )
+        return result
+
+    def _chosen(
+        self, row: Row, offset: int, candidates: list[Candidate]
+    ) -> tuple[list[Candidate], bool]:
+        """Those of the records at an offset that may be the row's; whether one surely is."""
+        leader_epoch = row.leader_epoch
+        left = [c for c in candidates if leader_epoch in (None, c.batch.leader_epoch)]
+        left = [c for c in left if not self._is_present(c)]
+        named = {
+            t.content
+            for t in self.told.touching(offset, offset + 1)
+            if leader_epoch is None or t.leader_epoch in (None, leader_epoch)
+        }
+        by_name = [c for c in left if c.contents & named]
+        if by_name:
+            return by_name, True
+        if named and None not in named and row.tier in PROMISED:
+            return [c for c in left if not c.contents], False
+        return left, True
+
+    def _is_present(self, candidate: Candidate) -> bool:
+        """Whether the leader's log holds this very record at its place."""
+        offset, leader_epoch = candidate.offset, candidate.batch.leader_epoch
+        return any(
+            span.first_offset <= offset < span.end_offset
+            and span.leader_epoch == leader_epoch
+            and span.content in candidate.contents
+            for span in touching(self.leader_spans, offset, offset + 1)
+        )
+
+
+def _may_hold(batch: RecordBatch, row: Row) -> bool:
+    """Whether a record of the row may be in the batch, by its offsets and leader epoch."""
+    if not (batch.base_offset < row.end and row.first < batch.end_offset):
+        return False
+    return row.leader_epoch is None or batch.leader_epoch == row.leader_epoch
+
+
+def _fill(row: Row, until: int, gaps: Iterable[Gap], otherwise: str) -> None:
+    """Notes why nothing was had of the row's offsets below until of which nothing was said yet.
+
+    gaps: (first, end, why) in offset order.
+    """
+    for first, end, why in gaps:
+        if first < until:
+            row.settle_rest(first, NOT_HAD, otherwise)
+            row.settle_rest(min(end, until), NOT_HAD, why)
+    row.settle_rest(until, NOT_HAD, otherwise)
+
+
+def _settled(row: Row, offset: int, chosen: list[Candidate], is_sure: bool) -> Iterator[Found]:
+    """What became of a row's offset, with the records to write."""
+    of_clients = [c for c in chosen if not c.batch.is_control]
+    if not of_clients:
+        outcome, why = (CONTROL, "") if chosen else (NOT_HAD, OTHERS)
+        row.settle(offset, offset + 1, outcome, why)
+        return
+    living = [c for c in of_clients if c.transaction != tx.ABORTED]
+    if not living:
+        row.settle(offset, offset + 1, ABORTED)
+        return
+    is_sure = is_sure and len(of_clients) == 1
+    held_back = [_why_held_back(row, c, is_sure) for c in living]
+    outcome = RECOVERED if held_back == [None] else HELD_BACK
+    row.settle(offset, offset + 1, outcome, next(iter(held_back), None) or "")
+    for candidate, reason in zip(living, held_back, strict=True):
+        yield Found(row, candidate, reason)
+
+
+def _why_held_back(row: Row, candidate: Candidate, is_sure: bool) -> str | None:
+    if not is_sure:
+        return "one_of_several"
+    if candidate.lacks is not None:
+        return "incomplete"
+    if candidate.transaction == tx.OPEN:
+        return "open_transaction"
+    if candidate.transaction == tx.DISPUTED:
+        return "disputed_transaction"
+    return "undetermined" if row.status == "undetermined" else None
+
+
+def _alike(cell: list[Held]) -> Iterable[list[Held]]:
+    """The batches of a cell, those that are the same bytes at the same place together."""
+    alike: dict[tuple[int | None, ...], list[Held]] = {}
+    for held in sorted(cell, key=lambda h: h.copy):
+        b = held.batch
+        key = (b.base_offset, b.end_offset, b.leader_epoch, b.crc, b.size)
+        alike.setdefault(key, []).append(held)
+    return alike.values()
+
+
+def _add(known: list[Candidate], more: Candidate) -> None:
+    """Adds a record to those of its offset, or its places to the same one in other batches."""
+    for number, other in enumerate(known):
+        if not _is_same(other, more):
+            continue
+        fuller, poorer = (other, more) if other.lacks is None else (more, other)
+        fuller.places += poorer.places
+        fuller.contents |= poorer.contents
+        fuller.in_transaction += poorer.in_transaction
+        known[number] = fuller
+        return
+    known.append(more)
+
+
+def _is_same(one: Candidate, other: Candidate) -> bool:
+    """Whether two are one record: equal bytes of one leader epoch, as far as both are shown."""
+    if one.batch.leader_epoch != other.batch.leader_epoch:
+        return False
+    if one.batch.is_control != other.batch.is_control:
+        return False
+    if one.lacks is None and other.lacks is None:
+        return one.record.digest == other.record.digest
+    a, b = one.record, other.record
+    return (a.key_bytes, a.value) == (b.key_bytes, b.value) or (
+        a.key == b.key and one.batch.crc == other.batch.crc
+    )
+
+
+def _sequence(batch: RecordBatch, offset: int) -> int | None:
+    """The record's number among its producer's, of an idempotent one."""
+    if batch.base_sequence is None or batch.producer_id is None or batch.is_control:
+        return None
+    return (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
+
+
+def _lacking(printed: DumpedRecord) -> str | None:
+    """What a dump does not show of a record, None where it shows all."""
+    if printed.marker is not None:
+        return None
+    if printed.header_names:
+        return f"the values of its headers ({printed.header_names})"
+    for what, text, size in (
+        ("key", printed.key, printed.key_size),
+        ("value", printed.payload, printed.value_size),
+    ):
+        if size is not None and printed_bytes(text, size) is None:
+            return f"the bytes of its {what}: printed is a text that may be another's"
+    return None
+
+
+def _of_dump(printed: DumpedRecord) -> RecordIdentity:
+    """A record as a dump printed it; where not its very bytes, then those of the text."""
+    key = printed_bytes(printed.key, printed.key_size)
+    value = printed_bytes(printed.payload, printed.value_size)
+    key = key if key is not None else _text_bytes(printed.key)
+    value = value if value is not None else _text_bytes(printed.payload)
+    digest = content_digest(key, value, -1 if printed.at is None else printed.at, [])
+    told = (printed.offset, printed.key, digest, key, value)
+    return RecordIdentity(*told, [], printed.at, printed.by_broker)
+
+
+def _text_bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogatepass")

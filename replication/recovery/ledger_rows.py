@@ -1,0 +1,99 @@
+"""Rows of the loss ledger, looked up by offset."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
+
+from replication.protocol.judgement.bounded import Identity
+
+Item = TypeVar("Item")
+# What is back on a later leader needs nobody to bring it.
+NOT_BACK = ("lost", "recoverable", "undetermined")
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One row of the ledger: records [first, end) of one leader epoch (None: not known).
+
+    became: what became of its offsets, in offset order: (first, end, outcome, why).
+    """
+
+    first: int
+    end: int
+    leader_epoch: int | None
+    tier: str
+    status: str
+    finding_id: str | None
+    became: list[tuple[int, int, str, str]] = field(default_factory=list)
+
+    def settle(self, first: int, end: int, outcome: str, why: str = "") -> None:
+        """Notes what became of offsets at or behind all that were noted before."""
+        first, end = max(first, self._reached), min(end, self.end)
+        if first >= end:
+            return
+        last = self.became[-1] if self.became else None
+        if last is not None and last[1] == first and last[2:] == (outcome, why):
+            self.became[-1] = (last[0], end, outcome, why)
+        else:
+            self.became.append((first, end, outcome, why))
+
+    @property
+    def _reached(self) -> int:
+        return self.became[-1][1] if self.became else self.first
+
+    def settle_rest(self, until: int, outcome: str, why: str) -> None:
+        """Notes the same of all offsets below until that nothing was noted of."""
+        self.settle(self._reached, until, outcome, why)
+
+    def outcome_at(self, offset: int) -> str | None:
+        """What became of one offset, None before that is known."""
+        at = bisect_right(self.became, offset, key=lambda b: b[0]) - 1
+        return self.became[at][2] if at >= 0 and offset < self.became[at][1] else None
+
+
+class Ranges(Generic[Item]):
+    """Things that each hold a range of offsets [first, end), to be asked for by offset."""
+
+    def __init__(self, items: Iterable[tuple[int, int, Item]]) -> None:
+        ordered = sorted(items, key=lambda i: i[:2])
+        self.all: list[Item] = [item for _, _, item in ordered]
+        self._firsts = [first for first, _, _ in ordered]
+        self._ends = [end for _, end, _ in ordered]
+        self._reached = list(accumulate(self._ends, max))
+
+    def touching(self, first: int, end: int) -> list[Item]:
+        """Those of which an offset is in [first, end), in offset order."""
+        found = []
+        at = bisect_left(self._firsts, end) - 1
+        while at >= 0 and self._reached[at] > first:
+            if self._ends[at] > first:
+                found.append(self.all[at])
+            at -= 1
+        return found[::-1]
+
+
+class Rows(Ranges[Row]):
+    """The rows of one topic partition."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        super().__init__((row.first, row.end, row) for row in rows)
+
+
+def rows_by_partition(answer: dict[str, Any]) -> dict[Identity, Rows]:
+    """The ledger's rows of what is not back, by topic partition."""
+    found: dict[Identity, list[Row]] = {}
+    for loss in answer["losses"]:
+        if loss["status"] in NOT_BACK:
+            where = (loss["topic"], loss["topic_id"] or "", loss["partition"])
+            row = Row(
+                first=loss["first_offset"],
+                end=loss["end_offset"],
+                leader_epoch=loss["leader_epoch"],
+                tier=loss["tier"],
+                status=loss["status"],
+                finding_id=loss["finding_id"],
+            )
+            found.setdefault((loss["cluster_id"] or "", *where), []).append(row)
+    return {identity: Rows(rows) for identity, rows in sorted(found.items())}
