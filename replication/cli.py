@@ -23,6 +23,7 @@ from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour, default_table, flag_table
 from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
 from replication.recovery import command as recovery
+from replication.recovery import trace_command
 from replication.recovery.folder import NotUsable
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
@@ -107,6 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(recover)
     recovery.arguments(recover)
     recover.set_defaults(run=_recover)
+    trace = commands.add_parser("trace", help="what became of single records")
+    command_line.evidence_arguments(trace)
+    trace_command.arguments(trace)
+    trace.set_defaults(run=_trace)
     scenario = commands.add_parser(
         "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
     )
@@ -421,6 +426,17 @@ def _recover(arguments: argparse.Namespace) -> int:
         )
     except (NotUsable, OSError) as error:
         raise Unusable(str(error)) from None
+
+
+def _trace(arguments: argparse.Namespace) -> int:
+    try:
+        wanted = trace_command.asked(arguments)
+    except NotUsable as error:
+        raise Unusable(str(error)) from None
+    diagnosis = _read(arguments)
+    return trace_command.run(
+        arguments, wanted, diagnosis.imported, diagnosis.folded, diagnosis.answer
+    )
 
 
 def _versions(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,8 @@ from replication.evidence.clients.client_logs import Acknowledgement, Consumptio
 from replication.evidence.joining.copies import sequence_key
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.places import Place
-from replication.recovery.finding import PROMISED, Candidate
+from replication.recovery.candidates import Candidate
+from replication.recovery.finding import PROMISED
 from replication.recovery.ledger_rows import Row, Rows
 
 
@@ -99,9 +100,11 @@ class ClientsTold:
 
 
 def _is_at(place: Place, row: Row, offset: int, candidate: Candidate | None) -> bool:
-    """Whether what a line names stands where the record stood, and may be it."""
-    if place.offset != offset:
+    """Whether what a line names stands where the record stood, and may be it.
+
+    A record that no copy gave is none of those that stand in copies."""
+    if candidate is None or place.offset != offset:
         return False
     if row.leader_epoch is not None and place.leader_epoch != row.leader_epoch:
         return False
-    return candidate is None or not candidate.contents or place.content in candidate.contents
+    return not candidate.contents or place.content in candidate.contents

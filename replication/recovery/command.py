@@ -15,10 +15,10 @@ from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.model import Span
 from replication.protocol.judgement.bounded import FoldedPartition, Identity
+from replication.recovery.candidates import Reader
 from replication.recovery.clients_told import ClientsTold
-from replication.recovery.copies_at_hand import copies_at_hand
+from replication.recovery.copies_at_hand import copies_at_hand, with_records
 from replication.recovery.finding import (
     ABORTED,
     CONTROL,
@@ -31,6 +31,7 @@ from replication.recovery.finding import (
 )
 from replication.recovery.folder import Table, prepared, unchanged_since, write_text
 from replication.recovery.ledger_rows import Ranges, Rows, rows_by_partition
+from replication.recovery.moments import last_leader, log_of
 from replication.recovery.rows_out import KEYS, RECORDS, key_rows, record_row
 from replication.recovery.sightings import last_seen
 from replication.reports.event_words import offset_range
@@ -121,12 +122,15 @@ def recover(
         for identity in progress.steps(list(wanted), "partitions searched"):
             rows, evidence = wanted[identity], at_hand.get(identity)
             events: list[Event] = []
+            searched: set[str] = set()
             if evidence is None:
                 for row in rows.all:
                     row.settle_rest(row.end, NOT_HAD, NO_RECORDS)
             else:
-                events = _search(imported, evidence, rows, states[identity], records, keys, result)
-            _take(result, identity, rows, events)
+                events, searched = _search(
+                    imported, evidence, rows, states[identity], records, keys, result
+                )
+            _take(result, identity, rows, events, searched)
         unchanged_since(began, result.sources, imported.collection.unpacked.into)
         result.records, result.keys = records.count, keys.count
     lines = "".join(json.dumps(m, separators=(",", ":")) + "\n" for m in result.missing)
@@ -143,16 +147,16 @@ def _search(
     records: Table,
     keys: Table,
     result: Recovery,
-) -> list[Event]:
-    """Writes one partition's records and keys; its events."""
+) -> tuple[list[Event], set[str]]:
+    """Writes one partition's records and keys; its events, and the copies that were searched."""
     partition = finished(evidence)
     events = list(identified(partition, imported.trace_id, imported.generation, imported.incident))
     told = ClientsTold(partition, rows)
     facts = [e.fact for e in events]
     search = Search(
-        copies_at_hand(imported, partition),
+        Reader(copies_at_hand(imported, partition)),
         rows,
-        _leader_spans(folded),
+        log_of(folded.state, last_leader(folded)) or [],
         Ranges(
             (f.first_offset, f.end_offset, f)
             for f in facts
@@ -174,17 +178,13 @@ def _search(
             if (id(row), offset) not in had and row.outcome_at(offset) == NOT_HAD:
                 for key in key_rows(row, offset, partition, told.of(row, offset, None), None):
                     keys.add(key)
-    result.notes += [partition.shown(note) for note in search.notes]
-    return events
+    result.notes += [partition.shown(note) for note in search.reader.notes]
+    return events, {partition.shown(c.path) for c in with_records(search.copies)}
 
 
-def _leader_spans(folded: FoldedPartition) -> list[Span]:
-    """What the leader's log holds at the evidence's end; nothing where nobody leads."""
-    replica = folded.state.replicas.get(folded.answer.partition["leader"])
-    return [] if replica is None else list(replica.log.spans)
-
-
-def _take(result: Recovery, identity: Identity, rows: Rows, events: list[Event]) -> None:
+def _take(
+    result: Recovery, identity: Identity, rows: Rows, events: list[Event], searched: set[str]
+) -> None:
     """Counts what became of a partition's rows, and lists what was not had."""
     cluster_id, topic, topic_id, number = identity
     named = {
@@ -209,7 +209,7 @@ def _take(result: Recovery, identity: Identity, rows: Rows, events: list[Event])
                     "status": row.status,
                     "finding_id": row.finding_id,
                     "why": why,
-                    "last_seen": last_seen(events, first, end, row.leader_epoch),
+                    "last_seen": last_seen(events, first, end, row.leader_epoch, searched),
                 }
             )
     result.became.update(became)

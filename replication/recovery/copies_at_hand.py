@@ -11,7 +11,7 @@ from pathlib import Path
 from replication.evidence.importer import Import
 from replication.evidence.joining.copies import Copy
 from replication.evidence.joining.partition_evidence import PartitionEvidence
-from replication.evidence.log_directories.log_directory import LogDirectory
+from replication.evidence.log_directories.log_directory import LogDirectory, SegmentFile
 from replication.evidence.log_directories.segments import RecordBatch
 from replication.evidence.tools.dump_log import DumpedBatch, DumpedRecord
 from replication.evidence.tools.dumped_logs import (
@@ -97,6 +97,19 @@ def batches_of(index: int, copy: Copy) -> Iterator[Held]:
             open_one.printed.append(item)
     if open_one is not None:
         yield open_one
+
+
+def with_records(copies: Iterable[Copy]) -> list[Copy]:
+    """Those of which the records themselves are here: no digest, no dump without payloads."""
+    return [
+        copy
+        for copy in copies
+        if any(isinstance(segment, SegmentFile) for segment in copy.directory.segments)
+        or (
+            isinstance(copy.directory, DumpedDirectory)
+            and any(segment.has_keys for segment in copy.directory.dumped)
+        )
+    ]
 
 
 def unread_places(copies: Iterable[Copy]) -> list[tuple[int, int, str]]:

@@ -8,20 +8,13 @@ was lost: all are written, held back.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from replication.evidence.joining.copies import Copy, overlapping
-from replication.evidence.log_directories.record_payloads import (
-    RecordIdentity,
-    content_digest,
-    read_record_identities,
-)
 from replication.evidence.log_directories.segments import RecordBatch
-from replication.evidence.tools.dump_log import DumpedRecord, printed_bytes
-from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span, touching
 from replication.recovery import transactions as tx
+from replication.recovery.candidates import Candidate, Reader, add, alike
 from replication.recovery.copies_at_hand import Held, batches_of, unread_places
 from replication.recovery.ledger_rows import Ranges, Row, Rows
 
@@ -48,42 +41,6 @@ Gap = tuple[int, int, str]
 
 
 @dataclass(slots=True)
-class Place:
-    """Where a record stands: a copy, its file, and the byte of its batch."""
-
-    copy: int
-    path: Path
-    position: int
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A record that stands at the offset of a row. lacks: what of it the evidence does not show.
-
-    contents: the numbers that its bytes have among the copies. in_transaction: of each place.
-    """
-
-    record: RecordIdentity
-    batch: RecordBatch
-    lacks: str | None = None
-    header_names: str = ""
-    places: list[Place] = field(default_factory=list)
-    contents: set[int] = field(default_factory=set)
-    in_transaction: list[str] = field(default_factory=list)
-    sequence: int | None = None
-
-    @property
-    def offset(self) -> int:
-        """Where it stood."""
-        return self.record.offset
-
-    @property
-    def transaction(self) -> str:
-        """Its transaction's outcome, `none` outside of one."""
-        return tx.of_all(self.in_transaction) if self.in_transaction else tx.NOT_IN_ONE
-
-
-@dataclass(slots=True)
 class Found:
     """A record of a row. held_back: a word of WHY_HELD_BACK, None for what is surely it."""
 
@@ -97,20 +54,23 @@ class Search:
     """What is needed to find one topic partition's records.
 
     leader_spans: what the leader's log holds at the evidence's end. told: what clients were told
-    and given. notes: what could not be read on the way.
+    and given.
     """
 
-    copies: list[Copy]
+    reader: Reader
     rows: Rows
     leader_spans: list[Span]
     told: Ranges[Told]
-    notes: dict[str, None] = field(default_factory=dict)
-    _markers: tx.Markers = field(default_factory=tx.Markers)
     _unread: list[Gap] = field(default_factory=list)
+
+    @property
+    def copies(self) -> list[Copy]:
+        """Where the records are looked for."""
+        return self.reader.copies
 
     def found(self) -> Iterator[Found]:
         """The rows' records in offset order; afterwards each row says what became of the rest."""
-        self._markers = tx.markers_behind(self.copies, self.rows)
+        self.reader.markers = tx.markers_behind(self.copies, self.rows)
         self._unread = unread_places(self.copies)
         streams = (batches_of(index, copy) for index, copy in enumerate(self.copies))
         for cell in overlapping(streams):
@@ -128,18 +88,18 @@ class Search:
         """The records of batches that overlap each other."""
         at: dict[int, list[Candidate]] = {}
         damaged: list[Gap] = []
-        for equals in _alike(cell):
+        for equals in alike(cell):
             batch = equals[0].batch
             wanted = [row for row in rows if _may_hold(batch, row)]
             if not wanted:
                 continue
-            read = self._read(equals)
+            read = self.reader.read(equals)
             if isinstance(read, str):
                 damaged.append((batch.base_offset, batch.end_offset, read))
                 continue
             for candidate in read:
                 if any(row.first <= candidate.offset < row.end for row in wanted):
-                    _add(at.setdefault(candidate.offset, []), candidate)
+                    add(at.setdefault(candidate.offset, []), candidate)
         for row in rows:
             _fill(row, first, self._unread, NO_COPY)
         for offset in sorted(at):
@@ -152,46 +112,6 @@ class Search:
                 yield from _settled(row, offset, chosen, is_sure)
         for row in rows:
             _fill(row, min(end, row.end), damaged, NOT_IN_BATCH)
-
-    def _read(self, equals: list[Held]) -> list[Candidate] | str:
-        """The records of a batch that these copies hold; why there are none."""
-        why: str | None = None
-        files = [held for held in equals if held.printed is None]
-        for held in files:
-            records = read_record_identities(held.path, held.batch, verify_crc=True)
-            if not isinstance(records, Unreadable):
-                return [self._candidate(record, equals) for record in records]
-            why = f"{records.path} ({records.where}): {records.reason}"
-            self.notes[why] = None
-        printed = next((held.printed for held in equals if held.printed), None)
-        if printed is None:
-            return why or "a dump without --print-data-log shows no record's bytes"
-        return [self._candidate(_of_dump(p), equals, p) for p in printed]
-
-    def _candidate(
-        self,
-        record: RecordIdentity,
-        equals: list[Held],
-        printed: DumpedRecord | None = None,
-    ) -> Candidate:
-        batch = equals[0].batch
-        result = Candidate(record, batch, sequence=_sequence(batch, record.offset))
-        if printed is not None:
-            result.lacks, result.header_names = _lacking(printed), printed.header_names
-        for held in equals:
-            result.places.append(Place(held.copy, held.path, held.batch.position))
-            for span in touching(self.copies[held.copy].spans, record.offset, record.offset + 1):
-                if (
-                    span.first_offset <= record.offset < span.end_offset
-                    and span.content is not None
-                ):
-                    result.contents.add(span.content)
-            if batch.is_transactional and not batch.is_control and batch.producer_id is not None:
-                producer = batch.producer_id
-                result.in_transaction.append(
-                    self._markers.outcome(held.copy, producer, record.offset)
-                )
-        return result
 
     def _chosen(
         self, row: Row, offset: int, candidates: list[Candidate]
@@ -271,78 +191,3 @@ def _why_held_back(row: Row, candidate: Candidate, is_sure: bool) -> str | None:
     if candidate.transaction == tx.DISPUTED:
         return "disputed_transaction"
     return "undetermined" if row.status == "undetermined" else None
-
-
-def _alike(cell: list[Held]) -> Iterable[list[Held]]:
-    """The batches of a cell, those that are the same bytes at the same place together."""
-    alike: dict[tuple[int | None, ...], list[Held]] = {}
-    for held in sorted(cell, key=lambda h: h.copy):
-        b = held.batch
-        key = (b.base_offset, b.end_offset, b.leader_epoch, b.crc, b.size)
-        alike.setdefault(key, []).append(held)
-    return alike.values()
-
-
-def _add(known: list[Candidate], more: Candidate) -> None:
-    """Adds a record to those of its offset, or its places to the same one in other batches."""
-    for number, other in enumerate(known):
-        if not _is_same(other, more):
-            continue
-        fuller, poorer = (other, more) if other.lacks is None else (more, other)
-        fuller.places += poorer.places
-        fuller.contents |= poorer.contents
-        fuller.in_transaction += poorer.in_transaction
-        known[number] = fuller
-        return
-    known.append(more)
-
-
-def _is_same(one: Candidate, other: Candidate) -> bool:
-    """Whether two are one record: equal bytes of one leader epoch, as far as both are shown."""
-    if one.batch.leader_epoch != other.batch.leader_epoch:
-        return False
-    if one.batch.is_control != other.batch.is_control:
-        return False
-    if one.lacks is None and other.lacks is None:
-        return one.record.digest == other.record.digest
-    a, b = one.record, other.record
-    return (a.key_bytes, a.value) == (b.key_bytes, b.value) or (
-        a.key == b.key and one.batch.crc == other.batch.crc
-    )
-
-
-def _sequence(batch: RecordBatch, offset: int) -> int | None:
-    """The record's number among its producer's, of an idempotent one."""
-    if batch.base_sequence is None or batch.producer_id is None or batch.is_control:
-        return None
-    return (batch.base_sequence + offset - batch.base_offset) & 0x7FFFFFFF
-
-
-def _lacking(printed: DumpedRecord) -> str | None:
-    """What a dump does not show of a record, None where it shows all."""
-    if printed.marker is not None:
-        return None
-    if printed.header_names:
-        return f"the values of its headers ({printed.header_names})"
-    for what, text, size in (
-        ("key", printed.key, printed.key_size),
-        ("value", printed.payload, printed.value_size),
-    ):
-        if size is not None and printed_bytes(text, size) is None:
-            return f"the bytes of its {what}: printed is a text that may be another's"
-    return None
-
-
-def _of_dump(printed: DumpedRecord) -> RecordIdentity:
-    """A record as a dump printed it; where not its very bytes, then those of the text."""
-    key = printed_bytes(printed.key, printed.key_size)
-    value = printed_bytes(printed.payload, printed.value_size)
-    key = key if key is not None else _text_bytes(printed.key)
-    value = value if value is not None else _text_bytes(printed.payload)
-    digest = content_digest(key, value, -1 if printed.at is None else printed.at, [])
-    told = (printed.offset, printed.key, digest, key, value)
-    return RecordIdentity(*told, [], printed.at, printed.by_broker)
-
-
-def _text_bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogatepass")

@@ -7,7 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.log_directories.record_payloads import RecordIdentity
 from replication.protocol.ground.model import moment
+from replication.recovery.candidates import Candidate
 from replication.recovery.clients_told import ToldOf
 from replication.recovery.copies_at_hand import kind_of
 from replication.recovery.finding import Found, Search
@@ -47,7 +49,6 @@ def record_row(found: Found, search: Search, partition: PartitionEvidence, told:
     candidate, record = found.candidate, found.candidate.record
     batch, place = candidate.batch, candidate.places[0]
     copy = search.copies[place.copy]
-    when = None if record.timestamp is None else "append" if record.by_broker else "create"
     return {
         "cluster_id": partition.cluster_id or None,
         "topic": partition.topic,
@@ -59,7 +60,7 @@ def record_row(found: Found, search: Search, partition: PartitionEvidence, told:
         "value": record.value,
         "headers": [{"name": name, "value": value} for name, value in record.headers],
         "timestamp": record.timestamp,
-        "timestamp_type": when,
+        "timestamp_type": _timestamp_type(record),
         "producer_id": batch.producer_id,
         "producer_epoch": batch.producer_epoch,
         "sequence": candidate.sequence,
@@ -79,6 +80,26 @@ def record_row(found: Found, search: Search, partition: PartitionEvidence, told:
         "source_position": place.position,
         "copies": len({p.copy for p in candidate.places}),
     }
+
+
+def shown_record(candidate: Candidate) -> dict[str, Any]:
+    """A record by itself, its bytes as `as_json` shows them."""
+    record, batch = candidate.record, candidate.batch
+    return {
+        **_in_text(("key", record.key_bytes), ("value", record.value)),
+        "headers": [_in_text(("name", name), ("value", value)) for name, value in record.headers],
+        "timestamp": record.timestamp,
+        "timestamp_type": _timestamp_type(record),
+        "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch,
+        "sequence": candidate.sequence,
+        "transaction": candidate.transaction,
+        "lacks": candidate.lacks,
+    }
+
+
+def _timestamp_type(record: RecordIdentity) -> str | None:
+    return None if record.timestamp is None else "append" if record.by_broker else "create"
 
 
 def key_rows(

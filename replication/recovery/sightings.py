@@ -1,6 +1,6 @@
 """What the events of a topic partition tell of some of its offsets, and who saw them last."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from replication.protocol.ground import events as ev
@@ -12,6 +12,7 @@ from replication.reports.event_words import sentence
 # What an event tells of records. `reached`: a log of that broker went on behind them.
 HELD, WRITTEN, COPIED, CUT = "held", "written", "copied", "cut"
 ACKNOWLEDGED, CONSUMED, REMOVED, REACHED = "acknowledged", "consumed", "removed", "reached"
+BELOW_HIGH_WATERMARK = "below_high_watermark"
 SEEN = (HELD, WRITTEN, COPIED, CUT, REACHED)
 
 
@@ -43,6 +44,11 @@ def tells(fact: ev.Fact, first: int, end: int, leader_epoch: int | None) -> str 
     return None
 
 
+def reached_by(fact: ev.Fact, offset: int) -> bool:
+    """Whether a fact names a high watermark above an offset."""
+    return (getattr(fact, "high_watermark", None) or 0) > offset
+
+
 def _overlap(
     fact: ev.LeaderAppended | ev.FollowerAppended | ev.RecordsAcknowledged | ev.RecordsConsumed,
     first: int,
@@ -56,13 +62,22 @@ def _fits(told: int | None, wanted: int | None) -> bool:
 
 
 def last_seen(
-    events: Iterable[Event], first: int, end: int, leader_epoch: int | None
+    events: Iterable[Event],
+    first: int,
+    end: int,
+    leader_epoch: int | None,
+    searched: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """Who had records among the offsets at last, by what: the newest event of each broker."""
+    """Who had records among the offsets at last, by what: the newest event of each broker.
+
+    searched: the copies (by path) in which they were looked for: what these hold is another.
+    """
     newest: dict[int, tuple[str, Event]] = {}
     for event in events:
         word = tells(event.fact, first, end, leader_epoch)
         replica = getattr(event.fact, "replica", None)
+        if word == HELD and event.source is not None and event.source.path in searched:
+            continue
         if word in SEEN and isinstance(replica, int):
             if word == REACHED and replica in newest and newest[replica][0] != REACHED:
                 continue
@@ -70,10 +85,11 @@ def last_seen(
     return [told_by(word, event) for _, (word, event) in sorted(newest.items())]
 
 
-def told_by(word: str, event: Event) -> dict[str, Any]:
-    """An event as an object: what it tells, in words, when, and where it was read."""
+def told_by(word: str, event: Event, before: State | None = None) -> dict[str, Any]:
+    """An event as an object: what it tells, in words, when, and where it was read. before: the
+    state that it met, where that is known."""
     source = event.source
-    state = State(event.cluster_id, event.topic, event.topic_id, event.partition)
+    state = before or State(event.cluster_id, event.topic, event.topic_id, event.partition)
     return {
         "replica": getattr(event.fact, "replica", None),
         "what": word,

@@ -4,12 +4,13 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from replication.evidence.joining.copies import Copy
 from replication.evidence.log_directories.record_payloads import read_record_identities
 from replication.evidence.unreadable import Unreadable
 from replication.recovery.copies_at_hand import Held, batches_of
-from replication.recovery.ledger_rows import Rows
+from replication.recovery.ledger_rows import Ranges
 
 NOT_IN_ONE = "none"
 COMMITTED, ABORTED, OPEN, DISPUTED = "committed", "aborted", "open", "disputed"
@@ -37,8 +38,8 @@ class Markers:
         return outcomes[at] if at < len(outcomes) else OPEN
 
 
-def markers_behind(copies: list[Copy], rows: Rows) -> Markers:
-    """The markers of every producer of which a transactional batch is among the rows' records."""
+def markers_behind(copies: list[Copy], wanted: Ranges[Any]) -> Markers:
+    """The markers of every producer of which a transactional batch is among the wanted records."""
     result = Markers()
     for index, copy in enumerate(copies):
         producers: set[int] = set()
@@ -48,7 +49,9 @@ def markers_behind(copies: list[Copy], rows: Rows) -> Markers:
             if not batch.is_transactional or producer is None:
                 continue
             if not batch.is_control:
-                if producer not in producers and rows.touching(batch.base_offset, batch.end_offset):
+                if producer not in producers and wanted.touching(
+                    batch.base_offset, batch.end_offset
+                ):
                     producers.add(producer)
             elif producer in producers:
                 for offset, outcome in _markers(held):

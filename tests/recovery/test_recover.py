@@ -12,6 +12,7 @@ from replication.evidence.log_directories import record_payloads
 from replication.recovery import command
 from replication.recovery.finding import NO_COPY
 from replication.recovery.folder import NotUsable
+from tests.changed_evidence import each_incident
 from tests.evidence.segment_bytes import Record, batch
 from tests.recovery.lost_evidence import (
     BEFORE,
@@ -278,3 +279,29 @@ def test_a_captured_loss_comes_back_whole(tmp_path: Path) -> None:
     assert [(k["payload_id"], k["client"], k["acks"], k["certain"]) for k in keys] == [
         (key, acked[key]["client"], "all", True) for _, key, _ in expected
     ]
+
+
+@pytest.mark.parametrize("incident", each_incident(("same_epoch_power_loss__1.1.1",)))
+def test_of_every_capture_the_acknowledged_records_come_back_or_are_nowhere(
+    incident: str, tmp_path: Path
+) -> None:
+    """What producers were told is held against the bytes of all files: no record that they hold
+    is missing, none has another's bytes."""
+    evidence, out = INCIDENTS / incident, tmp_path / "out"
+    assert main(["recover", str(evidence), "--out", str(out)]) in (0, 1)
+    files = [p.read_bytes() for p in evidence.rglob("*.log") if p.stem.isdigit()]
+    records = {
+        (r["topic"], r["partition"], r["offset"]): r for r in lines_of(out / "records.jsonl")
+    }
+    for key in lines_of(out / "lost_records_keys.jsonl"):
+        if key["payload_id"] is None or not key["certain"]:
+            continue
+        name = key["payload_id"].encode()
+        if key["became"] == "not_had":
+            assert not any(name in content for content in files), key
+        else:
+            record = records[key["topic"], key["partition"], key["offset"]]
+            assert (record["key"], record["leader_epoch"]) == (
+                key["payload_id"],
+                key["leader_epoch"] if key["leader_epoch"] is not None else record["leader_epoch"],
+            )

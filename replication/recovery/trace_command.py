@@ -1,0 +1,212 @@
+"""The command `trace`: my record, where is it, and what became of it?"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from replication import progress
+from replication.evidence.importer import Import
+from replication.protocol.ground.model import moment
+from replication.protocol.judgement.bounded import FoldedPartition
+from replication.recovery.copies_at_hand import KIND_WORDS
+from replication.recovery.folder import NotUsable
+from replication.recovery.sightings import ACKNOWLEDGED, CONSUMED
+from replication.recovery.tracing import Asked, traced
+from replication.reports.inventory_words import counted
+from replication.reports.safe_text import plain, plain_json
+from replication.reports.vocabulary import CAUSE_WORDS, TIER_WORDS
+
+FOUND, NOT_FOUND = 0, 1
+MOST_STORIES, MOST_SHOWN = 20, 80
+_PLACES = "t-0:17"
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """What `trace` takes besides the evidence: which records are meant."""
+    command.add_argument(
+        "--key", metavar="KEY", help="the record's key; so is a last word that names no file"
+    )
+    command.add_argument(
+        "--offset", metavar=_PLACES, help="where it stands or stood: topic-partition:offset"
+    )
+    command.add_argument(
+        "--payload-id", metavar="ID", help="what clients' logs call it (payload_id)"
+    )
+    command.add_argument(
+        "--producer-id", type=int, metavar="N", help="all records of this idempotent producer"
+    )
+    command.add_argument(
+        "--client", metavar="NAME", help="all records that clients' logs tell of this client"
+    )
+    command.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="a short story of each for people (the default), or all of it for scripts",
+    )
+
+
+def asked(options: argparse.Namespace) -> Asked:
+    """Which records are meant. Raises NotUsable where that is not said."""
+    key = options.key
+    given = (options.offset, options.payload_id, options.producer_id, options.client)
+    if key is None and len(options.paths) > 1 and not options.paths[-1].exists():
+        key = str(options.paths.pop())
+    if key is None and all(one is None for one in given):
+        raise NotUsable("which record? `trace PATH KEY`, or --offset, --payload-id, --client ..")
+    return Asked(
+        None if key is None else key.encode("utf-8", "surrogateescape"),
+        None if options.offset is None else _place(options.offset),
+        options.payload_id,
+        options.producer_id,
+        options.client,
+    )
+
+
+def _place(text: str) -> tuple[str, int, int]:
+    partition, _, offset = text.rpartition(":")
+    topic, _, number = partition.rpartition("-")
+    if not topic or not (number.isdecimal() and offset.isdecimal()):
+        raise NotUsable(f"--offset {text}: expected TOPIC-PARTITION:OFFSET, as {_PLACES}")
+    return topic, int(number), int(offset)
+
+
+def run(
+    options: argparse.Namespace,
+    wanted: Asked,
+    imported: Import,
+    folded: list[FoldedPartition],
+    answer: dict[str, Any],
+) -> int:
+    """Exit status: 0 something tells of such a record, 1 nothing does."""
+    progress.doing("looking for the record")
+    stories: list[dict[str, Any]] = []
+    notes: dict[str, None] = {}
+    for part in traced(imported, folded, answer, wanted):
+        stories += part.stories
+        notes.update(dict.fromkeys(part.notes))
+    for note in notes:
+        print(f"note: {plain(note)}", file=sys.stderr)
+    if options.format == "json":
+        print(plain_json(json.dumps({"records": stories}, indent=1)))
+    else:
+        for line in text(stories, answer):
+            print(plain(line))
+    return FOUND if stories else NOT_FOUND
+
+
+def text(stories: list[dict[str, Any]], answer: dict[str, Any]) -> Iterator[str]:
+    """The stories for people: whole while they are few, else a line for each."""
+    if not stories:
+        searched = len(answer["partitions"])
+        yield f"No such record in this evidence ({counted(searched, 'partition')} looked through)."
+        yield "Digests and dumps without payloads show no keys: hand over the log directories."
+        return
+    if len(stories) > 1:
+        yield f"{counted(len(stories), 'record')}:"
+    for story in stories[:MOST_STORIES]:
+        yield from _story(story) if len(stories) <= 5 else [f"  {_headline(story)}"]
+    if len(stories) > MOST_STORIES:
+        yield f"... and {len(stories) - MOST_STORIES} more (--format json has all)"
+
+
+def _headline(story: dict[str, Any]) -> str:
+    where = f"{story['topic']}-{story['partition']} offset {story['offset']}"
+    if story["leader_epoch"] is not None:
+        where += f", leader epoch {story['leader_epoch']}"
+    return f"{where}: {_became(story)}"
+
+
+def _became(story: dict[str, Any]) -> str:
+    losses, leader = story["losses"], story["leader"]
+    if losses:
+        loss = losses[0]
+        cause = CAUSE_WORDS.get(loss["cause"], loss["cause"])
+        tier = TIER_WORDS.get(loss["tier"], loss["tier"])
+        return f"{loss['status'].upper()}, {tier}; cause: {cause} (finding {loss['finding_id']})"
+    if leader["holds_it"]:
+        return f"in the leader's log (broker {leader['broker']})"
+    if leader["holds_it"] is False:
+        return f"not in the leader's log (broker {leader['broker']}), and the ledger names no loss"
+    return "whether the leader's log has it is not known"
+
+
+def _story(story: dict[str, Any]) -> Iterator[str]:
+    yield _headline(story)
+    record = story["record"]
+    if record is None:
+        yield "  no copy in the evidence shows its bytes"
+    else:
+        yield f"  key {_shown(record, 'key')}, value {_shown(record, 'value')}"
+        made = moment(record["timestamp"])
+        if made is not None:
+            whose = "its broker's" if record["timestamp_type"] == "append" else "its producer's"
+            yield f"  timestamp {made}, by {whose} clock"
+        if record["producer_id"] is not None:
+            yield (
+                f"  producer {record['producer_id']}, epoch {record['producer_epoch']}, sequence "
+                f"{record['sequence']}; transaction: {record['transaction']}"
+            )
+    for place in story["places"]:
+        yield (
+            f"  held by broker {place['broker']}, {KIND_WORDS[place['kind']]}: {place['file']} "
+            f"byte {place['position']}"
+        )
+    leader = story["leader"]
+    if leader["broker"] is not None and leader["has"] is not None:
+        yield f"  the leader (broker {leader['broker']}) has at this offset: {leader['has']}"
+    yield from _in_order(story)
+    for gap in story["not_known"]:
+        yield f"  not known ({gap['invariant']}): {gap['reason']}"
+        for what in gap["settled_by"]:
+            yield f"    would tell: {what}"
+
+
+def _in_order(story: dict[str, Any]) -> Iterator[str]:
+    """Moments and clients' lines: what clients were told stands where an event tells of it."""
+    waiting = {
+        ACKNOWLEDGED: [c for c in story["clients"] if c["what"] != "consumed"],
+        CONSUMED: [c for c in story["clients"] if c["what"] == "consumed"],
+    }
+    for told in story["moments"]:
+        if told["what"] in waiting and waiting[told["what"]]:
+            yield from (f"  {_of_client(line)}" for line in waiting[told["what"]])
+            waiting[told["what"]] = []
+        elif told["what"] not in waiting:
+            place = "" if told["path"] is None else f"  [{told['path']}{_line(told)}]"
+            sure = "" if told["certain"] else " (whether of this record is not known)"
+            when = told["observed_at"] or "at a time not known"
+            yield f"  {when}  {told['told']}{sure}{place}"
+    for lines in waiting.values():
+        yield from (f"  {_of_client(line)}" for line in lines)
+
+
+def _of_client(line: dict[str, Any]) -> str:
+    acks = "" if line["acks"] is None else f" (acks={line['acks']})"
+    words = {
+        "acked": f"was told that it is written{acks}",
+        "failed": f"was told that it was refused{acks}",
+        "unknown": f"was not told what became of it{acks}",
+        "sent": "sent it and asked for no answer",
+        "consumed": "was given it",
+    }
+    how = "" if line["names_it"] else ", by its offset"
+    where = f"  [{line['path']} line {line['line']}]"
+    return (
+        f"{line['at'] or 'at a time not known'}  {line['client']} {words[line['what']]}{how}{where}"
+    )
+
+
+def _line(told: dict[str, Any]) -> str:
+    return "" if told["line"] is None else f" line {told['line']}"
+
+
+def _shown(record: dict[str, Any], name: str) -> str:
+    if f"{name}_base64" in record:
+        return f"{record[f'{name}_base64'][:MOST_SHOWN]} (base64)"
+    value = record[name]
+    if value is None:
+        return "none"
+    return json.dumps(value[:MOST_SHOWN]) + ("..." if len(value) > MOST_SHOWN else "")

@@ -1,0 +1,303 @@
+"""What became of single records: every place and moment that the evidence has of each.
+
+A record is looked for by its key, its offset, its payload id, its producer id or the client that
+was told of it. What is found is one story for each record: who holds it, who wrote, copied and cut
+it, who was told of it and given it, what the loss ledger says, and what of it is not known.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from replication.evidence.clients.client_logs import Acknowledgement, Consumption
+from replication.evidence.importer import Import
+from replication.evidence.joining.copies import overlapping
+from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.partition_join import finished, identified
+from replication.evidence.log_directories.record_payloads import RecordIdentity
+from replication.evidence.log_directories.segments import RecordBatch
+from replication.protocol.folding import fold
+from replication.protocol.ground.events import Event
+from replication.protocol.ground.model import moment
+from replication.protocol.judgement.bounded import FoldedPartition
+from replication.recovery import transactions as tx
+from replication.recovery.candidates import Candidate, Reader, add, alike
+from replication.recovery.copies_at_hand import batches_of, copies_at_hand, kind_of
+from replication.recovery.ledger_rows import Ranges
+from replication.recovery.moments import Target, last_leader, log_of, tell
+from replication.recovery.rows_out import shown_record
+from replication.recovery.sightings import tells
+
+LOSS_FIELDS = ("status", "tier", "contract", "cause", "finding_id", "first_offset", "end_offset")
+DECIDING = (
+    "committed_records_survive", "acknowledged_records_survive", "consumed_records_survive",
+)  # fmt: skip
+Line = Acknowledgement | Consumption
+# Of more the events are not told one by one.
+MOST_WITH_MOMENTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which records are meant: all that fit each of these that is not None.
+
+    where: topic, partition and offset. client: of a line of a clients' log.
+    """
+
+    key: bytes | None = None
+    where: tuple[str, int, int] | None = None
+    payload_id: str | None = None
+    producer_id: int | None = None
+    client: str | None = None
+
+    def by_lines(self) -> bool:
+        """Whether clients' lines are asked for the offsets."""
+        return self.payload_id is not None or self.client is not None
+
+    def told(self, line: Line) -> bool:
+        """Whether a client's line is of one of them."""
+        return (self.payload_id is None or line.payload_id == self.payload_id) and (
+            self.client is None or line.client == self.client
+        )
+
+    def may_hold(self, batch: RecordBatch, offsets: Ranges[int] | None) -> bool:
+        """Whether one of them may be in a batch. offsets: where they are, if that is known."""
+        if self.producer_id is not None and batch.producer_id != self.producer_id:
+            return False
+        return offsets is None or bool(offsets.touching(batch.base_offset, batch.end_offset))
+
+    def is_one(self, record: RecordIdentity, offsets: Ranges[int] | None) -> bool:
+        """Whether a record of such a batch is one of them."""
+        if self.key is not None and record.key_bytes != self.key:
+            return False
+        return offsets is None or bool(offsets.touching(record.offset, record.offset + 1))
+
+
+@dataclass(slots=True)
+class Traced:
+    """The stories of one topic partition. notes: what could not be read on the way."""
+
+    stories: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Partition:
+    """One topic partition with all that is asked of it."""
+
+    evidence: PartitionEvidence
+    events: list[Event]
+    folded: FoldedPartition
+    reader: Reader
+    losses: list[dict[str, Any]]
+    unknown: list[dict[str, Any]]
+
+
+def traced(
+    imported: Import, folded: list[FoldedPartition], answer: dict[str, Any], asked: Asked
+) -> Iterator[Traced]:
+    """The stories of the records that are asked for, partition by partition."""
+    states = {f.identity: f for f in folded}
+    for evidence in imported.partitions:
+        name = (evidence.topic, evidence.partition)
+        if asked.where is not None and asked.where[:2] != name:
+            continue
+        lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
+        if asked.client is not None and not any(asked.told(line) for line in lines):
+            continue
+        partition = finished(evidence)
+        identity = (evidence.cluster_id, evidence.topic, evidence.topic_id, evidence.partition)
+        told = (imported.trace_id, imported.generation, imported.incident)
+        yield _of_partition(
+            _Partition(
+                partition,
+                list(identified(partition, *told)),
+                states[identity],
+                Reader(copies_at_hand(imported, partition)),
+                _of(identity, answer["losses"]),
+                [
+                    v
+                    for v in _of(identity, answer["verdicts"])
+                    if v["verdict"] == "UNKNOWN" and v["invariant"] in DECIDING
+                ],
+            ),
+            asked,
+        )
+
+
+def _of(identity: tuple[str, str, str, int], rows: Iterable[dict[str, Any]]) -> list[Any]:
+    return [
+        row
+        for row in rows
+        if identity
+        == (row["cluster_id"] or "", row["topic"], row["topic_id"] or "", row["partition"])
+    ]
+
+
+def _of_partition(partition: _Partition, asked: Asked) -> Traced:
+    offsets = _offsets(partition, asked)
+    found = _found(partition, asked, offsets)
+    wanted = Ranges((o, o + 1, o) for o in found)
+    partition.reader.markers = tx.markers_behind(partition.reader.copies, wanted)
+    result = Traced()
+    records: list[tuple[Target, Candidate | None]] = []
+    for offset in sorted(found):
+        for candidate in found[offset]:
+            partition.reader.look_for_outcome(candidate)
+            known = (candidate.batch.leader_epoch, frozenset(candidate.contents), True)
+            records.append((Target(offset, *known), candidate))
+    for offset in sorted(set(offsets.all if offsets is not None else ()) - found.keys()):
+        if _is_told_of(partition, offset):
+            records.append((Target(offset), None))
+    result.notes = [partition.evidence.shown(note) for note in partition.reader.notes]
+    if len(records) <= MOST_WITH_MOMENTS:
+        told = partition.folded.identity
+        tell([target for target, _ in records], partition.events, fold.new_state(*told))
+    else:
+        result.notes.append(
+            f"{partition.evidence.topic}-{partition.evidence.partition}: {len(records)} records, "
+            f"more than {MOST_WITH_MOMENTS}: their moments are left out; ask for fewer"
+        )
+    result.stories = [_story(partition, target, candidate) for target, candidate in records]
+    return result
+
+
+def _offsets(partition: _Partition, asked: Asked) -> Ranges[int] | None:
+    """At which offsets to look, None for all."""
+    if asked.where is not None:
+        found = {asked.where[2]}
+    elif asked.by_lines():
+        evidence = partition.evidence
+        lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
+        found = {line.offset for line in lines if asked.told(line) and line.offset is not None}
+        if asked.payload_id is not None:
+            places = evidence.contents.places.get(asked.payload_id, ())
+            found |= {place.offset for place in places}
+    else:
+        return None
+    return Ranges((o, o + 1, o) for o in found)
+
+
+def _found(
+    partition: _Partition, asked: Asked, offsets: Ranges[int] | None
+) -> dict[int, list[Candidate]]:
+    """The records that are asked for, by offset, each once with all its places.
+
+    Where clients' lines name those that they tell of, others at their offsets are not meant.
+    """
+    reader = partition.reader
+    streams = (batches_of(index, copy) for index, copy in enumerate(reader.copies))
+    found: dict[int, list[Candidate]] = {}
+    for cell in overlapping(streams):
+        for equals in alike(cell):
+            if equals[0].batch.is_control or not asked.may_hold(equals[0].batch, offsets):
+                continue
+            read = reader.read(equals, lambda r: asked.is_one(r, offsets))
+            for candidate in [] if isinstance(read, str) else read:
+                add(found.setdefault(candidate.offset, []), candidate)
+    if not asked.by_lines():
+        return found
+    evidence = partition.evidence
+    lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
+    names = {evidence.naming.name(line) for line in lines if asked.told(line)} - {None}
+    return {
+        offset: [c for c in here if names.intersection(evidence.naming.names(c.record))] or here
+        for offset, here in found.items()
+    }
+
+
+def _is_told_of(partition: _Partition, offset: int) -> bool:
+    """Whether anything but the copies' records tells of an offset."""
+    return any(tells(e.fact, offset, offset + 1, None) for e in partition.events)
+
+
+def _story(partition: _Partition, target: Target, candidate: Candidate | None) -> dict[str, Any]:
+    """One record; candidate: its bytes, None where no copy has any at the offset."""
+    evidence, offset, leader_epoch = partition.evidence, target.offset, target.leader_epoch
+    story: dict[str, Any] = {
+        "cluster_id": evidence.cluster_id or None,
+        "topic": evidence.topic,
+        "topic_id": evidence.topic_id or None,
+        "partition": evidence.partition,
+        "offset": offset,
+        "leader_epoch": leader_epoch,
+        "record": None if candidate is None else shown_record(candidate),
+        "places": [] if candidate is None else list(_places(partition, candidate)),
+        "clients": list(_lines(partition, offset, candidate)),
+        "moments": target.moments,
+        "leader": _at_leader(partition, target),
+        "losses": [
+            {name: loss[name] for name in LOSS_FIELDS}
+            for loss in partition.losses
+            if loss["first_offset"] <= offset < loss["end_offset"]
+            and (leader_epoch is None or loss["leader_epoch"] in (None, leader_epoch))
+        ],
+        "not_known": [
+            {"invariant": v["invariant"], "reason": v["reason"], "settled_by": v["settled_by"]}
+            for v in partition.unknown
+        ],
+    }
+    if story["leader"]["holds_it"] and not any(x["status"] == "recovered" for x in story["losses"]):
+        # A row of the same offset speaks of another record than the one that is there.
+        story["losses"] = []
+    return story
+
+
+def _places(partition: _Partition, candidate: Candidate) -> Iterator[dict[str, Any]]:
+    for place in candidate.places:
+        copy = partition.reader.copies[place.copy]
+        yield {
+            "broker": copy.broker,
+            "kind": kind_of(copy),
+            "file": partition.evidence.shown(str(place.path)),
+            "position": place.position,
+            "newest_record_at": moment(copy.latest_timestamp),
+        }
+
+
+def _lines(
+    partition: _Partition, offset: int, candidate: Candidate | None
+) -> Iterator[dict[str, Any]]:
+    """Clients' lines of the record: of its offset, and of its name at any other."""
+    evidence = partition.evidence
+    named = () if candidate is None else set(evidence.naming.names(candidate.record))
+    lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
+    for line in lines:
+        name = evidence.naming.name(line)
+        by_name = name is not None and name in named
+        if line.offset != offset and not by_name:
+            continue
+        if line.offset == offset and not by_name and _names_another(partition, line, candidate):
+            continue
+        told = (line.status, line.acks, line.error) if isinstance(line, Acknowledgement) else None
+        what, acks, error = told or ("consumed", None, None)
+        yield {
+            "what": what,
+            "client": line.client,
+            "offset": line.offset,
+            "acks": acks,
+            "payload_id": line.payload_id,
+            "at": moment(line.ts),
+            "path": evidence.shown(line.path),
+            "line": line.line,
+            "names_it": by_name,
+            "error": error,
+        }
+
+
+def _names_another(partition: _Partition, line: Line, candidate: Candidate | None) -> bool:
+    """Whether a line of this offset names a record that stands elsewhere or has other bytes."""
+    name = partition.evidence.naming.name(line)
+    places = partition.evidence.contents.places.get(name or "", [])
+    return candidate is not None and bool(places)
+
+
+def _at_leader(partition: _Partition, target: Target) -> dict[str, Any]:
+    """What the log of who leads, or led last, has at the offset at the evidence's end."""
+    leader = last_leader(partition.folded)
+    spans = log_of(partition.folded.state, leader)
+    if spans is None:
+        return {"broker": leader, "holds_it": None, "has": None}
+    here = [s for s in spans if s.first_offset <= target.offset < s.end_offset]
+    has = f"a record of leader epoch {here[0].leader_epoch}" if here else "no record"
+    return {"broker": leader, "holds_it": target.is_in(here), "has": has}

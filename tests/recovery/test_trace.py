@@ -1,0 +1,135 @@
+"""What became of single records: every place, told beside what the captures' files hold."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replication.cli import main
+from replication.evidence.log_directories.record_payloads import read_record_identities
+from replication.evidence.log_directories.segments import RecordBatch, read_batches
+from replication.recovery import tracing
+from tests.evidence.segment_bytes import Record, batch
+from tests.recovery.lost_evidence import lines_of, lost_evidence
+
+INCIDENTS = Path(__file__).parents[1] / "incidents"
+CAPTURED = (
+    "unclean_election__4.1.1", "same_epoch_power_loss__1.1.1", "acks1_loss__3.9.1",
+    "unclean_election__2.8.2", "kip101_scenario_1__0.10.2.2__loss_only",
+)  # fmt: skip
+
+
+def trace(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> list[dict[str, Any]]:
+    assert main(["trace", *words, "--format", "json"]) == status
+    records: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["records"]
+    return records
+
+
+def held(evidence: Path) -> dict[tuple[str, int], set[tuple[str, int]]]:
+    """(key, offset) -> (file, byte) of each batch that has it, read without what is tested."""
+    found: dict[tuple[str, int], set[tuple[str, int]]] = defaultdict(set)
+    for path in evidence.glob("broker-*/*/t-*/*.log"):
+        for item in read_batches(path):
+            records = read_record_identities(path, item) if isinstance(item, RecordBatch) else []
+            for record in records if isinstance(records, list) else []:
+                assert isinstance(item, RecordBatch)
+                found[record.key or "", record.offset].add((str(path), item.position))
+    return found
+
+
+@pytest.mark.parametrize("incident", CAPTURED)
+def test_every_record_of_a_capture_is_where_its_files_hold_it(
+    incident: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = INCIDENTS / incident
+    clients = {a["client"] for a in lines_of(evidence / "acks.jsonl")}
+    traced = [r for c in sorted(clients) for r in trace(capsys, str(evidence), "--client", c)]
+    expected = held(evidence)
+    told = {
+        (r["record"]["key"], r["offset"]): {(p["file"], p["position"]) for p in r["places"]}
+        for r in traced
+        if r["record"] is not None
+    }
+    assert len(told) > 10
+    assert {k: expected[k] for k in told} == told
+    leader = f"broker-{traced[0]['leader']['broker']}/disk-final"
+    final = {k for k, places in expected.items() if any(leader in p for p, _ in places)}
+    for record in traced:
+        if record["record"] is None:
+            continue
+        name = (record["record"]["key"], record["offset"])
+        lost = {x["status"] for x in record["losses"]}
+        assert record["leader"]["holds_it"] is (name in final), name
+        assert bool(lost) is (name not in final), name
+        assert lost <= {"lost", "recoverable"}
+
+
+def test_the_story_of_a_lost_record(capsys: pytest.CaptureFixture[str]) -> None:
+    evidence = str(INCIDENTS / "unclean_election__4.1.1")
+    assert main(["trace", evidence, "p0-000023"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = [line.split("  [")[0] for line in lines if line.startswith("  2026")]
+    assert lines[0].startswith("t-0 offset 23, leader epoch 0: LOST, acknowledged with acks=all")
+    assert [line.split("Z  ")[1].split(",")[0] for line in told] == [
+        "p1 was told that it is written (acks=all)",
+        "Broker 1: its log directory",
+        "Broker 1 loads its log after an unclean stop (log end 30).",
+        "Broker 1: its checkpoint file shows a high watermark of at least 30.",
+        "Broker 1 follows broker 2 in leader epoch 2 (log end 30",
+        "Broker 1 cuts its log from 30 to 20",
+    ]
+    by_id = trace(capsys, evidence, "--payload-id", "p0-000023")
+    assert by_id == trace(capsys, evidence, "--key", "p0-000023")
+    both = trace(capsys, evidence, "--offset", "t-0:23")
+    assert [r["leader_epoch"] for r in both] == [2, 0]
+    assert both[1:] == by_id
+    assert [m["what"] for m in both[0]["moments"]] == ["acknowledged", "held", "held", "held"]
+
+
+def test_a_producers_records_and_binary_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = batch(3, Record(b"v", key=b"\xff\x00"), Record(None, key=b"k"), producer=(7, 0, 5))
+    evidence = lost_evidence(tmp_path / "e", lost, 5)
+    found = trace(capsys, str(evidence), "--producer-id", "7")
+    assert [(r["offset"], r["record"]["sequence"]) for r in found] == [(3, 5), (4, 6)]
+    assert found[0]["record"]["key"] is None
+    assert found[0]["record"]["key_base64"] == "/wA="
+    assert trace(capsys, str(evidence), "nobody", status=1) == []
+
+
+def test_many_records_are_told_without_their_moments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracing, "MOST_WITH_MOMENTS", 3)
+    lost = batch(3, *(Record(b"v", key=b"k") for _ in range(4)))
+    evidence = lost_evidence(tmp_path / "e", lost, 7)
+    assert main(["trace", str(evidence), "k", "--format", "json"]) == 0
+    said = capsys.readouterr()
+    assert all(r["moments"] == [] for r in json.loads(said.out)["records"])
+    assert "their moments are left out" in said.err
+    assert main(["trace", str(evidence), "k"]) == 0
+    assert "4 records:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--offset", "t-0"], ["--offset", "t:1"], ["--offset", "t-0:x"]]
+)
+def test_a_call_that_names_no_record_is_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", str(INCIDENTS / "unclean_election__4.1.1"), *words]) == 2
+    assert capsys.readouterr().err.startswith("replication-analyzer trace: ")
+
+
+def test_escapes_in_records_do_not_reach_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = batch(3, Record(b"\x1b[2Jv", key=b"\x1b]0;k\x07", headers=[(b"\x1b[31m", b"\x9b")]))
+    evidence = lost_evidence(tmp_path / "e", lost, 4)
+    for more in ([], ["--format", "json"]):
+        assert main(["trace", str(evidence), "--key", "\x1b]0;k\x07", *more]) == 0
+        said = capsys.readouterr()
+        assert not {"\x1b", "\x07", "\x9b"} & set(said.out + said.err)
