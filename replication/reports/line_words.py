@@ -137,6 +137,8 @@ def _truncated(who: str, f: Fields) -> str:
 
 def _truncated_since(who: str, to: int, before: int) -> str:
     """Of a log that may have grown since a line told where it ended."""
+    if before <= to == 0:
+        return f"{who}'s log was empty by the lines before: nothing was cut"
     if before <= to:
         return (
             f"{who} cut its log to offset {to}, where it had ended by the lines before: only what "
@@ -235,13 +237,26 @@ def _nobody(who: str, f: Fields) -> str:
     )
 
 
+_REMOVED = {
+    "retention_time": "retention by time",
+    "retention_size": "retention by size",
+    "log_start_offset": "the log start had passed them",
+}
+
+
 def _removed(who: str, f: Fields) -> str:
-    why = {
-        "retention_time": "retention by time",
-        "retention_size": "retention by size",
-        "log_start_offset": "the log start had passed them",
-    }.get(str(f.get("reason")), "its settings say so")
+    why = _REMOVED.get(str(f.get("reason")), "its settings say so")
     return f"{who} removed old segments of its log ({why}): lawful, and no loss"
+
+
+def _tiered_removed(who: str, f: Fields) -> str:
+    if f.get("reason") == "leader_epoch":
+        return (
+            f"{who} removed a segment from tiered storage whose leader epochs its log does not "
+            "name: the log had begun anew, or was cut, since that segment was copied there"
+        )
+    why = _REMOVED.get(str(f.get("reason")), "its settings say so")
+    return f"{who} removed an old segment from tiered storage ({why}): lawful, and no loss"
 
 
 _SIMPLE = {
@@ -283,6 +298,8 @@ _SIMPLE = {
     "a record is committed without it",
     "corrupt_index_found": "{who} found a damaged index and builds it anew from the log: no record "
     "is lost by that",
+    "tiered_segment_copied": "{who} copied its segment from offset {segment} on to tiered storage: "
+    "what the segment holds is there as well",
     "truncation_without_effect": "{who} had nothing to cut: its log ends before the place",
 }
 
@@ -312,8 +329,10 @@ _WORDS: dict[str, Callable[[str, Fields], str]] = {
     "partition_state_change_failed": _nobody,
     "isr_shrink_proposed": _shrunk,
     **{kind: _simple(text) for kind, text in _SIMPLE.items() if "unclean_e" not in kind
-       and kind != "truncated_fully"},
+       and kind not in ("truncated_fully", "tiered_segment_copied")},
     "segments_deleted": _removed,
+    "tiered_segment_deleted": _tiered_removed,
+    "tiered_segment_copied": _simple(_SIMPLE["tiered_segment_copied"]),
 }  # fmt: skip
 _ORDER = {kind: rank for rank, kind in enumerate(_WORDS)}
 KINDS = frozenset(_WORDS)

@@ -20,8 +20,9 @@ TRAILING_LOGGER = re.compile(
 
 # What brokers begin their messages with, behind whatever other layouts put in front.
 BROKERS_PREFIX = re.compile(
-    r"\[(?:ReplicaFetcher replicaId=\d|ReplicaFetcherThread-\d+-\d+\]|(?:Unified)?Log(?:Loader)? "
-    r"partition=|Partition \S+ broker=\d|ReplicaManager broker=\d|ReplicaFetcherManager on broker "
+    r"\[(?:ReplicaFetcher replicaId=\d|ReplicaFetcherThread-\d+-\d+\]"
+    r"|(?:Unified|Merged|Local)?Log(?:Loader)? partition=|RemoteLogManager=\d"
+    r"|Partition \S+ broker=\d|ReplicaManager broker=\d|ReplicaFetcherManager on broker "
     r"|Kafka ?(?:Raft)?Server |Broker(?:Server)? id=\d|Controller (?:id=)?\d|QuorumController id=\d"
     r"|GroupCoordinator )|KafkaConfig values:"
 )

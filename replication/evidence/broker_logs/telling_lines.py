@@ -18,7 +18,8 @@ TELLING_KINDS = frozenset(
      "offsets_out_of_order", "log_start_above_high_watermark", "unknown_leader_epoch",
      "leader_recovered", "replica_removed_from_isr", "partition_state_change_failed",
      "isr_update_refused", "process_failed", "unclean_recovery", "become_follower_failed",
-     "truncation_without_effect", "isr_shrink_proposed", "replicas_differ")
+     "truncation_without_effect", "isr_shrink_proposed", "replicas_differ",
+     "tiered_segment_deleted", "tiered_segment_copied")
 )  # fmt: skip
 # So many lines of one kind about one partition are kept; they say the same again and again.
 _KEPT = 3

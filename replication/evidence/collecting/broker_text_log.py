@@ -13,6 +13,7 @@ from replication.evidence.broker_logs.log_places import log_directory
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.starts import Mark, Starts, mark
 from replication.evidence.broker_logs.telling_lines import Telling
+from replication.evidence.broker_logs.untold_starts import UntoldStarts
 from replication.evidence.broker_logs.writer_handles import Places
 from replication.evidence.broker_logs.writers import Writers
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
@@ -55,9 +56,9 @@ class BrokerLog:
     several: several brokers wrote it; shared: directories show that others than it names wrote it,
     too; nobodys: how many of its lines may be of more than one, and
     unsure: of which, by the partition that they are about, None for those about the process.
-    births: signs of topics that were created anew. marks: where brokers start and stop. damaged:
-    some lines of it could not be read. cluster_unknown: of which of several clusters it is cannot
-    be told.
+    births: signs of topics that were created anew. marks: where brokers start and stop. untold:
+    starts of which the first line is not there. damaged: some lines of it could not be read.
+    cluster_unknown: of which of several clusters it is cannot be told.
     """
 
     path: str
@@ -79,6 +80,7 @@ class BrokerLog:
     telling: list[LogLineFact] = field(default_factory=list)
     births: Births = field(default_factory=Births)
     marks: list[Mark] = field(default_factory=list)
+    untold: UntoldStarts = field(default_factory=UntoldStarts)
     ahead: int | None = None
     names_zone: bool = False
     several: bool = False
@@ -141,6 +143,7 @@ def read_log(
             log.damaged = True
             continue
         log.count += 1
+        log.untold.take(fact)
         telling.take(fact)
         places.learn(fact)
         if fact.at is not None:

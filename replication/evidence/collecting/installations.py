@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from replication.evidence.broker_logs.starts import Starts
+from replication.evidence.broker_logs.untold_starts import with_untold_starts
 from replication.evidence.broker_logs.writer_handles import Homes
 from replication.evidence.collecting.broker_text_log import (
     Beside,
@@ -66,14 +67,28 @@ def with_writers(
                 writers = {writer for log in pieces for writer in _writers(log)}
                 starts = Starts.of([log.marks for log in pieces], writers)
                 wanted.update((log.path, (*told, starts, n)) for n, log in enumerate(pieces))
-    if not wanted:
-        return logs
-    read = again([(Path(path), told) for path, told in wanted.items()])
+    read = again([(Path(path), told) for path, told in wanted.items()]) if wanted else ()
     found = {log.path: log for log in read}
+    _tell_starts([log for log in logs if log.path not in found])
     for log in logs:
         if log.path in found:
             found[log.path].names_zone, found[log.path].damaged = log.names_zone, log.damaged
     return [found.get(log.path, log) for log in logs]
+
+
+def _tell_starts(logs: list[BrokerLog]) -> None:
+    """Adds the starts that files of one broker show without their first line."""
+    still_starting: dict[tuple[Path, str], list[BrokerLog]] = {}
+    for log in logs:
+        if log.untold.is_open:
+            path = Path(log.path)
+            still_starting.setdefault((path.parent, unrotated(path.name)), []).append(log)
+    for log in logs:
+        if log.untold.found and log.speaks_for_one:
+            path = Path(log.path)
+            before = still_starting.get((path.parent, unrotated(path.name)), ())
+            goes_on = any(other is not log and _follows(other, log) for other in before)
+            log.processes = with_untold_starts(log.processes, log.untold.found, goes_on=goes_on)
 
 
 def _writers(log: BrokerLog) -> set[int]:

@@ -70,6 +70,8 @@ COMPLETE_KINDS = frozenset(
      "leader_and_isr_sent")
 )  # fmt: skip
 ISR_KINDS = frozenset(("isr_updated", "isr_changed_by_leader"))
+# A follower's line names its leader since 3.3, and no ISR; earlier ones do not.
+LEADER_KINDS = frozenset(("became_follower",))
 PROPOSED_KINDS = frozenset(("isr_shrink_proposed", "isr_expanded"))
 
 
@@ -225,7 +227,7 @@ def _by_partition_epoch(
         elif fact.kind == "partition_changed" and _has(fact, "partition_epoch_after"):
             changes.append(fact)
         elif (
-            fact.kind in COMPLETE_KINDS
+            (fact.kind in COMPLETE_KINDS or (fact.kind in LEADER_KINDS and _has(fact, "leader")))
             and _has(fact, "partition_epoch", "leader_epoch")
             and not _is_told(known.get(fact.fields["partition_epoch"]), fact)
         ):

@@ -296,6 +296,9 @@ def fetcher(match: re.Match[str]) -> tuple[int | None, int | None]:
     return None if node is None else int(node), None if leader is None else int(leader)
 
 
+# The classes that write of one log; MergedLog is the name that Confluent's server gives UnifiedLog.
+LOG_CLASSES = ("Log", "UnifiedLog", "MergedLog")
+
 # What writers put in front of their messages. Each carries the group `node`, `tp` or both.
 BROKER_PREFIX = r"^(?:\[Broker id=(?P<node>\d+)\] |Broker (?P<node__2>\d+) )"
 CONTROLLER_PREFIX = (

@@ -20,10 +20,15 @@ _LOADED_BY_LOG = LineFamily(
     loggers=LOG,
     words=("Completed",),
     trigger="Completed load of log",
-    pattern=r"(?:" + LOG_PREFIX + r"|^)Completed load of log (?:" + TP + r" )?with (?P<segments>\d+) "
-    r"(?:log )?segments(?:, log start offset (?P<log_start_offset>\d+))? and log end offset "
-    r"(?P<log_end_offset>\d+) in \d+ ?ms\b",
+    pattern=r"(?:" + LOG_PREFIX + r"|^)Completed load of log (?:" + TP + r" )?with (?:"
+    r"(?P<segments>\d+) (?:log )?segments(?:, log start offset (?P<log_start_offset>\d+))? and log "
+    r"end offset (?P<log_end_offset>\d+) in \d+ ?ms\b|log end offset (?P<log_end_offset__2>\d+)$)",
     examples=(
+        # 0.10.0
+        example(
+            "Completed load of log t-0 with log end offset 10",
+            topic="t", partition=0, log_end_offset=10,
+        ),
         example(
             "Completed load of log t-0 with 1 log segments and log end offset 10 in 61 ms",
             topic="t", partition=0, segments=1, log_end_offset=10,

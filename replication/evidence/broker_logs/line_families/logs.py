@@ -3,6 +3,7 @@
 import re
 
 from replication.evidence.broker_logs.line_families.family import (
+    LOG_CLASSES,
     LOG_PREFIX,
     TP,
     Found,
@@ -14,7 +15,7 @@ from replication.evidence.broker_logs.line_families.family import (
 from replication.evidence.broker_logs.line_families.settings import pairs
 from replication.evidence.digest import DIRECTORY_NAME
 
-LOG = ("Log", "UnifiedLog", "LogLoader")
+LOG = (*LOG_CLASSES, "LogLoader")
 MANAGER = ("LogManager",)
 DIRECTORY = "/var/lib/kafka/b1"
 
@@ -198,6 +199,62 @@ _LOCAL_LOG_START = ignored(
     "reason local log deletion",
 )
 
+_TIERED_PREFIX = (
+    r"^\[RemoteLogManager=(?P<node>\d+) partition=(?P<topic_id>[\w-]{22}):(?P<tp>[^\]]+-\d+)\] "
+)
+
+
+def _tiered_deleted(match: re.Match[str]) -> list[Found]:
+    found = found_by_groups(match)
+    why = found.fields.pop("why")
+    found.fields["reason"] = next((code for words, code in _TIERED_WHY if words in why), "other")
+    return [found]
+
+
+_TIERED_WHY = (
+    ("retention time", "retention_time"),
+    ("retention size", "retention_size"),
+    ("log-start-offset", "log_start_offset"),
+    ("leader-epoch-cache truncation", "leader_epoch"),
+)
+# "About to delete .." is printed before it, of the same segment.
+_TIERED_DELETED = LineFamily(
+    kind="tiered_segment_deleted",
+    versions="3.6 - 4.3",
+    loggers=("RemoteLogManager", "RLMTask", "RLMExpirationTask"),
+    words=("About", "Deleted"),
+    trigger=" remote log segment ",
+    pattern=_TIERED_PREFIX + r"(?:About to delete|Deleted) remote log segment (?P<why>.*)$",
+    convert=_tiered_deleted,
+    examples=(
+        example(
+            "[RemoteLogManager=1 partition=Ix8NaKEJR-atO-v7XPgawQ:t-0] Deleted remote log segment "
+            "RemoteLogSegmentId{topicIdPartition=Ix8NaKEJR-atO-v7XPgawQ:t-0, "
+            "id=lr1ecSWHT8mZTzOtwIRw7A} due to leader-epoch-cache truncation. Current earliest-epoch-"
+            "entry: EpochEntry(epoch=2, startOffset=40), segment-end-offset: 39 and segment-epochs: "
+            "[0]",
+            node=1, topic="t", partition=0, topic_id="Ix8NaKEJR-atO-v7XPgawQ", reason="leader_epoch",
+        ),
+    ),
+)  # fmt: skip
+
+_TIERED_COPIED = LineFamily(
+    kind="tiered_segment_copied",
+    versions="3.6 - 4.3",
+    loggers=("RemoteLogManager", "RLMTask", "RLMCopyTask"),
+    words=("Copied",),
+    trigger=" to remote storage with segment-id",
+    pattern=_TIERED_PREFIX + r"Copied 0*(?P<segment>\d+)\.log to remote storage with segment-id",
+    examples=(
+        example(
+            "[RemoteLogManager=1 partition=Ix8NaKEJR-atO-v7XPgawQ:t-0] Copied "
+            "00000000000000000015.log to remote storage with segment-id: RemoteLogSegmentId{"
+            "topicIdPartition=Ix8NaKEJR-atO-v7XPgawQ:t-0, id=lr1ecSWHT8mZTzOtwIRw7A}",
+            node=1, topic="t", partition=0, topic_id="Ix8NaKEJR-atO-v7XPgawQ", segment=15,
+        ),
+    ),
+)  # fmt: skip
+
 _BASE_OFFSET = re.compile(r"baseOffset=(\d+)|LogSegment\((\d+)")
 _LISTED_OFFSETS = re.compile(r"base offsets? \[([\d,]*)\]")
 
@@ -310,6 +367,8 @@ FAMILIES: tuple[LineFamily, ...] = (
     _STRAY_RENAMED,
     _LOG_START,
     _LOCAL_LOG_START,
+    _TIERED_DELETED,
+    _TIERED_COPIED,
     _SEGMENTS_DELETED,
     _SEGMENTS_CUT_OFF,
     _DELETABLE_FOUND,

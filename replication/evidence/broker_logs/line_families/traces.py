@@ -4,6 +4,7 @@ import re
 
 from replication.evidence.broker_logs.line_families.family import (
     FETCHER_PREFIX,
+    LOG_CLASSES,
     LOG_PREFIX,
     PARTITION_PREFIX,
     TP,
@@ -19,7 +20,6 @@ from replication.evidence.broker_logs.line_families.family import (
     whole_number,
 )
 
-_LOG = ("Log", "UnifiedLog")
 _PARTITION = ("Partition",)
 _REPLICA = ("Replica",)
 _FETCHER = ("ReplicaFetcherThread",)
@@ -43,7 +43,7 @@ def _appended(match: re.Match[str]) -> list[Found]:
 _APPENDED = LineFamily(
     kind="log_appended",
     versions="0.10 - 4.3 TRACE",
-    loggers=_LOG,
+    loggers=LOG_CLASSES,
     words=("Appended",),
     trigger="Appended message set ",
     pattern=r"(?:" + LOG_PREFIX + r"|^)Appended message set (?:to log " + TP + r" )?with "
@@ -84,7 +84,7 @@ _APPENDED = LineFamily(
 _HIGH_WATERMARK_IN_LOG = LineFamily(
     kind="high_watermark_set",
     versions="2.4 - 4.3 TRACE, leader and follower, also where nothing changes",
-    loggers=_LOG,
+    loggers=LOG_CLASSES,
     words=("Setting",),
     trigger="Setting high watermark ",
     pattern=LOG_PREFIX + r"Setting high watermark " + offset_metadata("high_watermark") + r"$",

@@ -5,6 +5,7 @@ import re
 from replication.evidence.broker_logs.line_families.family import (
     FETCHER_MANAGER_PREFIX,
     FETCHER_PREFIX,
+    LOG_CLASSES,
     LOG_PREFIX,
     TP,
     Fields,
@@ -17,14 +18,13 @@ from replication.evidence.broker_logs.line_families.family import (
     whole_number,
 )
 
-_LOG = ("Log", "UnifiedLog")
 _FETCHER = ("ReplicaFetcherThread",)
 
 # 0.10 prints this on every become-follower, also where nothing is cut: compare with the log's end.
 _TRUNCATING = LineFamily(
     kind="truncated",
     versions="0.10 - 4.3",
-    loggers=_LOG,
+    loggers=LOG_CLASSES,
     words=("Truncating",),
     trigger=" to offset ",
     pattern=r"(?:" + LOG_PREFIX + r"Truncating|^Truncating log " + TP + r") to offset "
@@ -37,6 +37,10 @@ _TRUNCATING = LineFamily(
             "[UnifiedLog partition=t-0, dir=/var/lib/kafka/b1] Truncating to offset 20",
             topic="t", partition=0, directory="/var/lib/kafka/b1", to_offset=20,
         ),
+        example(
+            "[MergedLog partition=t-0, dir=/var/lib/kafka/b1] Truncating to offset 20",
+            topic="t", partition=0, directory="/var/lib/kafka/b1", to_offset=20,
+        ),
     ),
 )  # fmt: skip
 
@@ -45,7 +49,7 @@ _TRUNCATING = LineFamily(
 _BELOW_HIGH_WATERMARK = LineFamily(
     kind="truncated_below_high_watermark",
     versions="2.0 - 2.3 (fetcher), 4.2 - 4.3 (log)",
-    loggers=(*_LOG, *_FETCHER),
+    loggers=(*LOG_CLASSES, *_FETCHER),
     words=("Truncating",),
     trigger=" below high watermark ",
     pattern=r"(?:" + LOG_PREFIX + r"|" + FETCHER_PREFIX.replace("P<", "P<fetcher_") + r")"
@@ -80,7 +84,7 @@ def _from_log_or_fetcher(match: re.Match[str]) -> Found:
 _WITHOUT_EFFECT = LineFamily(
     kind="truncation_without_effect",
     versions="0.10 - 4.3",
-    loggers=_LOG,
+    loggers=LOG_CLASSES,
     words=("Truncating",),
     trigger=" has no effect ",
     pattern=r"(?:" + LOG_PREFIX + r"Truncating|^Truncating " + TP + r") to (?P<to_offset>\d+) has no "
@@ -101,7 +105,7 @@ _WITHOUT_EFFECT = LineFamily(
 _TRUNCATE_FULLY = LineFamily(
     kind="truncated_fully",
     versions="0.10 - 4.3 DEBUG",
-    loggers=_LOG,
+    loggers=LOG_CLASSES,
     words=("Truncate",),
     trigger="Truncate and start ",
     pattern=r"(?:" + LOG_PREFIX + r"|^)Truncate and start (?:log '?" + TP + r"'? )?(?:at offset|to) "
@@ -255,7 +259,7 @@ _OLD_PROTOCOL = _reason(
 _NON_MONOTONIC = LineFamily(
     kind="high_watermark_regressed",
     versions="2.8 - 4.3",
-    loggers=_LOG,
+    loggers=LOG_CLASSES,
     words=("Non-monotonic",),
     trigger="Non-monotonic update of high watermark ",
     pattern=LOG_PREFIX + r"Non-monotonic update of high watermark from \(offset="
