@@ -14,6 +14,7 @@ from typing import Any
 from replication import command_line, doctor, progress, scenario_command
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
+from replication.evidence.collecting.observations import brokers_of
 from replication.evidence.event_dumps import read_events, write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
@@ -29,6 +30,7 @@ from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
 from replication.reports.inventory_words import counted
+from replication.reports.line_words import sentence
 from replication.reports.loss_words import name_clients
 from replication.reports.page import write_page
 from replication.reports.safe_text import plain, plain_output
@@ -241,10 +243,10 @@ def _folded(
     folded: list[FoldedPartition] = []
     kept: list[Event] = []
     sources: dict[str, Event] = {}
-    rows = len(misfits)
+    count = len(misfits)
     incident = imported.incident
     for events in groups:
-        rows += len(events)
+        count += len(events)
         incident = incident or (events[0].incident if events else "")
         more = fold_all(events)
         named = {step["event_id"] for f in more for x in f.answer.findings for step in x["witness"]}
@@ -257,10 +259,11 @@ def _folded(
         if partition.defect is not None:
             _, topic, _, number = partition.identity
             print(f"{topic}-{number}: a defect of this tool: {partition.defect}", file=sys.stderr)
-    counts = _counts(imported, rows, misfits, folded)
+    counts = _counts(imported, count, misfits, folded)
     answers = [f.answer for f in folded]
+    rows = imported.observations
     answer = assemble(
-        _clusters(imported, folded), counts, answers, imported.inventory, imported.observations,
+        _clusters(imported, folded, rows), counts, answers, imported.inventory, rows,
         incident or None,
     )  # fmt: skip
     acknowledgements = imported.collection.acknowledgements
@@ -285,9 +288,13 @@ def _counts(
     return counts
 
 
-def _clusters(imported: Import, folded: list[FoldedPartition]) -> list[dict[str, Any]]:
+def _clusters(
+    imported: Import, folded: list[FoldedPartition], observed: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    named = brokers_of(observed)
     clusters: dict[str, dict[str, Any]] = {}
     for cluster in imported.clusters:
+        cluster.brokers = sorted({*cluster.brokers, *named.get(cluster.cluster_id, ())})
         if cluster.brokers or cluster.kafka_versions or cluster.cluster_id:
             clusters[cluster.cluster_id] = {
                 "cluster_id": cluster.cluster_id or None,
@@ -313,7 +320,11 @@ def _clusters(imported: Import, folded: list[FoldedPartition]) -> list[dict[str,
 def _diagnose(arguments: argparse.Namespace) -> int:
     diagnosis = _read(arguments, keep_events=bool(arguments.report))
     if not diagnosis.folded:
-        raise Unusable(diagnosis.imported.nothing(None))
+        told = diagnosis.imported.nothing(None)
+        # A broker that failed prints lines that name no partition: those are answered.
+        if not any(sentence(row) for row in diagnosis.answer["observations"]):
+            raise Unusable(told)
+        print(f"note: {plain(str(told))}", file=sys.stderr)
     if arguments.format == "json":
         print(to_json(diagnosis.answer))
     else:

@@ -68,14 +68,13 @@ def headline(answer: dict[str, Any]) -> str:
         return f"{damaged[:1].upper()}{damaged[1:]}{rest}"
     partitions = counted(len(answer["partitions"]), "partition")
     if open_questions:
-        first = open_questions[0]
         which = len(_partitions(open_questions))
-        return (
-            f"CANNOT TELL whether anything is lost in {which:,} of {partitions} "
-            f"({_name(first)}: {first['reason']})"
-        )
+        why = _cut_below(answer, open_questions)
+        first = open_questions[0]
+        why = why or f"{_name(first)}: {first['reason']}"
+        return f"CANNOT TELL whether anything is lost in {which:,} of {partitions} ({why})"
     if not answer["partitions"]:
-        return "CANNOT TELL: no partition is in this evidence"
+        return _without_partition(answer)
     unheard = any(v["invariant"] == BY_CLIENTS[0] and v["not_supplied"] for v in answer["verdicts"])
     if unheard:
         return (
@@ -83,6 +82,44 @@ def headline(answer: dict[str, Any]) -> str:
             "acknowledged cannot be told without an acknowledgement log"
         )
     return f"Nothing lost, nothing diverged in {partitions}"
+
+
+def _cut_below(answer: dict[str, Any], open_questions: list[dict[str, Any]]) -> str:
+    """The first cut below a high watermark in an undecided partition: what is gone by it had been
+    committed."""
+    undecided_ones = {(v["topic"], v["partition"]) for v in open_questions}
+    cuts = [
+        row
+        for row in answer.get("observations", ())
+        if row["kind"] == "truncated_below_high_watermark"
+        and (row["topic"], row["partition"]) in undecided_ones
+    ]
+    if not cuts:
+        return ""
+    row = max(cuts, key=lambda row: row["fields"]["high_watermark"] - row["fields"]["to_offset"])
+    to, high_watermark = row["fields"]["to_offset"], row["fields"]["high_watermark"]
+    who = "a broker" if row["broker"] is None else f"broker {row['broker']}"
+    return f"{_name(row)}: {who} cut its log at {to}, below its high watermark {high_watermark}"
+
+
+# What a broker prints as it fails that names no partition.
+_FAILURES = {
+    "all_log_dirs_failed": "stopped because all its log directories failed",
+    "log_dir_failed": "lost a log directory",
+    "disk_error": "got an error of its disk",
+    "quorum_unreachable": "stopped because it could not reach the controllers",
+    "process_failed": "failed",
+}
+
+
+def _without_partition(answer: dict[str, Any]) -> str:
+    """Of evidence that names no partition: what happened, where a line tells."""
+    kinds = {row["kind"]: row["broker"] for row in reversed(answer.get("observations", []))}
+    kind = next((kind for kind in _FAILURES if kind in kinds), None)
+    if kind is None:
+        return "CANNOT TELL: no partition is in this evidence"
+    who = "A broker" if kinds[kind] is None else f"Broker {kinds[kind]}"
+    return f"{who} {_FAILURES[kind]}; CANNOT TELL of which partitions: no line names one"
 
 
 def _cannot(partitions: int) -> str:

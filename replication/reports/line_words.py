@@ -22,7 +22,7 @@ def line_text(answer: dict[str, Any]) -> list[str]:
         if v["verdict"] == "UNKNOWN"
         and v["invariant"] in ("committed_records_survive", "log_matching")
     }
-    if not undecided:
+    if not undecided and answer["partitions"]:
         return []
     rows = [
         row
@@ -122,6 +122,8 @@ def _below(who: str, f: Fields) -> str:
 
 
 def _truncated(who: str, f: Fields) -> str:
+    if f.get("leader") is not None:
+        who = f"{who}, which follows broker {f['leader']},"
     to, end = f["to_offset"], f.get("log_end_offset")
     if "log_end_offset_before" in f:
         return _truncated_since(who, to, f["log_end_offset_before"])
@@ -228,6 +230,22 @@ def _differ(who: str, f: Fields) -> str:
     )
 
 
+def _without_effect(who: str, f: Fields) -> str:
+    more = f" in {f['partitions']} partitions, this one among them" if "partitions" in f else ""
+    return f"{who} had nothing to cut{more}: its log ends before the place"
+
+
+def _described(who: str, f: Fields) -> str:
+    def listed(name: str) -> str:
+        return ", ".join(str(b) for b in f.get(name, ())) or "nobody"
+
+    led = "no leader" if f.get("leader") is None else f"leader {f['leader']}"
+    told = [led, f"ISR {listed('isr')}", f"replicas {listed('replicas')}"]
+    told += [f"ELR {listed('elr')}"] if f.get("elr") else []
+    told += [f"last known ELR {listed('last_known_elr')}"] if f.get("last_known_elr") else []
+    return f"kafka-topics told: {', '.join(told)}"
+
+
 def _nobody(who: str, f: Fields) -> str:
     if f.get("to_state") != "OnlinePartition":
         return ""
@@ -270,7 +288,16 @@ _SIMPLE = {
     "and stopped fetching: the line of the cause says why",
     "fenced": "{who} asked with an older leader epoch than the leader's; it waits for the new one",
     "fetching_failed": "{who} gave up fetching: its replica stands still until it is restarted",
+    "all_log_dirs_failed": "{who} stopped because all its log directories failed ({directory}): a "
+    "failed disk or mount, or a full one; what only this broker holds is not to be had until they "
+    "are readable again, so keep them as they are",
     "log_dir_failed": "{who}'s log directory failed; what is only there is not to be had",
+    "disk_error": "{who} got an error of its disk ({operation}, {directory}): it takes that "
+    "directory out of service",
+    "quorum_unreachable": "{who} stopped because it could not register with the controllers: "
+    "nothing of its logs changed by that",
+    "quorum_candidate": "{who} asked to lead the controllers in epoch {controller_epoch}: for a "
+    "while they had no leader, and no partition could get a new one",
     "unclean_recovery": "{who} had not stopped cleanly: what was not flushed may be gone from it",
     "epoch_entry_refused": "{who} was given records of an older epoch behind newer ones",
     "log_marked_stray": "{who} set its replica aside as stray; the files are still there",
@@ -300,7 +327,6 @@ _SIMPLE = {
     "is lost by that",
     "tiered_segment_copied": "{who} copied its segment from offset {segment} on to tiered storage: "
     "what the segment holds is there as well",
-    "truncation_without_effect": "{who} had nothing to cut: its log ends before the place",
 }
 
 
@@ -331,6 +357,8 @@ _WORDS: dict[str, Callable[[str, Fields], str]] = {
     **{kind: _simple(text) for kind, text in _SIMPLE.items() if "unclean_e" not in kind
        and kind not in ("truncated_fully", "tiered_segment_copied")},
     "segments_deleted": _removed,
+    "truncation_without_effect": _without_effect,
+    "partition_described": _described,
     "tiered_segment_deleted": _tiered_removed,
     "tiered_segment_copied": _simple(_SIMPLE["tiered_segment_copied"]),
 }  # fmt: skip

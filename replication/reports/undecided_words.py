@@ -1,5 +1,7 @@
-"""What is seen of partitions that are not decided: elections beside the ISR, and older copies that
-alone hold records."""
+"""What is seen of partitions that are not decided.
+
+Elections beside the ISR, older copies that alone hold records, who led, and where logs ended.
+"""
 
 from typing import Any
 
@@ -12,11 +14,12 @@ MOST_SEEN = 6
 
 
 def seen_of(answer: dict[str, Any]) -> list[str]:
-    """A line for each older copy that alone holds records, and each election beside the ISR."""
+    """A line for each older copy that alone holds records and each election beside the ISR, and for
+    each partition who led it and where logs ended by what was read."""
     open_ones = {_identity(v) for v in undecided(answer)}
     rows = [p for p in answer["partitions"] if _identity(p) in open_ones]
     rows.sort(key=of_partition)
-    told = [*_copies(rows), *_elections(rows)]
+    told = [*_copies(rows), *_elections(rows), *(_state(p) for p in rows if _state(p))]
     if not told:
         return []
     lines = ["What is seen all the same:", *(f"  {t}" for t in told[:MOST_SEEN])]
@@ -62,3 +65,18 @@ def _elections(partitions: list[dict[str, Any]]) -> list[str]:
         + ": what only members of the ISR held may be gone"
         for (leader, moment), rows in sorted(groups.items(), key=lambda kv: -len(kv[1]))
     ]
+
+
+def _state(p: dict[str, Any]) -> str:
+    """Leader, ISR and the ends of logs as far as the evidence names them."""
+    told = []
+    if p["leader"] is not None:
+        since = f" in leader epoch {p['leader_epoch']}" if p["leader_epoch"] is not None else ""
+        isr = f", ISR {', '.join(map(str, p['isr']))}" if p["isr"] else ""
+        told.append(f"broker {p['leader']} leads{since}{isr}")
+    for r in p["replicas"]:
+        ends = (("log end", r["log_end_offset"]), ("high watermark", r["high_watermark"]))
+        known = [f"{what} {offset}" for what, offset in ends if offset is not None]
+        if known:
+            told.append(f"broker {r['replica']}: {', '.join(known)}")
+    return f"{p['topic']}-{p['partition']}: {'; '.join(told)}" if told else ""

@@ -96,6 +96,8 @@ def _warnings(answer: dict[str, Any]) -> list[str]:
 
 def _table(answer: dict[str, Any]) -> list[str]:
     """The verdicts that matter most, the worst partitions first; of many, alike ones in one row."""
+    if not answer["verdicts"]:
+        return []
     shown = list(INVARIANT_WORDS)
     seen: dict[tuple[Any, ...], dict[str, str]] = {}
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}

@@ -19,10 +19,13 @@ TELLING_KINDS = frozenset(
      "leader_recovered", "replica_removed_from_isr", "partition_state_change_failed",
      "isr_update_refused", "process_failed", "unclean_recovery", "become_follower_failed",
      "truncation_without_effect", "isr_shrink_proposed", "replicas_differ",
-     "tiered_segment_deleted", "tiered_segment_copied")
+     "tiered_segment_deleted", "tiered_segment_copied", "all_log_dirs_failed", "disk_error",
+     "quorum_unreachable", "quorum_candidate")
 )  # fmt: skip
-# So many lines of one kind about one partition are kept; they say the same again and again.
+# So many lines of one kind about one partition are kept; they say the same again and again. Of what
+# changed nothing one line of a file is kept for each broker, and in how many partitions it stands.
 _KEPT = 3
+_COUNTED = frozenset(("truncation_without_effect",))
 _ANY = "any directory"
 
 
@@ -36,11 +39,16 @@ class Telling:
     # By broker, partition and log directory, as far as lines name them.
     _ends: dict[tuple[object, ...], int] = field(default_factory=dict)
     _brokers: set[int] = field(default_factory=set)
+    _counted: dict[tuple[object, ...], set[tuple[object, ...]]] = field(default_factory=dict)
+    # Who told a follower to cut a partition's log to where.
+    _told: dict[tuple[object, ...], LogLineFact] = field(default_factory=dict)
 
     def take(self, fact: LogLineFact) -> None:
         """A file's next fact."""
         place = (fact.broker, fact.topic, fact.partition)
         self._brokers.update([] if fact.broker is None else [fact.broker])
+        if fact.kind == "truncation_reason":
+            self._told[*place[1:], fact.fields.get("to_offset")] = fact
         if _tells(fact):
             self._keep(fact, place)
         end = fact.fields.get("log_end_offset")
@@ -67,6 +75,9 @@ class Telling:
         return next((end for end in found if end is not None), None)
 
     def _keep(self, fact: LogLineFact, place: tuple[object, ...]) -> None:
+        if fact.kind in _COUNTED:
+            self._count(fact)
+            return
         kept = self._seen.setdefault((fact.kind, fact.fields.get("topic_id"), *place), [])
         if len(kept) >= _KEPT:
             last = self.lines[kept[-1]].fields
@@ -77,8 +88,25 @@ class Telling:
             known = self._end_before(fact, place)
             if known is not None and known >= fields.get("to_offset", known + 1):
                 fields["log_end_offset_before"] = known
+        if fact.kind == "truncated":
+            told = self._told.get((*place[1:], fields.get("to_offset")))
+            if told is not None and (fact.broker == told.broker or len(self._brokers) < 2):
+                fields.setdefault("leader", told.fields.get("leader"))
         kept.append(len(self.lines))
         self.lines.append(fact._replace(fields=fields))
+
+    def _count(self, fact: LogLineFact) -> None:
+        kept = self._seen.setdefault((fact.kind, fact.broker, fact.fields.get("one_of")), [])
+        where = self._counted.setdefault((fact.kind, fact.broker), set())
+        where.add((fact.topic, fact.partition))
+        if not kept:
+            kept.append(len(self.lines))
+            self.lines.append(fact._replace(fields=dict(fact.fields)))
+            return
+        fields = self.lines[kept[0]].fields
+        fields["repeats"] = fields.get("repeats", 0) + 1
+        if len(where) > 1:
+            fields["partitions"] = len(where)
 
 
 def _tells(fact: LogLineFact) -> bool:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from replication.evidence.broker_logs.line_families.family import brokers_among
 from replication.evidence.collecting.collection import Collection
+from replication.evidence.tools.topic_descriptions import PartitionDescription
 
 # Said besides by a line that is kept, with more in it.
 _SAID_TWICE = frozenset(("no_truncation_needed",))
@@ -45,7 +47,62 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
                     "repeats": repeats,
                 }
             )
+    rows += _described(collection)
     return sorted(rows, key=_order)
+
+
+def _described(collection: Collection) -> list[dict[str, Any]]:
+    """What kafka-topics told of partitions whose replicas are not all in the ISR."""
+    rows = []
+    for d in collection.descriptions:
+        if not isinstance(d, PartitionDescription) or (
+            set(d.isr) >= set(d.replicas) and d.leader is not None and not d.elr
+        ):
+            continue
+        fields = {
+            "leader": d.leader,
+            "replicas": list(d.replicas),
+            "isr": list(d.isr),
+            "elr": None if d.elr is None else list(d.elr),
+            "last_known_elr": None if d.last_known_elr is None else list(d.last_known_elr),
+        }
+        rows.append(
+            {
+                "cluster_id": None,
+                "broker": None,
+                "one_of": [],
+                "topic": d.topic,
+                "partition": d.partition,
+                "kind": "partition_described",
+                "fields": {k: v for k, v in fields.items() if v is not None},
+                "at": d.at,
+                "path": collection.unpacked.shown(d.path),
+                "line": d.line,
+                "repeats": 0,
+            }
+        )
+    return rows
+
+
+# Whose writer is a controller, which need be no broker.
+_OF_CONTROLLERS = frozenset(
+    ("leader_elected", "unclean_leader_elected", "last_isr_retained", "replica_removed_from_isr",
+     "partition_state_change_failed", "offline_directories_partitions", "broker_unclean_shutdown",
+     "quorum_candidate")
+)  # fmt: skip
+
+
+def brokers_of(rows: list[dict[str, Any]]) -> dict[str, set[int]]:
+    """By cluster id the brokers that these lines name, their writers among them."""
+    found: dict[str, set[int]] = {}
+    for row in rows:
+        named = set(brokers_among({k: v if not isinstance(v, list) else tuple(v)
+                                   for k, v in row["fields"].items()}))  # fmt: skip
+        if row["broker"] is not None and row["kind"] not in _OF_CONTROLLERS:
+            named.add(row["broker"])
+        if named:
+            found.setdefault(row["cluster_id"] or "", set()).update(n for n in named if n >= 0)
+    return found
 
 
 def _topic_names(collection: Collection) -> dict[str, str]:

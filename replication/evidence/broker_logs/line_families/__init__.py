@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from replication.evidence.broker_logs.line_families import (
     controller_kraft,
     controller_zookeeper,
+    failures,
     in_sync_replicas,
     leader_epoch_caches,
     leadership,
@@ -20,6 +21,7 @@ from replication.evidence.broker_logs.line_families.family import Found, LineFam
 
 FAMILIES: tuple[LineFamily, ...] = (
     *lifecycle.FAMILIES,
+    *failures.FAMILIES,
     *leadership.FAMILIES,
     *truncation.FAMILIES,
     *log_loading.FAMILIES,

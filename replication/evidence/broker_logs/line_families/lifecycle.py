@@ -1,13 +1,9 @@
-"""Lines of a broker process's life: start, version, signal, stop, clean or not, failed directories."""
-
-import re
+"""Lines of a broker process's life: start, version, signal, stop, clean or not."""
 
 from replication.evidence.broker_logs.line_families.family import (
-    Found,
     LineFamily,
     example,
     ignored,
-    topic_partition,
 )
 
 _SERVER = ("KafkaServer", "KafkaRaftServer", "BrokerServer", "ControllerServer")
@@ -140,32 +136,6 @@ _STOPPED_EARLY = ignored(
     "shutting down",
 )
 
-_FATAL = LineFamily(
-    kind="process_failed",
-    versions="0.10 - 4.3",
-    loggers=(*_SERVER, "KafkaServerStartable"),
-    words=("Fatal",),
-    trigger="Fatal error during ",
-    pattern=r"^(?:\[(?:Kafka ?|Broker|Controller)Server (?:id=)?(?P<node>\d+)\],? )?"
-    r"Fatal error during (?P<reason>.*?)\.?$",
-    examples=(
-        example(
-            "[KafkaServer id=3] Fatal error during KafkaServer shutdown.",
-            node=3, reason="KafkaServer shutdown",
-        ),
-    ),
-)  # fmt: skip
-
-_HALTING = LineFamily(
-    kind="process_failed",
-    versions="1.0 - 2.7",
-    loggers=("KafkaServerStartable", "Kafka"),
-    words=("Halting",),
-    trigger="Halting Kafka",
-    pattern=r"^(?P<reason>Halting Kafka)\.?$",
-    examples=(example("Halting Kafka.", reason="Halting Kafka"),),
-)
-
 _CLUSTER_ID_ZOOKEEPER = LineFamily(
     kind="cluster_id",
     versions="0.10.1 - 3.9 (ZooKeeper)",
@@ -275,85 +245,6 @@ _UNCLEAN = LineFamily(
     ),
 )  # fmt: skip
 
-_DIRECTORY_FAILED = LineFamily(
-    kind="log_dir_failed",
-    versions="1.0 - 4.3",
-    loggers=("LogManager", "ReplicaManager"),
-    words=("Stopping",),
-    trigger="Stopping serving ",
-    pattern=r"(?:^\[ReplicaManager broker=(?P<node>\d+)\] |^)Stopping serving (?:replicas|logs) in dir "
-    r"(?P<directory>\S+?)(?: with uuid .*)?\.?$",
-    examples=(
-        example("Stopping serving logs in dir /var/lib/kafka/b1", directory="/var/lib/kafka/b1"),
-        example(
-            "[ReplicaManager broker=1] Stopping serving replicas in dir /var/lib/kafka/b1",
-            node=1, directory="/var/lib/kafka/b1",
-        ),
-    ),
-)  # fmt: skip
-
-
-def _in_failed_directory(match: re.Match[str]) -> list[Found]:
-    where, named = {"directory": match["directory"]}, match["partitions"].split(",")
-    return [Found(where, int(match["node"]), *topic_partition(tp.strip())) for tp in named if tp]
-
-
-_IN_FAILED_DIRECTORY = LineFamily(
-    kind="log_dir_failed",
-    versions="1.0 - 4.3",
-    loggers=("ReplicaManager",),
-    words=("Broker",),
-    trigger=" because they are in the failed log dir",
-    pattern=r"^(?:\[ReplicaManager broker=\d+\] )?Broker (?P<node>\d+) stopped fetcher for partitions "
-    r"(?P<partitions>.*?)(?: and stopped moving logs for partitions \S*)? because they are in the "
-    r"failed log dir(?:ectory)? (?P<directory>\S+?)\.?$",
-    convert=_in_failed_directory,
-    examples=(
-        example(
-            "[ReplicaManager broker=1] Broker 1 stopped fetcher for partitions t-1,t-0 and stopped "
-            "moving logs for partitions  because they are in the failed log directory /data/1.",
-            Found({"directory": "/data/1"}, 1, "t", 1),
-            Found({"directory": "/data/1"}, 1, "t", 0),
-        ),
-        example(
-            "[ReplicaManager broker=1] Broker 1 stopped fetcher for partitions t-1, t-0 because they "
-            "are in the failed log dir /data/1",
-            Found({"directory": "/data/1"}, 1, "t", 1),
-            Found({"directory": "/data/1"}, 1, "t", 0),
-        ),
-    ),
-)  # fmt: skip
-
-_DIRECTORY_REFUSED = LineFamily(
-    kind="log_dir_failed",
-    versions="1.0 - 4.3",
-    loggers=_MANAGER,
-    words=("Failed",),
-    trigger="Failed to create or validate data directory ",
-    pattern=r"^Failed to create or validate data directory (?P<directory>\S+)",
-    examples=(
-        example(
-            "Failed to create or validate data directory /var/lib/kafka/b1",
-            directory="/var/lib/kafka/b1",
-        ),
-    ),
-)  # fmt: skip
-
-_ALL_DIRECTORIES_FAILED = LineFamily(
-    kind="log_dir_failed",
-    versions="1.0 - 4.3",
-    loggers=_MANAGER,
-    words=("Shutdown",),
-    trigger="Shutdown broker because all log dirs",
-    pattern=r"^Shutdown broker because all log dirs in (?P<directory>.+) have failed$",
-    examples=(
-        example(
-            "Shutdown broker because all log dirs in /var/lib/kafka/b1 have failed",
-            directory="/var/lib/kafka/b1",
-        ),
-    ),
-)  # fmt: skip
-
 FAMILIES: tuple[LineFamily, ...] = (
     _FIRST_LINE,
     _STARTING,
@@ -365,16 +256,10 @@ FAMILIES: tuple[LineFamily, ...] = (
     _STOPPING,
     _STOPPED,
     _STOPPED_EARLY,
-    _FATAL,
-    _HALTING,
     _CLUSTER_ID_ZOOKEEPER,
     _CLUSTER_ID_KRAFT,
     _CLUSTER_ID_CONTROLLER,
     _REGISTERED,
     _CLEAN,
     _UNCLEAN,
-    _DIRECTORY_FAILED,
-    _IN_FAILED_DIRECTORY,
-    _DIRECTORY_REFUSED,
-    _ALL_DIRECTORIES_FAILED,
 )
