@@ -32,7 +32,12 @@ FIGURES, REFOLD, STATE = "_figures", "_refold", "_state"
 SHARD_MAGIC = b"RSH1"
 # What stands where a refold's state would, when a partition could not be folded again.
 UNSETTLED = b"unsettled:"
+ASKS_AGAIN = (
+    "folded again from all stored events, the partition asks for that once more: a defect of this "
+    "tool; the answer stands as it was"
+)
 COUNT = struct.Struct(">I")
+SLOT = ["topic_partition_id", "trace_generation", "trace_id", "sequence"]
 # Late rows of a partition go out in pieces of this many, so that no row of a frame is huge.
 PIECE = 5_000
 
@@ -143,6 +148,10 @@ class ShardFold:
             part.cannot_settle(data.removeprefix(UNSETTLED).decode())
             return
         again = PartitionFold.decode(name, data)
+        if again.asks_for_refold:
+            # All that is stored was folded, and it asks for the same once more: it would for ever.
+            part.cannot_settle(ASKS_AGAIN)
+            return
         again.folded = ingest
         if part.ingest > ingest:
             part.refold_again = True
@@ -246,10 +255,9 @@ def fold_sorted(
             continue
         both = frame if carried is None else pd.concat([carried, frame], ignore_index=True)
         last = both.iloc[-1]
-        # A slot with two contents must be seen whole: the last slot waits for the next frame.
-        same = (both["topic_partition_id"] == last["topic_partition_id"]) & (
-            both["sequence"] == last["sequence"]
-        )
+        # A slot with two contents must be seen whole: the last slot waits for the next frame. Only
+        # of its own trace: another one's slot that waited would be a gap, for those behind it.
+        same = (both[SLOT] == last[SLOT]).all(axis=1)
         carried = both[same].reset_index(drop=True)
         ready = both[~same]
         if len(ready):
