@@ -145,10 +145,11 @@ def compact(world: World, replica: int, offsets: Iterable[int]) -> None:
     for offset in offsets:
         if not log.log_start_offset <= offset < broker.high_watermark:
             raise Impossible(f"the cleaner does not reach offset {offset}")
-        log.spans = [
+        left = [
             *clipped(log.spans, 0, offset),
             *clipped(log.spans, offset + 1, log.log_end_offset),
         ]
+        log.replace(left, log.log_start_offset, log.log_end_offset)
     world.emit(
         ev.ReplicaLogObserved(
             replica, log.log_start_offset, log.log_end_offset, tuple(log.spans),

@@ -6,6 +6,7 @@ compaction moves start offsets, so caches of two replicas are never compared for
 """
 
 from bisect import bisect_right
+from itertools import takewhile
 
 from replication.protocol.ground.model import EpochEndOffset, EpochEntry
 from replication.protocol.ground.versions import Behaviour
@@ -46,9 +47,10 @@ def latest_epoch(entries: EpochCache) -> int | None:
 
 def truncate_from_end(entries: EpochCache, end_offset: int) -> EpochCache:
     """Drops entries that start at or past end_offset."""
-    if not entries or entries[-1].start_offset < end_offset:
-        return entries
-    return tuple(e for e in entries if e.start_offset < end_offset)
+    kept = len(entries)
+    while kept and entries[kept - 1].start_offset >= end_offset:
+        kept -= 1
+    return entries[:kept]
 
 
 def truncate_from_start(entries: EpochCache, log_start_offset: int) -> EpochCache:
@@ -56,7 +58,7 @@ def truncate_from_start(entries: EpochCache, log_start_offset: int) -> EpochCach
 
     Entries that start there stay: up to 2.0.0 there may be two.
     """
-    dropped = [e for e in entries if e.start_offset < log_start_offset]
+    dropped = list(takewhile(lambda e: e.start_offset < log_start_offset, entries))
     kept = entries[len(dropped) :]
     if not dropped or (kept and kept[0].start_offset == log_start_offset):
         return kept

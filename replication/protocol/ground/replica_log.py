@@ -1,6 +1,8 @@
 """The records one replica holds, run-length encoded: what append and truncation change."""
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import islice
 
 from replication.protocol.ground.model import (
     DERIVED,
@@ -10,6 +12,8 @@ from replication.protocol.ground.model import (
     normalized,
     touching,
 )
+
+_NO_OFFSET = 1 << 63  # above every offset
 
 
 @dataclass(slots=True)
@@ -25,6 +29,11 @@ class ReplicaLog:
     spans: list[Span] = field(default_factory=list)
     # How many spans is_seamless has found to be so: made again when needed, never written down.
     _seamless: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
+    # What the first of them imply of the epoch cache, and how many these are.
+    _entries: list[EpochEntry] = field(
+        default_factory=list, compare=False, repr=False, metadata=DERIVED
+    )
+    _entered: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
     # How often anything but the last span has changed: who kept a note of the others looks again.
     cuts: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
     # (first offset, end offset, latest term): of the spans between, each lies in a commitment that
@@ -75,7 +84,7 @@ class ReplicaLog:
         self.cuts += 1
         beyond = touching(self.spans, offset, self.log_end_offset)
         dropped = clipped(beyond, offset, self.log_end_offset)
-        self.spans = clipped(self.spans, 0, offset)
+        self._cut_spans(offset)
         self._seamless = min(self._seamless, max(len(self.spans) - 1, 0))
         if self.committed is not None:
             first, end, latest_term = self.committed
@@ -86,12 +95,23 @@ class ReplicaLog:
         self.log_start_offset = min(self.log_start_offset, offset)
         return dropped
 
+    def _cut_spans(self, offset: int) -> None:
+        """Leaves of the spans what lies below offset; looks at those that go alone."""
+        spans = self.spans
+        del spans[bisect_left(spans, (offset,)) :]
+        if spans and spans[-1].end_offset > offset:
+            spans[-1] = spans[-1]._replace(end_offset=offset)
+        self._entered = min(self._entered, len(spans))
+        while self._entries and self._entries[-1].start_offset >= offset:
+            self._entries.pop()
+
     def truncate_fully_and_start_at(self, offset: int) -> list[Span]:
         """Empties the log and restarts it at offset; the dropped spans are returned."""
         self.cuts += 1
         dropped = self.spans
         self.spans = []
         self._seamless = 0
+        self._entered, self._entries = 0, []
         self.committed = None
         self.log_start_offset = self.log_end_offset = offset
         return dropped
@@ -103,6 +123,7 @@ class ReplicaLog:
         self.cuts += 1
         self.log_start_offset = offset
         self._seamless = 0
+        self._entered, self._entries = 0, []
         if self.committed is not None and self.committed[1] < offset:
             self.committed = None
         self.spans = clipped(self.spans, offset, max(self.log_end_offset, offset))
@@ -113,16 +134,20 @@ class ReplicaLog:
         self.cuts += 1
         self.spans = normalized(spans)
         self._seamless = 0
+        self._entered, self._entries = 0, []
         self.committed = None
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
 
-    def epoch_entries(self) -> tuple[EpochEntry, ...]:
-        """The epoch cache that the records themselves imply (LogSegment.recover)."""
-        entries: list[EpochEntry] = []
-        for span in self.spans:
+    def epoch_entries(self, above: int | None = None) -> tuple[EpochEntry, ...]:
+        """The epoch cache that the records themselves imply (LogSegment.recover), or what it has
+        above a leader epoch; looks at new spans only."""
+        entries = self._entries
+        for span in islice(self.spans, self._entered, None):
             if span.leader_epoch is None:
                 continue
             if not entries or span.leader_epoch > entries[-1].leader_epoch:
                 entries.append(EpochEntry(span.leader_epoch, span.first_offset))
-        return tuple(entries)
+        self._entered = len(self.spans)
+        known = 0 if above is None else bisect_right(entries, (above, _NO_OFFSET))
+        return tuple(islice(entries, known, None))

@@ -328,6 +328,26 @@ class History:
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
     )
 
+    # Of the first terms: which members of the ISR each left to the next by an unclean election.
+    left_in_isr: list[frozenset[int]] = field(
+        default_factory=list, compare=False, repr=False, metadata=DERIVED
+    )
+
+    # Who has led by lines of its own, once that was asked.
+    _have_led: set[int] | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
+
+    def has_led(self, replica: int) -> bool:
+        """Whether it has led by its own lines, whose order is certain."""
+        if self._have_led is None:
+            self._have_led = {term.leader for term in self.terms if term.start_event_id}
+        return replica in self._have_led
+
+    def note_start(self, term: LeaderTerm, event_id: str) -> None:
+        """Its leader's own line tells that a term began."""
+        term.start_event_id = event_id
+        if event_id and self._have_led is not None:
+            self._have_led.add(term.leader)
+
     def committed_of(self, leader_epoch: int | None, content: int | None) -> list[Promise]:
         """The commitments of records of that leader epoch and content."""
         if self._noted != len(self.commitments):

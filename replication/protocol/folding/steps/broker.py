@@ -66,7 +66,7 @@ def _is_told_again(replica: Replica, end: int | None) -> bool:
 def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | None) -> None:
     """What a replica came back with from a stop that was not seen to be clean."""
     end, lowest = log_end_offset or 0, replica.may_have_lost_from
-    if _has_led(state, replica.replica):
+    if state.history.has_led(replica.replica):
         replica.may_have_lost_from = end if lowest is None else min(lowest, end)
     if log_end_offset is not None and replica.known_log_end_offset is not None:
         before = replica.came_back_with
@@ -76,11 +76,6 @@ def _note_unclean_start(state: State, replica: Replica, log_end_offset: int | No
         told = log_end_offset is not None
         start = UncleanStart(replica.replica, end, replica.leader_epoch, state.applied, told)
         state.history.unclean_starts.append(start)
-
-
-def _has_led(state: State, replica: int) -> bool:
-    """Whether it has led by its own lines, whose order is certain."""
-    return any(t.leader == replica and t.start_event_id for t in state.history.terms)
 
 
 def _promise_lost_suffix(state: State, replica: Replica, end: int, event: ev.Event) -> None:

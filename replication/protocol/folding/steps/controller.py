@@ -2,7 +2,7 @@
 
 from itertools import takewhile
 
-from replication.protocol.folding.steps.terms import term_of
+from replication.protocol.folding.steps.terms import note_recorded, term_of, was_left_in_isr
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
 
@@ -47,8 +47,9 @@ def _note_election(
     term.event_id = term.event_id or state.witness(event)
     term.isr = fact.isr if fact.isr is not None else term.isr
     term.election_kind = fact.election_kind
-    if fact.election_kind in FROM_THE_ISR and _was_left_in_isr(state, leader, fact.leader_epoch):
+    if fact.election_kind in FROM_THE_ISR and was_left_in_isr(state, leader, fact.leader_epoch):
         term.election_kind = "unknown"
+    note_recorded(state, term)
     if term.observed_at is None:
         term.observed_at = event.observed_at
     if newer:
@@ -86,20 +87,6 @@ def _note_members(
             if enough:
                 before = isr if term.always_in_isr is None else term.always_in_isr
                 term.always_in_isr = tuple(m for m in before if m in isr and m != leader)
-
-
-def _was_left_in_isr(state: State, leader: int, leader_epoch: int) -> bool:
-    """Whether a member of the ISR owes its place to an unclean election that left the ISR as it
-    was: such a leader is alone in its ISR, who else is recorded there may lack what it has."""
-    for term in reversed(state.history.terms):
-        if term.leader_epoch >= leader_epoch:
-            continue
-        members = set(term.isr or ())
-        if term.election_kind in ev.BESIDE_THE_ISR:
-            return term.leader != leader and leader in members
-        if term.isr is not None and leader not in members:
-            return False  # It came into the ISR since.
-    return False
 
 
 def _refute_earlier_epoch(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:

@@ -1,5 +1,7 @@
 """A follower's steps: whom it follows, where it cuts its log, what it appends."""
 
+from itertools import takewhile
+
 from replication.protocol.folding.conformance.truncations import derived_cut
 from replication.protocol.folding.steps.promises import promise_by_line, promise_committed
 from replication.protocol.folding.steps.replica import (
@@ -11,7 +13,7 @@ from replication.protocol.folding.steps.replica import (
     set_aside,
     take_log_end,
 )
-from replication.protocol.folding.steps.terms import end_term, term_of
+from replication.protocol.folding.steps.terms import end_term, term_of, unclean_starts_since
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import truncate_from_end
 from replication.protocol.ground.model import Span, clipped, normalized, touching, uncovered
@@ -140,21 +142,19 @@ def _note_last_high_watermark(
     """A leader that follows cuts to its high watermark first (before KIP-101): so far it had
     committed. One that followed in an epoch in between has learned another since, and one that
     crashed before it cut has loaded an older one."""
-    terms = state.history.terms
-    led = [t for t in terms if t.leader == replica.replica and t.start_event_id]
-    if replica.role != "follower" or not led or led[-1].ended != "followed":
+    if replica.role != "follower" or not state.history.has_led(replica.replica):
         return
-    if any(
-        s.replica == replica.replica and s.at > led[-1].started_at
-        for s in state.history.unclean_starts
-    ):
+    newest = reversed(state.history.terms)
+    led = next(t for t in newest if t.leader == replica.replica and t.start_event_id)
+    if led.ended != "followed" or any(unclean_starts_since(state, replica, led.started_at)):
         return
-    followed = replica.leader_epoch or 0
-    if any(led[-1].leader_epoch < t.leader_epoch < followed for t in terms):
+    followed, own = replica.leader_epoch or 0, led.leader_epoch
+    later = takewhile(lambda term: term.leader_epoch > own, reversed(state.history.terms))
+    if any(term.leader_epoch < followed for term in later):
         return
-    if led[-1].end_high_watermark is None:
-        led[-1].end_high_watermark = high_watermark
-        promise_committed(state, replica, high_watermark, event, "start_line", led[-1].order)
+    if led.end_high_watermark is None:
+        led.end_high_watermark = high_watermark
+        promise_committed(state, replica, high_watermark, event, "start_line", led.order)
 
 
 def follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) -> None:

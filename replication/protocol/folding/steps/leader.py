@@ -100,7 +100,7 @@ def _note_start(
     term = term_of(state, fact.leader_epoch, fact.replica, occurrence)
     if term.start_offset is None:
         term.start_offset = known
-        term.start_event_id = state.witness(event)
+        state.history.note_start(term, state.witness(event))
         term.started_at = state.applied
         if occurrence:
             term.isr_before = _isr_in(state, fact.leader_epoch)

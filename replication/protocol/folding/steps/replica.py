@@ -5,6 +5,7 @@ from replication.protocol.folding.steps.terms import is_superseded
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.leader_epoch_cache import (
     assign,
+    latest_epoch,
     truncate_from_end,
     truncate_from_start,
 )
@@ -46,7 +47,7 @@ def observe_log_end(state: State, replica: Replica, end: int, event: ev.Event) -
                 state.witness(event),
                 state.registration.last_members,
                 replica.leader_epoch,
-                clipped(replica.log.spans, end, had),
+                clipped(touching(replica.log.spans, end, had), end, had),
                 state.applied,
             )
         )
@@ -85,12 +86,12 @@ def epoch_rules(state: State, replica: Replica) -> Behaviour:
 
 def cut_epochs(state: State, replica: Replica, *, unclean: bool = False) -> None:
     """What is left of the epoch cache when the log was cut at either end, as a start finds it."""
-    log = replica.log
+    log, entries = replica.log, replica.epoch_entries
     disk = OnDisk(
         log.log_end_offset,
         log_start_offset=log.log_start_offset,
-        epoch_entries=replica.epoch_entries,
-        batch_epochs=log.epoch_entries() if unclean else (),
+        epoch_entries=entries,
+        batch_epochs=log.epoch_entries(latest_epoch(entries)) if unclean else (),
     )
     replica.epoch_entries = start_up_recovery(disk, epoch_rules(state, replica)).epoch_entries
 

@@ -1,10 +1,11 @@
 """Terms of leadership in the history: found or made, and how each one ends."""
 
 from bisect import bisect_left
-from itertools import takewhile
+from collections.abc import Iterator
+from itertools import islice, takewhile
 
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
+from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State, UncleanStart
 
 
 def term_of(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -> LeaderTerm:
@@ -15,7 +16,34 @@ def term_of(state: State, leader_epoch: int, leader: int, occurrence: int = 0) -
         return terms[place]
     term = LeaderTerm(leader_epoch, leader, occurrence)
     terms.insert(place, term)
+    del state.history.left_in_isr[place:]
     return term
+
+
+def was_left_in_isr(state: State, leader: int, leader_epoch: int) -> bool:
+    """Whether a member of the ISR owes its place to an unclean election that left the ISR as it
+    was: such a leader is alone in its ISR, who else is recorded there may lack what it has.
+
+    What each earlier term left so is noted: a partition may have had thousands of them."""
+    terms, left = state.history.terms, state.history.left_in_isr
+    earlier = bisect_left(terms, leader_epoch, key=lambda term: term.leader_epoch)
+    for term in islice(terms, len(left), earlier):
+        left.append(_left_by(term, left[-1] if left else frozenset()))
+    return earlier > 0 and leader in left[earlier - 1]
+
+
+def _left_by(term: LeaderTerm, before: frozenset[int]) -> frozenset[int]:
+    if term.election_kind in ev.BESIDE_THE_ISR:
+        return frozenset(term.isr or ()) - {term.leader}
+    if term.isr is None or before.issubset(term.isr):
+        return before
+    return before.intersection(term.isr)  # Who else is in it came into the ISR since.
+
+
+def note_recorded(state: State, term: LeaderTerm) -> None:
+    """What a term left in the ISR has to be asked anew: its election was told once more."""
+    place = bisect_left(state.history.terms, order_of(term), key=order_of)
+    del state.history.left_in_isr[place:]
 
 
 def end_term(
@@ -46,10 +74,7 @@ def note_log_end(
     term = last_led(state, replica) if replica.led_in_epoch else None
     if term is None or term.ended not in (None, "stopped"):
         return
-    certain = certain and not any(
-        start.replica == replica.replica and start.at > term.started_at
-        for start in state.history.unclean_starts
-    )
+    certain = certain and not any(unclean_starts_since(state, replica, term.started_at))
     better = certain and not term.end_is_certain
     if term.end_log_end_offset is None or term.ended is None or better:
         term.end_log_end_offset = log_end_offset
@@ -58,14 +83,13 @@ def note_log_end(
 
 def last_led(state: State, replica: Replica) -> LeaderTerm | None:
     """The term in which a replica led in the last epoch that it knows of."""
-    for term in reversed(state.history.terms):
-        if (term.leader, term.leader_epoch, term.occurrence) == (
-            replica.replica,
-            replica.leader_epoch,
-            replica.term_occurrence,
-        ):
-            return term
-    return None
+    if replica.leader_epoch is None:
+        return None
+    terms = state.history.terms
+    order = (replica.leader_epoch, replica.term_occurrence, replica.replica)
+    place = bisect_left(terms, order, key=order_of)
+    found = place < len(terms) and order_of(terms[place]) == order
+    return terms[place] if found else None
 
 
 def lived_since_it_led(state: State, replica: Replica) -> bool:
@@ -73,11 +97,16 @@ def lived_since_it_led(state: State, replica: Replica) -> bool:
     it may have followed, where the lines that would tell are missing."""
     led = last_led(state, replica)
     began = -1 if led is None else led.started_at
-    starts = [
-        s for s in state.history.unclean_starts if s.replica == replica.replica and s.at > began
-    ]
-    count = len(starts) + (replica.clean_start is True)
+    # More than two say no more than two do.
+    starts = islice(unclean_starts_since(state, replica, began), 2)
+    count = len(list(starts)) + (replica.clean_start is True)
     return count > (1 if replica.just_started else 0)
+
+
+def unclean_starts_since(state: State, replica: Replica, step: int) -> Iterator[UncleanStart]:
+    """The newest first; they are kept in the order of the fold's steps."""
+    since = takewhile(lambda start: start.at > step, reversed(state.history.unclean_starts))
+    return (start for start in since if start.replica == replica.replica)
 
 
 def order_of(term: LeaderTerm) -> tuple[int, int, int]:
