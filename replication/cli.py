@@ -24,7 +24,7 @@ from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour, default_table, flag_table
 from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
 from replication.recovery import command as recovery
-from replication.recovery import trace_command
+from replication.recovery import produce_command, trace_command
 from replication.recovery.folder import NotUsable
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     recover = commands.add_parser("recover", help="the lost records that a copy still holds")
     command_line.evidence_arguments(recover)
     recovery.arguments(recover)
+    produce_command.arguments(recover)
     recover.set_defaults(run=_recover)
     trace = commands.add_parser("trace", help="what became of single records")
     command_line.evidence_arguments(trace)
@@ -430,11 +431,16 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def _recover(arguments: argparse.Namespace) -> int:
     began = time.time_ns()
-    diagnosis = _read(arguments)
     try:
-        return recovery.run(
+        if produce_command.is_only_produced(arguments):
+            return produce_command.run(arguments)
+        diagnosis = _read(arguments)
+        status = recovery.run(
             arguments, diagnosis.imported, diagnosis.folded, diagnosis.answer, began
         )
+        return max(status, produce_command.run(arguments)) if arguments.produce else status
+    except BrokenPipeError:
+        raise
     except (NotUsable, OSError) as error:
         raise Unusable(str(error)) from None
 
