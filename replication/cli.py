@@ -29,6 +29,7 @@ from replication.recovery.folder import NotUsable
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
+from replication.reports.history_words import open_questions_of, two_histories_text
 from replication.reports.inventory_words import counted
 from replication.reports.line_words import sentence
 from replication.reports.loss_words import name_clients
@@ -146,7 +147,8 @@ def _read(arguments: argparse.Namespace, *, keep_events: bool = False) -> Diagno
             list(imported.events_of(i))
             for i in progress.steps(range(len(imported.partitions)), "partitions judged")
         )
-    diagnosis = _folded(imported, groups, misfits, keep_events)
+    strict = getattr(arguments, "strict", False)
+    diagnosis = _folded(imported, groups, misfits, keep_events, strict=strict)
     _print_late_notes(imported)
     if not diagnosis.answer["input"]["events"] - len(misfits):
         if arguments.topic:
@@ -238,7 +240,12 @@ def _of_one_incident(events: list[Event], incident: str | None) -> list[Event]:
 
 
 def _folded(
-    imported: Import, groups: Iterable[list[Event]], misfits: list[Unreadable], keep_events: bool
+    imported: Import,
+    groups: Iterable[list[Event]],
+    misfits: list[Unreadable],
+    keep_events: bool,
+    *,
+    strict: bool,
 ) -> Diagnosis:
     """Folds groups of events that share no partition, one after the other."""
     folded: list[FoldedPartition] = []
@@ -249,7 +256,7 @@ def _folded(
     for events in groups:
         count += len(events)
         incident = incident or (events[0].incident if events else "")
-        more = fold_all(events)
+        more = fold_all(events, strict=strict)
         named = {step["event_id"] for f in more for x in f.answer.findings for step in x["witness"]}
         sources.update((e.event_id, e) for e in events if e.event_id in named)
         folded += more
@@ -425,8 +432,15 @@ def _explain(arguments: argparse.Namespace) -> int:
             ]
             print(words.proof(finding, diagnosis.sources, derived), end="")
             return 0
+    open_questions = open_questions_of(diagnosis.answer, arguments.finding_id)
+    if open_questions:
+        print("\n".join(map(two_histories_text, open_questions)), end="")
+        return 0
     known = ", ".join(f["finding_id"] for f in diagnosis.answer["findings"]) or "none"
-    raise Unusable(f"no finding {arguments.finding_id} in this evidence; findings: {known}")
+    raise Unusable(
+        f"no finding {arguments.finding_id} in this evidence, and no undecided partition of that "
+        f"name; findings: {known}"
+    )
 
 
 def _recover(arguments: argparse.Namespace) -> int:

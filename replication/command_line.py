@@ -205,7 +205,12 @@ def answer_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--report", metavar="FILE.html", type=Path, help="write one offline page besides"
     )
-    command.add_argument("--strict", action="store_true", help="exit 3 on any UNKNOWN")
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="take nothing for granted: what rests on an assumption is UNKNOWN then; "
+        "exit 3 on any UNKNOWN",
+    )
 
 
 def import_arguments(command: argparse.ArgumentParser) -> None:

@@ -283,7 +283,7 @@ def kraft_change(
     )
     old, new = frozenset(c.isr), frozenset(election.isr)
     changed = election.kind is not None or election.leader != c.leader
-    unclean_election = election.kind in ev.BESIDE_THE_ISR
+    unclean_election = election.kind in ev.UNCLEAN_KINDS
     raised = raises_leader_epoch(
         leader_changed=changed,
         isr_shrank=not new >= old,

@@ -35,6 +35,7 @@ def events_of(world: World) -> list[ev.Event]:
 def fold_steps(world: World) -> State:
     """The state that the fold reaches over everything that happened."""
     state = new_state("", "scenario", world.topic_id, 0)
+    state.story.ordered = True
     for event in events_of(world):
         apply(state, event)
     return state

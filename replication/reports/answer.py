@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from replication.protocol.judgement.judge import PartitionAnswer
+from replication.reports.assumption_words import assumptions_of
 from replication.reports.headline import headline
 from replication.reports.inventory_words import zone_is_known
 from replication.reports.safe_text import plain_json
@@ -45,6 +46,7 @@ def assemble(
     if not zone_is_known(made):
         for part in ("partitions", "losses", "at_risk", "past_risks", "loss_details"):
             made[part] = _without_zone(made[part])
+    made["assumptions"] = assumptions_of(made)
     made["headline"] = headline(made)
     return made
 

@@ -7,6 +7,8 @@ contract says so; "at least" wherever the count may be too small.
 import re
 from typing import Any
 
+from replication.reports.assumption_words import taking_it_that
+
 # What decides whether something is wrong; what clients saw matters where it was handed over.
 DECIDING = ("committed_records_survive", "log_matching")
 BY_CLIENTS = ("acknowledged_records_survive", "consumed_records_survive")
@@ -75,13 +77,14 @@ def headline(answer: dict[str, Any]) -> str:
         return f"CANNOT TELL whether anything is lost in {which:,} of {partitions} ({why})"
     if not answer["partitions"]:
         return _without_partition(answer)
+    granted = taking_it_that([v for v in answer["verdicts"] if matters(v)])
     unheard = any(v["invariant"] == BY_CLIENTS[0] and v["not_supplied"] for v in answer["verdicts"])
     if unheard:
         return (
-            f"No committed record lost, nothing diverged in {partitions}; what acks=1 "
+            f"No committed record lost, nothing diverged in {partitions}{granted}; what acks=1 "
             "acknowledged cannot be told without an acknowledgement log"
         )
-    return f"Nothing lost, nothing diverged in {partitions}"
+    return f"Nothing lost, nothing diverged in {partitions}{granted}"
 
 
 def _cut_below(answer: dict[str, Any], open_questions: list[dict[str, Any]]) -> str:

@@ -492,11 +492,36 @@ def not_known(answer: dict[str, Any]) -> str:
             f"<span class=where>{escaped(some)}</span></h3>"
             f"<p>Not decided: {escaped(first['reason'])}"
             f"{' (in the first of them)' if len({v['reason'] for v in same}) > 1 else ''}.<br>"
-            f"<span class=settle>Would settle it: {escaped(settle)}.</span></p></li>"
+            f"<span class=settle>Would settle it: {escaped(settle)}.</span></p>"
+            f"{_two_histories(first)}</li>"
         )
     return (
         f"<section id=unknown><h2>What is not known</h2><ul class=unknowns>{''.join(rows)}</ul>"
         "</section>"
+    )
+
+
+def _two_histories(verdict: dict[str, Any]) -> str:
+    """The two histories behind an UNKNOWN, side by side, leader epoch by leader epoch."""
+    told = verdict.get("histories")
+    if not told:
+        return ""
+    part = (told["part_at"] or {}).get("leader_epoch")
+    rows = []
+    for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
+        cells = "".join(
+            "<td>"
+            + ("<br>".join(escaped(t["words"]) for t in side if t["leader_epoch"] == number) or "–")
+            + "</td>"
+            for side in (told["kept"], told["broken"])
+        )
+        parts = " class=part" if number == part else ""
+        rows.append(f"<tr{parts}><th scope=row>epoch {number}</th>{cells}</tr>")
+    return (
+        "<table class=histories><caption>Two histories fit the evidence; the marked epoch is where "
+        "they part first.</caption><thead><tr><th scope=col>Leader epoch</th>"
+        "<th scope=col>Nothing is lost</th><th scope=col>A record is lost</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 

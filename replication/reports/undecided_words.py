@@ -5,7 +5,7 @@ Elections beside the ISR, older copies that alone hold records, who led, and whe
 
 from typing import Any
 
-from replication.protocol.ground.events import BESIDE_THE_ISR
+from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.reports.headline import counted, undecided
 from replication.reports.natural import names, of_partition
 from replication.reports.vocabulary import offsets
@@ -56,7 +56,7 @@ def _elections(partitions: list[dict[str, Any]]) -> list[str]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for p in partitions:
         for e in p["elections"]:
-            if e["kind"] in BESIDE_THE_ISR:
+            if e["kind"] in UNCLEAN_KINDS:
                 moment = (e["observed_at"] or "")[:16]
                 groups.setdefault((e["leader"], moment), []).append(p)
     return [

@@ -8,6 +8,7 @@ from typing import Any
 from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
+from replication.reports.assumption_words import granted_text
 from replication.reports.headline import headline, undecided, what_settles
 from replication.reports.inventory_words import counted, inventory_text, span_of
 from replication.reports.line_words import line_text
@@ -30,7 +31,7 @@ MOST_ROWS = 12
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
     answer = plain_values(answer)
-    lines = [f"{headline(answer)}.", *_looked_at(answer), ""]
+    lines = [f"{headline(answer)}.", *_looked_at(answer), "", *granted_text(answer)]
     lines += loss_text(answer)
     lines += _diverged(answer)
     lines += _other_violations(answer)

@@ -182,7 +182,7 @@ class PartitionFold:
         self.findings = len(answer.findings)
         found: dict[str, list[dict[str, Any]]] = {
             "replica_states": _replica_rows(answer.partition),
-            "verdicts": with_gap(answer.verdicts, gap_reason(self.sequencer)),
+            "verdicts": _verdict_rows(with_gap(answer.verdicts, gap_reason(self.sequencer))),
             "loss_ledger": answer.losses,
             "divergences": answer.divergences,
             "findings": answer.findings,
@@ -252,6 +252,14 @@ class PartitionFold:
             standing=h[14],
             defect=h[20], unjudged=h[21], unsettled=h[22],
         )  # fmt: skip
+
+
+def _verdict_rows(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The verdicts as their table has them: histories as JSON text."""
+    return [
+        {**v, "histories": None if v["histories"] is None else json.dumps(v["histories"])}
+        for v in verdicts
+    ]
 
 
 def _of_older(header: list[Any]) -> list[Any]:

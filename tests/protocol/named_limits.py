@@ -15,8 +15,7 @@ from replication.protocol.ground.model import Span, same_record
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.ledger import Loss
-from replication.protocol.judgement.reference import Reference
-from replication.protocol.judgement.unseen_terms import UNSURE_KINDS
+from replication.protocol.judgement.reference import UNSURE_KINDS, Reference
 from replication.protocol.judgement.view import View, view_of
 
 STORAGE = "storage lost, and nothing recorded it"

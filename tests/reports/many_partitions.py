@@ -57,7 +57,7 @@ def trace(topic: str, partition: int, count: int, unclean: bool) -> _Trace:
     """About count events: three brokers, and where asked an unclean election of a laggard."""
     made = _Trace(topic, partition)
     made.add(
-        ev.PartitionDescribed((1, 2, 3), 2, True, kafka_version="3.7.0", controller="kraft"), 0
+        ev.PartitionDescribed((1, 2, 3), 2, True, kafka_version="3.6.2", controller="kraft"), 0
     )
     made.add(ev.CoverageDeclared("acknowledgements", None, True), 0)
     for replica in (1, 2, 3):
@@ -107,7 +107,7 @@ def large(
     total = sum(map(len, by_identity.values()))
     counts = {"files": 3, "events": total, "applied": total, "duplicates": 0, "quarantined": 0,
               "held": 0, "unreadable": []}  # fmt: skip
-    cluster = {"cluster_id": CLUSTER, "kafka_versions": ["3.7.0"], "controller": "kraft",
+    cluster = {"cluster_id": CLUSTER, "kafka_versions": ["3.6.2"], "controller": "kraft",
                "brokers": [1, 2, 3]}  # fmt: skip
     answer = assemble([cluster], counts, [])
     return {**answer, "partitions": states, **rows}, by_identity

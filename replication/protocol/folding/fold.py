@@ -14,7 +14,7 @@ equal.
 from collections.abc import Callable
 from typing import Any
 
-from replication.protocol.folding import conformance
+from replication.protocol.folding import conformance, story
 from replication.protocol.folding.steps import (
     broker,
     client,
@@ -49,7 +49,9 @@ def apply(state: State, event: ev.Event) -> None:
     if event.grade == "traced":
         state.grade = "traced"
     conformance.hold(state, event, fact)
+    story.before(state, fact)
     HANDLERS[type(fact)](state, event, fact)
+    story.after(state, event, fact)
     state.applied += 1
 
 

@@ -34,7 +34,7 @@ class PartitionDescribed:
 
 
 # Elections of who need not have what was committed, in the words of the outward contract.
-BESIDE_THE_ISR = ("unclean", "last_known_leader")
+UNCLEAN_KINDS = ("unclean", "last_known_leader")
 
 
 @dataclass(frozen=True, slots=True)

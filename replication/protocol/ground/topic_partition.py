@@ -13,6 +13,7 @@ from replication.protocol.ground.held_steps import Calm, Conformance, Place
 from replication.protocol.ground.model import DERIVED, EpochEntry, Span, is_seen
 from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.risks import Risks
+from replication.protocol.ground.story import Story
 from replication.protocol.ground.versions import Behaviour, known_behaviour
 
 # As the occurrence in the order of a term: any time that its leader led in that epoch.
@@ -456,6 +457,7 @@ class State:
     sources: dict[str, Place] = field(default_factory=dict)
     conformance: Conformance = field(default_factory=Conformance)
     risks: Risks = field(default_factory=Risks)
+    story: Story = field(default_factory=Story)
     calm: Calm | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
 
     def covered(self, subject: str, replica: int | None = None) -> bool:

@@ -44,7 +44,8 @@ class Verdict:
     """What is decided about one invariant of one topic partition.
 
     settled_by: for UNKNOWN, the artefacts that would decide it. not_supplied: a whole class of
-    evidence was never handed over.
+    evidence was never handed over. assuming: what is taken for granted, by the names of
+    histories/assumptions.py. histories: of UNKNOWN, one that keeps and one that breaks the promise.
     """
 
     invariant: str
@@ -53,6 +54,8 @@ class Verdict:
     findings: list[Finding] = field(default_factory=list)
     settled_by: list[str] = field(default_factory=list)
     not_supplied: bool = False
+    assuming: list[str] = field(default_factory=list)
+    histories: dict[str, Any] | None = None
 
 
 def holds(invariant: str, reason: str) -> Verdict:

@@ -35,15 +35,18 @@ def identity_of(event: Event) -> Identity:
     return (event.cluster_id, event.topic, event.topic_id, event.partition)
 
 
-def fold_all(events: Iterable[Event]) -> list[FoldedPartition]:
-    """Every topic partition of the events, in the order of identities."""
+def fold_all(events: Iterable[Event], *, strict: bool = False) -> list[FoldedPartition]:
+    """Every topic partition of the events, in the order of identities. strict: nothing is taken
+    for granted."""
     by_partition: dict[Identity, list[Event]] = {}
     for event in events:
         by_partition.setdefault(identity_of(event), []).append(event)
-    return [fold_partition(i, by_partition[i]) for i in sorted(by_partition)]
+    return [fold_partition(i, by_partition[i], strict=strict) for i in sorted(by_partition)]
 
 
-def fold_partition(identity: Identity, events: list[Event]) -> FoldedPartition:
+def fold_partition(
+    identity: Identity, events: list[Event], *, strict: bool = False
+) -> FoldedPartition:
     """One topic partition's events, in any order, to its answer."""
     ordered = in_order(events)
     state = fold.new_state(*identity)
@@ -65,7 +68,7 @@ def fold_partition(identity: Identity, events: list[Event]) -> FoldedPartition:
             refused.append((event.event_id, reason))
             defect = defect or reason
         ordered.sequencer.reject()
-    judged, defect = answer_or_defect(state, defect)
+    judged, defect = answer_or_defect(state, defect, strict=strict)
     judged.verdicts = with_gap(judged.verdicts, gap_reason(ordered.sequencer))
     counts = ordered.sequencer.counts()
     return FoldedPartition(identity, state, judged, counts, refused, defect)

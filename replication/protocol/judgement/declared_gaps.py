@@ -8,10 +8,8 @@ not necessary, so a verdict that no filling could change may still become UNKNOW
 
 from dataclasses import dataclass
 
-from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import HOLDS, VIOLATED, Verdict, unknown
-from replication.protocol.judgement.absence import Absence
-from replication.protocol.judgement.reference import Reference
 
 BY_REGISTRATION = ("leader_epochs_monotonic", "isr_within_assignment", "leader_in_isr")
 BY_CLIENTS = {
@@ -19,12 +17,11 @@ BY_CLIENTS = {
     "acknowledged_records_survive": "acknowledgements",
     "consumed_records_survive": "consumptions",
 }
-TOLD_TO_CLIENTS = ("acks_all", "acks_1", "consumed")
 # Contradicted by two steps of one broker, if it did nothing unseen between them.
 BY_TRACE = ("leader_high_watermark_monotonic", "high_watermark_within_log", "version_conformance")
 COMMITTED = ("committed_records", None)
 END = ("controller_history_end", None)
-UNPLACED = "where some committed records stand"
+UNPLACED = "at which offsets some committed records are"
 # A step that contradicts one of these does so whatever else happened.
 BY_ONE_STEP = (*BY_REGISTRATION, "single_leader_per_epoch")
 
@@ -69,51 +66,15 @@ def declared_gaps(state: State) -> Gaps:
     )
 
 
-def stands(gaps: Gaps, state: State, ref: Reference, absence: Absence) -> bool:
-    """Whether an absence is proven by steps that nothing in a gap can undo.
-
-    The promise must be one: a high watermark counts if its replica's steps and the registrations
-    are all there, or nobody could say whether it led then. And the leader that lacks it must: by
-    its own line at the start of its term, or by its whole trace. The log that counts now must be
-    known, and the steps of all who led meanwhile, since records may have been deleted there.
-    """
-    if gaps.controller or ref.leader in gaps.brokers or _may_have_deleted(gaps, state, absence):
-        return False
-    promise = absence.promise
-    by_mark = promise.replica is not None and promise.how not in TOLD_TO_CLIENTS
-    if by_mark and (not _led(state, promise) or promise.replica in gaps.brokers):
-        return False  # A follower's is its leader's, and may lie over other records of its own.
-    term = absence.term
-    if term is not None and term.start_offset is None and gaps.brokers:
-        return False
-    return term is None or term.leader not in gaps.brokers
-
-
-def _may_have_deleted(gaps: Gaps, state: State, absence: Absence) -> bool:
-    """Whether a leader that had the records, and of whose steps some are missing, may have removed
-    them lawfully before another one lacked them."""
-    if state.settings.cleanup_policy == "compact":
-        return False
-    promise, missed = absence.promise, absence.term
-    since = promise.span.leader_epoch or 0
-    return any(
-        t.leader in gaps.brokers
-        and t.leader_epoch >= since
-        and (missed is None or t.order < missed.order)
-        for t in state.history.terms
-    )
-
-
-def _led(state: State, promise: Promise) -> bool:
-    """Whether the replica that saw a high watermark led in the epoch that bounds it."""
-    return promise.latest_term is not None and any(
-        t.leader == promise.replica and t.leader_epoch == promise.latest_term[0]
-        for t in state.history.terms
-    )
+def unplaced(gaps: Gaps) -> str | None:
+    """That committed records are missing from what tells where they are; None where none are."""
+    return gaps.unplaced
 
 
 def with_gaps(gaps: Gaps, state: State, verdict: Verdict) -> Verdict:
     """The verdict as it stands beside the gaps: itself, or UNKNOWN with what is missing."""
+    if verdict.invariant in BY_CLIENTS:
+        return verdict  # The histories know what is missing.
     missing = _in_the_way(gaps, state, verdict)
     if not missing:
         return verdict
@@ -129,29 +90,17 @@ def _in_the_way(gaps: Gaps, state: State, verdict: Verdict) -> list[str]:
     name = verdict.invariant
     if verdict.verdict == VIOLATED and name in BY_TRACE and gaps.untraced:
         return [_steps_of(state, r) for r in sorted(gaps.untraced | gaps.brokers)]
-    rests_on_leaders = name in BY_CLIENTS or name in BY_ONE_STEP
-    if gaps.later and verdict.verdict == HOLDS and rests_on_leaders and not state.settings.deleted:
-        return [gaps.later]
+    if gaps.later and verdict.verdict == HOLDS and name in BY_ONE_STEP:
+        return [] if state.settings.deleted else [gaps.later]
     if not gaps or verdict.verdict not in (HOLDS, VIOLATED):
         return []
-    if verdict.verdict == VIOLATED and (name in BY_ONE_STEP or name in BY_CLIENTS):
-        return []  # Losses that do not stand have been made doubts before.
+    if verdict.verdict == VIOLATED and name in BY_ONE_STEP:
+        return []
     history = _told(state, "some of the controller's history", ("controller_history", None))
     controller = [history] if gaps.controller else []
     if name in BY_REGISTRATION:
         return controller
-    # Every leader is known where the controller's history is whole; others promise nothing.
-    leaders = {t.leader for t in state.history.terms} | {state.registration.leader}
-    matter = gaps.brokers
-    if not gaps.controller and name != "log_matching":
-        matter = gaps.brokers & leaders
-    found = [_steps_of(state, r) for r in sorted(matter)]
-    clients = BY_CLIENTS.get(name)
-    if clients in gaps.clients and (name != "committed_records_survive" or found or controller):
-        found.append(_told(state, f"some {clients}", (clients, None)))
-    if gaps.unplaced and name == "committed_records_survive":
-        found.append(gaps.unplaced)
-    return controller + found
+    return controller + [_steps_of(state, r) for r in sorted(gaps.brokers)]
 
 
 def _steps_of(state: State, replica: int) -> str:

@@ -10,11 +10,13 @@ from replication.protocol.judgement import judge
 from replication.protocol.judgement.judge import PartitionAnswer
 
 
-def answer_or_defect(state: State, defect: str | None) -> tuple[PartitionAnswer, str | None]:
+def answer_or_defect(
+    state: State, defect: str | None, *, strict: bool = False
+) -> tuple[PartitionAnswer, str | None]:
     """The answer, and what failed: where judging does too, or folding did before (defect)."""
     if defect is None:
         try:
-            return judge.answer(state), None
+            return judge.answer(state, strict=strict), None
         except Exception as error:
             defect = f"the partition cannot be judged: {words_of(error)}"
     return undecided(state, defect), defect
@@ -33,6 +35,8 @@ def undecided(state: State, defect: str) -> PartitionAnswer:
         "finding_ids": [],
         "reason": f"a defect of this tool: {defect}",
         "settled_by": ["a release of this tool without that defect"],
+        "assuming": [],
+        "histories": None,
     }
     answer.verdicts = [{**verdict, **unknown} for verdict in answer.verdicts]
     return answer

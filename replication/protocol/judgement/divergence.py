@@ -94,7 +94,7 @@ def divergences(state: State, ref: Reference) -> list[Divergence]:
     known = comparable(state)
     if lived_on_unseen(state, ref.replica):
         # What its copy shows is not what its followers are cut to.
-        ref = Reference(ref.leader, None, ref.term, ref.starts)
+        ref = Reference(ref.leader, None, ref.term)
     result: list[Divergence] = []
     for i, a in enumerate(known):
         for b in known[i + 1 :]:

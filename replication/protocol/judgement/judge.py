@@ -11,7 +11,6 @@ from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground.model import moment
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.ground.verdict import VIOLATED, Finding, Verdict
-from replication.protocol.judgement.any_leader import judged_for_any
 from replication.protocol.judgement.at_risk import dangers
 from replication.protocol.judgement.declared_gaps import with_gaps
 from replication.protocol.judgement.invariants import (
@@ -47,13 +46,6 @@ INVARIANTS = (
     leader_in_isr,
     version_conformance,
 )
-# What depends on whose log counts.
-BY_LEADER = (
-    committed_records_survive,
-    acknowledged_records_survive,
-    log_matching,
-    consumed_records_survive,
-)
 
 
 @dataclass(slots=True)
@@ -70,16 +62,14 @@ class PartitionAnswer:
     loss_details: list[dict[str, Any]] = field(default_factory=list)
 
 
-def answer(state: State) -> PartitionAnswer:
-    """Judges every invariant: what was lost, where replicas differ, and the proofs."""
-    view = view_of(state)
+def answer(state: State, *, strict: bool = False) -> PartitionAnswer:
+    """Judges every invariant: what was lost, where replicas differ, and the proofs.
+
+    strict: nothing is taken for granted (histories/assumptions.py).
+    """
+    view = view_of(state, strict=strict)
     identity = (state.cluster_id, state.topic, state.topic_id, state.partition)
-    judged = [
-        judged_for_any(view, module.judge)
-        if view.ref.candidates and module in BY_LEADER
-        else module.judge(view)
-        for module in INVARIANTS
-    ]
+    judged = [module.judge(view) for module in INVARIANTS]
     verdicts = [with_gaps(view.gaps, state, v) for v in judged]
     named: dict[str, Finding] = {}
     for verdict in verdicts:
@@ -225,6 +215,8 @@ def _verdict(
         "finding_ids": [f.finding_id(identity) for f in verdict.findings],
         "reason": verdict.reason,
         "settled_by": still_to_get(state, verdict.settled_by),
+        "assuming": verdict.assuming,
+        "histories": verdict.histories,
     }
 
 
@@ -251,8 +243,10 @@ def _loss(state: State, identity: tuple[Any, ...], loss: Loss) -> dict[str, Any]
             }
             for c in loss.copies
         ],
-        "cause": loss.cause,
-        "contributing": list(loss.contributing),
+        "cause": loss.cause.name,
+        "contributing": list(loss.cause.contributing),
+        "causes": list(loss.cause.one_of),
+        "assuming": sorted(loss.assuming),
         "finding_id": loss.finding.finding_id(identity) if loss.finding else None,
     }
 

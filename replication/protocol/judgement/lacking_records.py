@@ -11,9 +11,12 @@ from math import inf
 
 from replication.protocol.ground.model import joined_ranges, same_record, touching, uncovered
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
-from replication.protocol.judgement.reference import log_is_covered, tail_is_known
-from replication.protocol.judgement.term_starts import UNSURE_KINDS
-from replication.protocol.judgement.unseen_terms import never_began
+from replication.protocol.judgement.reference import (
+    UNSURE_KINDS,
+    log_is_covered,
+    never_began,
+    tail_is_known,
+)
 from replication.protocol.judgement.who_may_lead import (
     has_crashed,
     runs,

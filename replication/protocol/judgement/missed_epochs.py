@@ -50,7 +50,7 @@ def _finding(state: State, term: LeaderTerm, others: dict[int, int], losses: lis
         and end is not None
         and loss.first_offset < end
         and first < loss.end_offset
-        and loss.cause == "premature_high_watermark"
+        and loss.cause.name == "premature_high_watermark"
     ]
     told = ", ".join(f"broker {by} led epoch {number}" for number, by in others.items())
     isr = "the ISR" if term.isr is None else f"ISR members {_listed(term)}"

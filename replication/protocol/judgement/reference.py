@@ -1,36 +1,14 @@
 """The log that counts now, and how far each replica's log is known."""
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
+from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
-from replication.protocol.judgement.term_starts import TermStarts, term_starts
 
 LEADERS_NAME = "the leader's name (kafka-topics --describe)"
-
-
-@dataclass(slots=True)
-class Lineage:
-    """The spans from the log's start on, one behind the other, of rising leader epochs.
-
-    ends, leader_epochs: of each span. undisputed: of each, the lowest later leader epoch, negated,
-    from which on a promise may be of other records than it or one before it; -inf for none.
-    """
-
-    ends: list[int] = field(default_factory=list)
-    leader_epochs: list[int] = field(default_factory=list)
-    undisputed: list[float] = field(default_factory=list)
-
-    def stands_until(self, leader_epoch: int, end: int) -> int:
-        """The last span's end up to `end` before which a promise of that leader epoch, which names
-        nothing but offsets, is of these very records; 0 for none."""
-        place = min(
-            bisect_right(self.leader_epochs, leader_epoch),
-            bisect_left(self.undisputed, -leader_epoch),
-            bisect_right(self.ends, end),
-        )
-        return self.ends[place - 1] if place else 0
+# Elections of a replica that need not have had all that was committed.
+UNSURE_KINDS = (*UNCLEAN_KINDS, "unknown", None)
 
 
 @dataclass(slots=True)
@@ -38,16 +16,13 @@ class Reference:
     """The log that counts now: the current leader's, else that of the last valid leader.
 
     candidates: where nothing names a leader, every replica that may be it, if all their logs are
-    known; then only what holds for each of them is decided. starts: where all terms began.
-    lineage: worked out when first asked for.
+    known; then only what holds for each of them is decided.
     """
 
     leader: int | None
     replica: Replica | None
     term: LeaderTerm | None
-    starts: TermStarts
     candidates: list[Replica] = field(default_factory=list)
-    lineage: "Lineage | None" = None
 
     @property
     def spans(self) -> list[Span]:
@@ -58,6 +33,11 @@ class Reference:
 def log_is_covered(state: State, replica: int) -> bool:
     """Whether the lines of a broker were handed over from a start on, or its whole trace."""
     return any(state.covered(subject, replica) for subject in ("broker_log", "replica_trace"))
+
+
+def never_began(state: State, term: LeaderTerm) -> bool:
+    """Whether a broker was elected and never led: all its lines are here, and none tells of it."""
+    return log_is_covered(state, term.leader) and not term.start_event_id
 
 
 def all_logs_are_covered(state: State) -> bool:
@@ -72,13 +52,12 @@ def reference(state: State) -> Reference:
     leader = state.registration.leader
     terms = state.history.terms
     term = None
-    starts = term_starts(state)
     newest = newest_leader_epoch(state)
     if newest > state.registration.leader_epoch:
         # The controller's history at hand ends before the brokers' does.
         leader = None
         if not terms or not all_logs_are_covered(state):
-            return _by_description(state, newest, starts)
+            return _by_description(state, newest)
     if leader is not None:
         led = [t for t in terms if t.leader == leader]
         term = led[-1] if led else None
@@ -87,11 +66,11 @@ def reference(state: State) -> Reference:
         leader = term.leader
     replica = state.replicas.get(leader) if leader is not None else None
     if leader is None:
-        return _by_description(state, newest, starts)
-    return Reference(leader, replica if state.log_is_known(replica) else None, term, starts)
+        return _by_description(state, newest)
+    return Reference(leader, replica if state.log_is_known(replica) else None, term)
 
 
-def _by_description(state: State, newest: int, starts: TermStarts) -> Reference:
+def _by_description(state: State, newest: int) -> Reference:
     """The leader that kafka-topics named, where nothing else names one; else whoever may lead.
 
     A leader's own epoch cache names its epoch: a description that names a broker without the newest
@@ -100,8 +79,8 @@ def _by_description(state: State, newest: int, starts: TermStarts) -> Reference:
     leader = state.settings.leader
     replica = state.replicas.get(leader) if leader is not None else None
     if leader is None or (state.log_is_known(replica) and _latest_epoch(replica) < newest):
-        return Reference(None, None, None, starts, _candidates(state))
-    return Reference(leader, replica if state.log_is_known(replica) else None, None, starts)
+        return Reference(None, None, None, _candidates(state))
+    return Reference(leader, replica if state.log_is_known(replica) else None, None)
 
 
 def _latest_epoch(replica: Replica | None) -> int:

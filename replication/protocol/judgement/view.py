@@ -1,27 +1,27 @@
-"""What every invariant looks at: the state, the log that counts, and who went where."""
+"""What every invariant looks at: the state, the log that counts, and what the histories answer."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from replication.protocol.ground.topic_partition import Promise, State
-from replication.protocol.ground.verdict import Step
-from replication.protocol.judgement.absence import Absence, Doubt
-from replication.protocol.judgement.committed_at_once import committed_at_once
-from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps, stands
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps
 from replication.protocol.judgement.divergence import Divergence, divergences
-from replication.protocol.judgement.ledger import Loss, losses, may_be_about
+from replication.protocol.judgement.fates import Fates, fates_of
+from replication.protocol.judgement.ledger import Loss, losses
 from replication.protocol.judgement.reference import Reference, reference
-from replication.protocol.judgement.survival import fate
 
 
 @dataclass(slots=True)
 class View:
-    """One topic partition's state, with the questions that invariants share answered."""
+    """One topic partition's state, with the questions that invariants share answered.
+
+    strict: nothing is taken for granted.
+    """
 
     state: State
     ref: Reference
     gaps: Gaps
-    absences: list[Absence] = field(default_factory=list)
-    doubts: list[Doubt] = field(default_factory=list)
+    fates: Fates
+    strict: bool = False
     losses: list[Loss] = field(default_factory=list)
     divergences: list[Divergence] = field(default_factory=list)
 
@@ -33,74 +33,16 @@ class View:
         """Whether any evidence of this kind was handed over."""
         return any(s == subject for s, _ in self.state.coverage)
 
-    def rows_of(self, *how: str, by_valid_leaders: bool = False) -> list[Loss]:
-        """The losses that may be of records promised in one of these ways."""
-        promised = [a for a in self.absences if a.promise.how in how]
-        if by_valid_leaders:
-            promised = [a for a in promised if not a.perhaps_by_zombie]
-        named = {id(a.promise) for a in promised}
-        unidentified = [a for a in promised if None in a.promise.span[2:]]
-        return [
-            x
-            for x in self.losses
-            if any(id(part.promise) in named for part in x.absences)
-            or any(may_be_about(x, a) for a in unidentified)
-        ]
 
-    def doubts_of(self, *how: str) -> list[Doubt]:
-        """The doubts about promises made in one of these ways."""
-        return [d for d in self.doubts if d.promise.how in how]
-
-
-def view_of(state: State, ref: Reference | None = None) -> View:
-    """Decides the fate of every promise once, for all invariants. ref: the log that counts, where
-    that is not for the evidence to say."""
-    ref = ref or reference(state)
-    gaps = declared_gaps(state)
-    view = View(state, ref, gaps)
-    history = state.history
-    promises: list[Promise] = history.commitments + history.acknowledgements + history.consumptions
-    if state.settings.deleted:
-        # A deleted topic took its records with it: that is no loss, whatever the copies show.
-        promises = []
-    for promise in promises:
-        absences, doubts = fate(state, ref, promise)
-        view.doubts += doubts
-        for absence in absences:
-            if not gaps or stands(gaps, state, ref, absence):
-                view.absences.append(_if_committed_at_once(state, ref, absence))
-            else:
-                view.doubts.append(_in_doubt(absence))
-    view.losses = losses(state, ref, view.absences, gaps)
-    told_and_in_doubt = bool(view.doubts_of("consumed", "acks_all", "acks_1"))
-    for loss in view.losses:
-        loss.more = loss.more or told_and_in_doubt
+def view_of(state: State, *, strict: bool = False) -> View:
+    """Asks the histories once, for all invariants."""
+    ref = reference(state)
+    fates = fates_of(state, strict=strict)
+    view = View(state, ref, declared_gaps(state), fates, strict)
+    if not state.settings.deleted:
+        view.losses = losses(fates)
     view.divergences = divergences(state, ref)
     return view
-
-
-def _if_committed_at_once(state: State, ref: Reference, absence: Absence) -> Absence:
-    """The absence, as one of committed records where its leader had committed what it answered."""
-    term = committed_at_once(state, ref, absence)
-    if term is None:
-        return absence
-    because = (
-        f"broker {term.leader} was alone in the ISR when it took epoch {term.leader_epoch}, and "
-        "nobody followed it: what it answered for it had committed"
-    )
-    steps = [*absence.steps, Step(term.event_id, because)]
-    return replace(absence, steps=steps, was_committed=True)
-
-
-def _in_doubt(absence: Absence) -> Doubt:
-    """An absence that steps which are declared missing could undo."""
-    return Doubt(
-        absence.first_offset,
-        absence.end_offset,
-        absence.promise,
-        "it seems lost, but steps that are declared missing could tell otherwise",
-        "the evidence that is declared missing",
-    )
 
 
 def uncaptured(state: State) -> list[int]:

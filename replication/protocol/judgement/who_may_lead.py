@@ -8,7 +8,7 @@ replicas and who is known to be down. Sources: KIP-966, KIP-106, `election_kraft
 from replication.protocol.ground.risks import Failure
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.ground.versions import Behaviour
-from replication.protocol.judgement.unseen_terms import never_began
+from replication.protocol.judgement.reference import never_began
 from replication.protocol.rules.election_kraft import election_kraft
 from replication.protocol.rules.election_zookeeper import Election, election_zookeeper
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas

@@ -33,7 +33,7 @@ def was_left_in_isr(state: State, leader: int, leader_epoch: int) -> bool:
 
 
 def _left_by(term: LeaderTerm, before: frozenset[int]) -> frozenset[int]:
-    if term.election_kind in ev.BESIDE_THE_ISR:
+    if term.election_kind in ev.UNCLEAN_KINDS:
         return frozenset(term.isr or ()) - {term.leader}
     if term.isr is None or before.issubset(term.isr):
         return before

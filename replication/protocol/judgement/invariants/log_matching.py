@@ -4,20 +4,43 @@ What the next truncation removes is pending, no violation. ISR membership does n
 """
 
 from replication.protocol.ground.topic_partition import Replica
-from replication.protocol.ground.verdict import Finding, Step, Verdict, holds, unknown, violated
+from replication.protocol.ground.verdict import (
+    UNKNOWN,
+    Finding,
+    Step,
+    Verdict,
+    holds,
+    unknown,
+    violated,
+)
 from replication.protocol.judgement.divergence import Divergence, incomparable, unseen_ends
+from replication.protocol.judgement.questions import KEPT
+from replication.protocol.judgement.questions import MATCHING as NAME
 from replication.protocol.judgement.reference import (
     log_is_covered,
+    never_began,
     tail_is_known,
     what_is_missing,
 )
-from replication.protocol.judgement.unseen_terms import never_began
+from replication.protocol.judgement.survival import unknown_log
 from replication.protocol.judgement.view import View, assignment_is_known, uncaptured
-
-NAME = "log_matching"
 
 
 def judge(view: View) -> Verdict:
+    """By the copies at hand; where they do not decide, by the histories: HOLDS where none of them
+    leaves two replicas with different records."""
+    verdict = _by_copies(view)
+    if verdict.verdict != UNKNOWN or not view.fates.line.labels:
+        return verdict
+    fates, not_known = view.fates, unknown_log(view)
+    if any(o != KEPT for _, o, _ in fates.answer(NAME)) or not_known is not None:
+        return verdict
+    found = holds(NAME, "no history that fits the evidence leaves two replicas that differ")
+    found.assuming = sorted(fates.assumed_to_hold(NAME))
+    return found
+
+
+def _by_copies(view: View) -> Verdict:
     """VIOLATED by a settled difference; UNKNOWN when logs are missing or only headers differ."""
     settled = [d for d in view.divergences if d.status == "settled"]
     if settled:

@@ -1,0 +1,183 @@
+"""Asks the histories of a partition, run by run of offsets, under assumptions that get fewer.
+
+A question is decided where every admitted history answers it alike. It is asked first with all that
+the evidence leaves to be assumed; where no history is left, fewer assumptions are made; where it is
+decided, it is asked again without each, so that the answer names only what it rests on.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.histories import assumptions as named
+from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, without
+from replication.protocol.histories.engine import Effort, TooMany
+from replication.protocol.histories.filters.at_offset import Run
+from replication.protocol.histories.filters.timeline import UNSURE, Timeline, borders, timeline_of
+from replication.protocol.histories.moves.states import At
+from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
+
+# How many steps the histories of one partition may take together.
+MOST_STEPS_OF_ALL = 4_000_000
+# What a question answers of one history: several, where even one history leaves it open.
+Outcomes = frozenset[object]
+Question = Callable[["Admitted"], Outcomes]
+
+
+@dataclass(slots=True)
+class Admitted:
+    """Every end that the evidence admits of a run of offsets [first, end), under assumptions.
+
+    end: None for the last run, of which nothing shows an end. too_many: there are more histories
+    than are followed, and `ends` has none.
+    """
+
+    first: int
+    end: int | None
+    run: Run
+    search: Search
+    ends: frozenset[At]
+    too_many: bool = False
+
+    @property
+    def line(self) -> Timeline:
+        """The timeline that the run is of."""
+        return self.run.line
+
+
+@dataclass(slots=True)
+class Stretch:
+    """What was found of one run of offsets: the ends that count, and what they assume.
+
+    contradicted: no history explains the evidence, under whatever assumptions. vacuous: under what
+    is assumed no record can be there at all.
+    """
+
+    first: int
+    end: int | None
+    admitted: Admitted
+    assumed: Assumed
+    contradicted: bool = False
+    vacuous: bool = False
+
+
+class Histories:
+    """The histories of one topic partition. strict: nothing is assumed."""
+
+    def __init__(self, state: State, *, strict: bool = False) -> None:
+        self.state, self.strict = state, strict
+        self._lines: dict[bool, Timeline] = {}
+        self._found: dict[tuple[object, Assumed], Admitted] = {}
+        self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
+
+    def line(self, assumed: Assumed) -> Timeline:
+        """The timeline under assumptions."""
+        as_seen = named.REPLICAS_AS_SEEN in assumed.names
+        if as_seen not in self._lines:
+            self._lines[as_seen] = timeline_of(self.state, assumed)
+        return self._lines[as_seen]
+
+    def rungs(self) -> list[Assumed]:
+        """From all that can be assumed here down to nothing."""
+        if self.strict:
+            return [STRICT, WIDEST]
+        names = frozenset(self._assumable())
+        found = [Assumed(names, 0), Assumed(names, 0, begins_empty=False)]
+        if named.EVERY_SEND_IS_KNOWN in names:
+            names -= {named.EVERY_SEND_IS_KNOWN}
+            found.append(Assumed(names, 0, begins_empty=False))
+        found.append(Assumed(names, 1, begins_empty=False))
+        names -= {named.ELECTIONS_AS_RECORDED}
+        found += [Assumed(names, losses, begins_empty=False) for losses in (0, 1)]
+        names -= {named.DISKS_KEEP}
+        found.append(Assumed(names, None, begins_empty=False))
+        return [*dict.fromkeys([*found, STRICT, WIDEST])]
+
+    def _assumable(self) -> Iterator[str]:
+        line = self.line(named.EVERYTHING)
+        uncovered = [r for r in line.replicas if r not in line.covered]
+        yield named.DISKS_KEEP
+        if line.assigned is None and len(line.replicas) > 1:
+            yield named.REPLICAS_AS_SEEN
+        if any(_may_have_lived_on(line, r) for r in uncovered):
+            yield named.COPIES_ARE_CURRENT
+        replaced = [w.next_other for w in line.windows if w.leader is not None]
+        if any(other is not None and other.kind in UNSURE for other in replaced):
+            yield named.REPLACED_LEADERS_HAD_STOPPED
+        unsure = any(w.unnamed or w.kind in (None, "unknown") for w in line.windows)
+        if unsure:
+            yield named.ELECTIONS_AS_RECORDED
+        if line.every_send_answered:
+            yield named.EVERY_SEND_IS_KNOWN
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Every run of offsets, in order, under the most assumptions that leave a history."""
+        rungs = self.rungs()
+        cuts = borders(self.line(rungs[0]))
+        for first, end in zip(cuts, [*cuts[1:], None], strict=True):
+            yield self._stretch(first, end, rungs)
+
+    def _stretch(self, first: int, end: int | None, rungs: list[Assumed]) -> Stretch:
+        vacuous = end is None and named.EVERY_SEND_IS_KNOWN in rungs[0].names
+        for assumed in rungs[1:] if vacuous else rungs:
+            admitted = self.admitted(first, end, assumed)
+            if admitted.ends or admitted.too_many:
+                return Stretch(first, end, admitted, assumed, vacuous=vacuous)
+        return Stretch(first, end, admitted, rungs[-1], contradicted=True)
+
+    def admitted(self, first: int, end: int | None, assumed: Assumed) -> Admitted:
+        """The ends of one run under assumptions."""
+        line = self.line(assumed)
+        unseen = named.EVERY_SEND_IS_KNOWN not in assumed.names
+        run = Run(line, first, assumed, unseen=unseen)
+        if end is not None and not unseen and not run.claims and _is_below_a_promise(line, first):
+            run = Run(line, first, assumed, unseen=True)
+        key = (run.signature(), assumed)
+        known = self._found.get(key)
+        if known is None:
+            known = self._found[key] = self._follow(first, end, run)
+        return Admitted(first, end, known.run, known.search, known.ends, known.too_many)
+
+    def _follow(self, first: int, end: int | None, run: Run) -> Admitted:
+        left = self._effort.most_steps - self._effort.steps
+        search = Search(run, effort=Effort(min(MOST_STEPS, left), MOST_STATES))
+        try:
+            ends, too_many = frozenset(search.ends()), False
+        except TooMany:
+            ends, too_many = frozenset(), True
+        self._effort.steps += search.effort.steps
+        return Admitted(first, end, run, search, ends, too_many)
+
+    def decide(self, stretch: Stretch, question: Question) -> tuple[Outcomes, frozenset[str]]:
+        """What the histories of a run answer, and which assumptions that rests on: the smallest set
+        that is found by leaving one after the other out."""
+        outcomes = question(stretch.admitted)
+        if stretch.vacuous and not self._still(stretch, question, frozenset([False]), STRICT):
+            return frozenset([False]), frozenset([named.EVERY_SEND_IS_KNOWN])
+        if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST):
+            return outcomes, frozenset()
+        if self._still(stretch, question, outcomes, STRICT):
+            return outcomes, frozenset()
+        kept = stretch.assumed
+        for name in sorted(stretch.assumed.names):
+            fewer = without(kept, name)
+            if self._still(stretch, question, outcomes, fewer):
+                kept = fewer
+        return outcomes, kept.names
+
+    def _still(
+        self, stretch: Stretch, question: Question, outcomes: Outcomes, assumed: Assumed
+    ) -> bool:
+        admitted = self.admitted(stretch.first, stretch.end, assumed)
+        if admitted.too_many or not admitted.ends:
+            return False
+        return question(admitted) == outcomes
+
+
+def _may_have_lived_on(line: Timeline, number: int) -> bool:
+    last = line.last_copy.get(number)
+    return last is not None and line.own[number][last].clean is not True
+
+
+def _is_below_a_promise(line: Timeline, offset: int) -> bool:
+    return any(offset < p.span[1] for p in line.promises)

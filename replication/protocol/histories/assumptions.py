@@ -1,0 +1,96 @@
+"""What is taken for granted unless the evidence speaks against it: named, and said aloud.
+
+A person who knows Kafka fills small gaps without thinking. So do the histories, but each such step
+has a name, a sentence, what withdraws it, and what makes it unnecessary. A verdict names those that
+it rests on; under --strict none is made.
+"""
+
+from dataclasses import dataclass, replace
+
+REPLICAS_AS_SEEN = "replicas_as_seen"
+COPIES_ARE_CURRENT = "copies_are_current"
+DISKS_KEEP = "disks_keep"
+REPLACED_LEADERS_HAD_STOPPED = "replaced_leaders_had_stopped"
+ELECTIONS_AS_RECORDED = "elections_as_recorded"
+EVERY_SEND_IS_KNOWN = "every_send_is_known"
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """One thing that is taken for granted. withdrawn_by: what in the evidence speaks against it;
+    unnecessary_with: what to hand over so that nothing need be assumed."""
+
+    name: str
+    sentence: str
+    withdrawn_by: str
+    unnecessary_with: str
+
+
+ASSUMPTIONS = {
+    a.name: a
+    for a in (
+        Assumption(
+            REPLICAS_AS_SEEN,
+            "the brokers whose log directories or lines show the partition are all its replicas",
+            "a line, an ISR or a checkpoint that names another broker; that only one was seen",
+            "`kafka-topics --describe`, or the metadata log",
+        ),
+        Assumption(
+            COPIES_ARE_CURRENT,
+            "the copies of log directories were taken together and show the logs as they are",
+            "a line or another copy which shows that the broker lived on and wrote",
+            "a copy of the cleanly stopped broker, or its broker log up to the copy",
+        ),
+        Assumption(
+            DISKS_KEEP,
+            "no disk lost records without a trace",
+            "a start below a log end that was seen before, an emptied or new directory",
+            "the broker log of every replica from a start on, or an acknowledgement log",
+        ),
+        Assumption(
+            REPLACED_LEADERS_HAD_STOPPED,
+            "a leader that was replaced by an unclean election wrote nothing after it",
+            "its own lines that go on after the election",
+            "its broker log, with kafka.cluster.Partition at DEBUG",
+        ),
+        Assumption(
+            ELECTIONS_AS_RECORDED,
+            "nobody led in a leader epoch that no line, log or record names, and every leader of "
+            "whose election nothing tells the kind had been in sync",
+            "a record or a line of an unclean election, an ISR without the leader",
+            "the controller's history (metadata log, state-change.log of the controller)",
+        ),
+        Assumption(
+            EVERY_SEND_IS_KNOWN,
+            "no record was written that the acknowledgement log does not name",
+            "a record in a line or a log that no known send wrote",
+            "nothing, where --all-producers is true and every send was answered",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What one search takes for granted. unseen_losses: how many losses of one record with a disk
+    are admitted though nothing shows them: 0, 1 or (None) any number. moments_known: copies that
+    are not a broker's last one were taken where its steps have them; else only their records
+    count. begins_empty: nothing was written before the evidence begins."""
+
+    names: frozenset[str] = frozenset()
+    unseen_losses: int | None = None
+    moments_known: bool = True
+    begins_empty: bool = True
+
+
+STRICT = Assumed(begins_empty=False)
+# Where even so no history is left, a copy may be of another moment than it was placed at.
+WIDEST = Assumed(moments_known=False, begins_empty=False)
+EVERYTHING = Assumed(frozenset(ASSUMPTIONS), 0)
+
+
+def without(assumed: Assumed, name: str) -> Assumed:
+    """The same without one of its names."""
+    names = assumed.names - {name}
+    losses = None if name == DISKS_KEEP else assumed.unseen_losses
+    return replace(assumed, names=names, unseen_losses=losses)

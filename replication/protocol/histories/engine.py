@@ -1,0 +1,119 @@
+"""Following everything that may have happened: a search that knows nothing of what it follows.
+
+`walk` finds the ways of one actor through its own steps, with free moves in between; `follow` takes
+a set of states through the stages of a story, one after the other, and can tell by which states one
+came to be. Steps are counted, never timed; past a bound nothing is decided.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+At = TypeVar("At", bound=Hashable)
+Step = TypeVar("Step")
+Stage = TypeVar("Stage")
+
+
+class TooMany(Exception):
+    """There are more histories than are followed."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """How many steps a search may take, how many states it may hold at once; what it took."""
+
+    most_steps: int
+    most_states: int
+    steps: int = 0
+    states: int = 0
+
+    def spend(self, steps: int, states: int = 0) -> None:
+        """Counts; raises TooMany past a bound."""
+        self.steps += steps
+        self.states = max(self.states, states)
+        if self.steps > self.most_steps or states > self.most_states:
+            raise TooMany
+
+
+def walk(
+    steps: Sequence[Step],
+    starts: Iterable[At],
+    moves: Callable[[At, int], Iterable[At]],
+    accept: Callable[[Step, At], Iterable[At]],
+    effort: Effort,
+) -> set[At]:
+    """Every state in which an actor may end that goes through its own steps in their order.
+
+    moves: what it may do by itself, before the step of that number. accept: the states after one of
+    its steps; none where that step contradicts the state.
+    """
+    ends: set[At] = set()
+    seen: set[tuple[int, At]] = set()
+    todo = [(0, at) for at in starts]
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        number, at = node
+        todo += [(number, after) for after in moves(at, number)]
+        if number == len(steps):
+            ends.add(at)
+        else:
+            todo += [(number + 1, after) for after in accept(steps[number], at)]
+    effort.spend(len(seen))
+    return ends
+
+
+@dataclass(slots=True)
+class Followed(Generic[At]):
+    """The states at the end; with layers, by which state of the layer before each was reached."""
+
+    ends: set[At]
+    layers: list[dict[At, At | None]] = field(default_factory=list)
+
+    def path_to(self, end: At) -> list[At]:
+        """The states on one way to an end, one a stage, the first one first."""
+        path = [end]
+        for layer in reversed(self.layers[1:]):
+            before = layer[path[-1]]
+            if before is not None:
+                path.append(before)
+        return path[::-1]
+
+
+def follow(
+    stages: Sequence[Stage],
+    starts: set[At],
+    after: Callable[[set[At], Stage], set[At]],
+    settled: Callable[[set[At], Stage], bool],
+    effort: Effort,
+) -> set[At]:
+    """The states that the stages lead to. settled: no stage from this one on changes a thing."""
+    states = starts
+    for stage in stages:
+        if settled(states, stage):
+            break
+        states = after(states, stage)
+        effort.spend(len(states), len(states))
+        if not states:
+            break
+    return states
+
+
+def retrace(
+    stages: Sequence[Stage],
+    starts: set[At],
+    after: Callable[[set[At], Stage], set[At]],
+    effort: Effort,
+) -> Followed[At]:
+    """The same, stage by stage and state by state, so that the way to each end is known."""
+    layers: list[dict[At, At | None]] = [dict.fromkeys(starts)]
+    for stage in stages:
+        found: dict[At, At | None] = {}
+        for state in sorted(layers[-1], key=repr):
+            for reached in after({state}, stage):
+                found.setdefault(reached, state)
+            effort.spend(1, len(found))
+        layers.append(found)
+    return Followed(set(layers[-1]), layers)

@@ -1,0 +1,1 @@
+"""Filters read evidence: which histories a partition's story admits, offset by offset."""

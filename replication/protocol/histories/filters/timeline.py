@@ -1,0 +1,302 @@
+"""From the state of a partition to a timeline: who led when, and which broker's steps are known."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from replication.protocol.folding.story import catch_up
+from replication.protocol.ground.model import Span
+from replication.protocol.ground.story import WRITES, OwnStep, Recorded
+from replication.protocol.ground.topic_partition import Promise, State
+from replication.protocol.ground.versions import Behaviour
+from replication.protocol.histories.assumptions import REPLICAS_AS_SEEN, Assumed
+
+# Elections of a replica that need not have what was committed; None: nothing tells the kind.
+UNSURE = ("unclean", "last_known_leader", "unknown", None)
+# A replica that nothing names, where nothing names the assignment.
+UNSEEN_REPLICA = -1
+
+
+@dataclass(slots=True)
+class Window:
+    """One leader epoch. isrs: those that the controller recorded in it, in order; None: unknown.
+
+    leader: None where nobody led, or where nobody knows: then `unnamed` where nothing names the
+    epoch, `shown` where a log shows that somebody led in it. start: the offset at which the epoch
+    begins, by any epoch file or log. recorded: the controller's record of it is here.
+    """
+
+    leader_epoch: int
+    number: int = 0
+    leader: int | None = None
+    isrs: list[frozenset[int]] | None = None
+    kind: str | None = None
+    recorded: bool = False
+    start: int | None = None
+    unnamed: bool = False
+    shown: bool = False
+    next_other: "Window | None" = None
+    before: "Window | None" = None
+
+
+@dataclass(slots=True)
+class Timeline:
+    """One partition's story, ready to be asked offset by offset.
+
+    covered: brokers whose lines are all here; traced: those whose every step is. promises: what
+    clients were told. every_send_answered: each known send was answered, and all are known.
+    final_leader: who leads at the end, None where nothing tells. log_start: what lies below was
+    removed lawfully. ends_early: the controller's history is known to go on after its end here.
+    """
+
+    state: State
+    replicas: list[int]
+    own: dict[int, list[OwnStep]]
+    windows: list[Window]
+    promises: list[Promise]
+    covered: set[int]
+    traced: set[int]
+    flags: Behaviour | None
+    kraft: bool
+    acks_covered: bool
+    every_send_answered: bool
+    compacted: bool
+    assigned: tuple[int, ...] | None
+    min_insync_replicas: int
+    final_leader: int | None = None
+    log_start: int = 0
+    labels: list[Span] = field(default_factory=list)
+    written: list[Span] = field(default_factory=list)
+    last_copy: dict[int, int] = field(default_factory=dict)
+    not_captured: set[int] = field(default_factory=set)
+    recorded: list[Recorded] = field(default_factory=list)
+    by_epoch: dict[int, Window] = field(default_factory=dict)
+    ends_early: bool = False
+
+    def start_of(self, leader_epoch: int) -> int | None:
+        """The offset at which a leader epoch begins, by any epoch file or log."""
+        window = self.by_epoch.get(leader_epoch)
+        return None if window is None else window.start
+
+    def led_again(self, leader: int | None, after: int, before: int) -> list[int]:
+        """The leader epochs between two that the same broker led."""
+        if leader is None:
+            return []
+        epochs = [w.leader_epoch for w in self.windows if w.leader == leader]
+        return [e for e in epochs if after < e < before]
+
+    def has(self, flag: str) -> bool:
+        """Whether the release has a flag; an unknown release has the later rule."""
+        return self.flags is None or self.flags.has(flag)
+
+
+def timeline_of(state: State, assumed: Assumed) -> Timeline:
+    """The timeline of a partition's state."""
+    catch_up(state)
+    story = state.story
+    covered, traced = _brokers_covered(state)
+    recorded = sorted(
+        story.recorded, key=lambda r: (r.leader_epoch, r.partition_epoch or 0)
+    )  # Stable: what has no epoch of its own keeps the order it was told in.
+    acks_covered = state.covered("acknowledgements")
+    settings = state.settings
+    replicas = _replicas(state, recorded, assumed)
+    line = Timeline(
+        state,
+        replicas,
+        {r: story.own.get(r, []) for r in replicas},
+        [],
+        [*state.history.acknowledgements, *state.history.consumptions],
+        covered,
+        traced,
+        state.behaviour(),
+        settings.controller == "kraft",
+        acks_covered,
+        acks_covered and not state.told_of("sends"),
+        "compact" in (settings.cleanup_policy or ""),
+        settings.assigned_replicas,
+        min(story.min_insync_replicas, default=1),
+        recorded=recorded,
+    )
+    line.labels, line.written = _labels(state), _written(state)
+    line.ends_early = not state.coverage.get(("controller_history_end", None), (True, None))[0]
+    line.windows = _windows(state, line, recorded)
+    line.by_epoch = {w.leader_epoch: w for w in line.windows}
+    line.final_leader = _final_leader(state, line, recorded)
+    for r in replicas:
+        copies = [i for i, step in enumerate(line.own[r]) if step.kind == "copy"]
+        if copies:
+            line.last_copy[r] = copies[-1]
+        else:
+            line.not_captured.add(r)
+    line.log_start = _log_start(line)
+    return line
+
+
+def _brokers_covered(state: State) -> tuple[set[int], set[int]]:
+    """Brokers whose lines are all here, and those whose every step is."""
+    covered, traced = set(), set()
+    for (subject, broker), (whole, _) in state.coverage.items():
+        if broker is not None and whole and subject in ("broker_log", "replica_trace"):
+            covered.add(broker)
+            if subject == "replica_trace":
+                traced.add(broker)
+    return covered, traced
+
+
+def _replicas(state: State, recorded: list[Recorded], assumed: Assumed) -> list[int]:
+    story, settings = state.story, state.settings
+    ever = set(story.own) | set(settings.assigned_replicas or ())
+    for record in recorded:
+        ever |= set(record.isr or ()) | set(record.assigned_replicas or ())
+        ever |= set() if record.leader is None else {record.leader}
+    for steps in story.own.values():
+        ever |= {s.leader for s in steps if s.leader is not None}
+    unknown = settings.assigned_replicas is None
+    if unknown and (REPLICAS_AS_SEEN not in assumed.names or len(ever) == 1):
+        ever.add(UNSEEN_REPLICA)
+    return sorted(ever)
+
+
+def _labels(state: State) -> list[Span]:
+    """Every record that anything shows: copies, directories set aside, answers to clients."""
+    found = list(state.story.set_aside)
+    for steps in state.story.own.values():
+        for step in steps:
+            found += step.spans
+    history = state.history
+    for promise in (*history.acknowledgements, *history.consumptions):
+        if promise.span[2:] != (None, None):
+            found.append(promise.span)
+    return found
+
+
+def _written(state: State) -> list[Span]:
+    """Every record that a step is said to have written, though no log need show it any more."""
+    return [
+        Span(step.first_offset or 0, step.log_end_offset or 0, step.leader_epoch, step.content)
+        for steps in state.story.own.values()
+        for step in steps
+        if step.kind in WRITES and (step.leader_epoch, step.content) != (None, None)
+    ]
+
+
+def _controller_is_known(state: State, line: Timeline, recorded: list[Recorded]) -> bool:
+    """Whether no leader epoch can be missing from the records of elections."""
+    told = state.coverage.get(("controller_history", None))
+    if told is not None:
+        return told[0]
+    return not line.kraft and bool(recorded)
+
+
+def _windows(state: State, line: Timeline, recorded: list[Recorded]) -> list[Window]:
+    windows: dict[int, Window] = {}
+
+    def window(leader_epoch: int) -> Window:
+        return windows.setdefault(leader_epoch, Window(leader_epoch))
+
+    for record in recorded:
+        _take_record(window(record.leader_epoch), record)
+    for number in line.replicas:
+        for step in line.own[number]:
+            if step.kind == "led" and step.leader_epoch is not None:
+                led = window(step.leader_epoch)
+                led.leader = number if led.leader is None else led.leader
+            elif step.kind == "followed" and step.leader_epoch is not None:
+                led = window(step.leader_epoch)
+                led.leader = step.leader if led.leader is None else led.leader
+            for leader_epoch, start in _starts(step):
+                begun = window(leader_epoch)
+                begun.start = start if begun.start is None else min(begun.start, start)
+    known = _controller_is_known(state, line, recorded)
+    if windows and not known and not set(line.replicas) <= line.covered:
+        for leader_epoch in range(max(windows)):
+            window(leader_epoch).unnamed |= leader_epoch not in windows
+    result = [windows[e] for e in sorted(windows)]
+    if not result and line.labels:
+        result = [Window(0)]  # Before leader epochs: whoever led, led in one.
+    for w in result:
+        w.shown = w.leader is None and not w.recorded and not w.unnamed
+    _link(result)
+    return result
+
+
+def _take_record(window: Window, record: Recorded) -> None:
+    window.recorded = True
+    if record.leader is not None:
+        window.leader = record.leader
+    if record.isr:
+        isr = frozenset(record.isr)
+        window.isrs = window.isrs or []
+        if not window.isrs or window.isrs[-1] != isr:
+            window.isrs.append(isr)
+    if record.election_kind and window.kind is None:
+        window.kind = record.election_kind
+
+
+def _starts(step: OwnStep) -> list[tuple[int, int]]:
+    found = [(e.leader_epoch, e.start_offset) for e in step.epoch_entries]
+    found += [(s.leader_epoch, s.first_offset) for s in step.spans if s.leader_epoch is not None]
+    return found
+
+
+def _link(windows: list[Window]) -> None:
+    """Numbers the windows, and lets each know its neighbours."""
+    told = [w for w in windows if w.isrs]
+    for w, after in pairwise(told):
+        isrs, first = w.isrs or [], (after.isrs or [frozenset()])[0]
+        another = after.leader != w.leader and after.kind not in UNSURE[:3]
+        if another and not first <= isrs[-1]:
+            isrs.append(isrs[-1] | first)  # A member joined, and nothing recorded it.
+    led: Window | None = None
+    for number in range(len(windows) - 1, -1, -1):
+        w = windows[number]
+        w.number, w.before = number, windows[number - 1] if number else None
+        w.next_other = led.next_other if led is not None and led.leader == w.leader else led
+        if w.leader is not None:
+            led = w
+
+
+def _final_leader(state: State, line: Timeline, recorded: list[Recorded]) -> int | None:
+    last, windows = recorded[-1] if recorded else None, line.windows
+    if last is not None and last.leader is not None and windows:
+        newest = last.leader_epoch >= windows[-1].leader_epoch
+        if newest:
+            return last.leader
+    if windows and (windows[-1].unnamed or windows[-1].shown):
+        return state.settings.leader
+    led = [w for w in windows if w.leader is not None]
+    return led[-1].leader if led else state.settings.leader
+
+
+def _log_start(line: Timeline) -> int:
+    """From where on records can be lost: what lay below was removed lawfully."""
+    starts = [0]
+    for number, steps in line.own.items():
+        leads = number == line.final_leader
+        starts += [
+            s.log_start_offset or 0
+            for s in steps
+            if s.kind == "log_start" or (leads and s.kind in ("copy", "started"))
+        ]
+    return max(starts)
+
+
+def borders(line: Timeline) -> list[int]:
+    """The offsets at which the story changes: between two of them all offsets share one."""
+    cuts = {0, line.log_start}
+    for steps in line.own.values():
+        for step in steps:
+            cuts |= {
+                o
+                for o in (
+                    step.log_end_offset, step.high_watermark, step.first_offset,
+                    step.log_start_offset,
+                )
+                if o is not None
+            }  # fmt: skip
+            for span in step.spans:
+                cuts |= set(span[:2])
+            cuts |= {e.start_offset for e in step.epoch_entries}
+    for span in (*line.labels, *line.written, *(p.span for p in line.promises)):
+        cuts |= set(span[:2])
+    return sorted(cuts)

@@ -1,0 +1,180 @@
+"""One leader epoch under one leader: its own ways, its followers', and what becomes committed."""
+
+from collections.abc import Iterable
+
+from replication.protocol.histories.assumptions import (
+    ELECTIONS_AS_RECORDED,
+    REPLACED_LEADERS_HAD_STOPPED,
+)
+from replication.protocol.histories.engine import Effort, walk
+from replication.protocol.histories.filters.at_offset import Item, Run
+from replication.protocol.histories.filters.own_steps import of_leader
+from replication.protocol.histories.filters.timeline import UNSURE, Window
+from replication.protocol.histories.follow import Followers, together
+from replication.protocol.histories.moves import leading
+from replication.protocol.histories.moves.by_rule import commits_alone
+from replication.protocol.histories.moves.committing import Commits
+from replication.protocol.histories.moves.states import (
+    NOTHING,
+    At,
+    Broker,
+    Ending,
+    Leading,
+)
+from replication.protocol.histories.records import Records
+
+# A leader at the beginning of an epoch: record, above, ever, appended, committed_by_any.
+Start = tuple[int, int, int, int, int]
+Steps = tuple[tuple[str, int], ...]
+
+
+class LedEpoch:
+    """A leader epoch that a broker leads, or may have led."""
+
+    def __init__(
+        self, run: Run, window: Window, leader: int, records: Records, followers: Followers
+    ) -> None:
+        self.run, self.window, self.leader = run, window, leader
+        self.records, self.followers = records, followers
+        self.place = run.place[leader]
+        self.items = run.items[self.place].get(window.leader_epoch, ())
+        self.by = self._broker()
+        led = [item for item in self.items if item.kind == "led"]
+        line = run.line
+        self.began = bool(led)
+        self.several = len(led) > 1 or (not self.by.covered and not line.kraft)
+        self.commits = Commits(
+            window.isrs,
+            run.place,
+            leader,
+            line.min_insync_replicas,
+            line.flags,
+            again=any(item.again for item in led),
+            zombie=self._zombie(),
+            in_sync=self._was_in_sync(),
+        )
+
+    def _broker(self) -> Broker:
+        base, line, isrs = self.followers.brokers[self.place], self.run.line, self.window.isrs
+        minimum = max(line.state.story.min_insync_replicas, default=1)
+        alone = False
+        if line.flags is not None and isrs:
+            alone = isrs[0] == {self.leader} and commits_alone(minimum, line.flags)
+        always = alone and all(isr == {self.leader} for isr in isrs or ())
+        return Broker(base.covered, base.traced, base.truncation, base.unseen_losses, alone, always)
+
+    def _was_in_sync(self) -> bool:
+        """Whether its election is taken for one of a replica that had all that was committed."""
+        assumed = ELECTIONS_AS_RECORDED in self.run.assumed.names
+        return assumed and self.window.kind in (None, "unknown")
+
+    def _zombie(self) -> bool:
+        """Whether the leader may have committed after another was elected uncleanly."""
+        later = self.window.next_other
+        if later is None or later.kind not in UNSURE:
+            return False
+        last = max((i for i, item in enumerate(self.items) if item.kind == "led"), default=0)
+        stopped = any(item.kind in ("started", "stopped") for item in self.items[last:])
+        if self.by.covered and stopped:
+            return False
+        isrs = self.window.isrs
+        cut_off = self.by.covered and isrs is not None and isrs[-1] == {self.leader}
+        return cut_off or REPLACED_LEADERS_HAD_STOPPED not in self.run.assumed.names
+
+    def after(self, states: set[At], effort: Effort) -> set[At]:
+        """The states after the epoch."""
+        found: set[At] = set()
+        if not self.began:
+            found |= self.followers.without_leader(states, self.window.leader_epoch)
+            if self.by.covered:
+                return found
+        ways: dict[Start, set[Leading]] = {}
+        place = self.place
+        for at in states:
+            start = (
+                at.records[place],
+                at.above >> place & 1,
+                at.ever >> place & 1,
+                at.appended,
+                0 if self.by.covered else at.committed_by_any,
+            )
+            if start not in ways:
+                ways[start] = self._lead(start, effort)
+            for way in ways[start]:
+                found |= self._with_followers(at, way)
+            effort.spend(1, len(found) // 8)
+        return found
+
+    def _with_followers(self, at: At, way: Leading) -> set[At]:
+        options, leader_epoch = [], self.window.leader_epoch
+        for place in range(len(self.followers.brokers)):
+            if place == self.place:
+                own = Ending(way.record, way.above, way.ever, frozenset(), way.lost)
+                options.append([own])
+            else:
+                options.append(
+                    self.followers.ways(place, leader_epoch, at, way.exposed, self.leader)
+                )
+        return {
+            At(records, above, ever, *masks, lost)
+            for records, above, ever, had, lost in together(options, at.lost)
+            for masks in self.commits.after(at, way.steps, had)
+        }
+
+    def _lead(self, start: Start, effort: Effort) -> set[Leading]:
+        """All ways of the leader through its own steps in this epoch."""
+        by, items, kraft = self.by, self.items, self.run.line.kraft
+        final = len(items) if items and items[-1].last else None
+        leader_epoch, records = self.window.leader_epoch, self.records
+
+        def writable(at: Leading) -> list[int]:
+            return records.writable(leader_epoch, self.leader, at, several=self.several)
+
+        def moves(at: Leading, number: int) -> Iterable[Leading]:
+            return () if number == final else leading.unseen_moves(by, at, writable, kraft=kraft)
+
+        def accept(item: Item, at: Leading) -> Iterable[Leading]:
+            return of_leader(by, item, at)
+
+        starts = self._starts(start) if self.began else self._unseen_starts(start)
+        return {
+            at._replace(steps=leading.seen_of(at.steps), role=False, occurrence=0, appended=0)
+            for at in walk(items, starts, moves, accept, effort)
+        }
+
+    def _starts(self, start: Start) -> list[Leading]:
+        record, above, ever, appended, by_any = start
+        ever = ever if self.by.covered else 1
+        found = [Leading(False, 0, record, above, ever, appended, NOTHING, (), 0)]
+        if not self.by.covered and record and by_any >> record & 1:
+            found.append(found[0]._replace(above=1))
+        return found
+
+    def _unseen_starts(self, start: Start) -> list[Leading]:
+        """No line tells that it began to lead: it may have lost its log's end before."""
+        record, above, _, appended, _ = start
+        window, by = self.window, self.by
+        may_lose = by.unseen_losses != 0 or self._was_away()
+        had: bool | None = None
+        if window.start is not None and not self.run.line.compacted and not self.several:
+            had = self.run.offset < window.start
+        found = []
+        for first in {record, 0} if may_lose else {record}:
+            if had is not None and had != bool(first):
+                continue
+            for high in {above, 0} if first else {0}:
+                steps: Steps = (("began", first),)
+                if first and (high or by.alone):
+                    steps = (*steps, ("had_committed", first))
+                high = 1 if first and by.alone else high
+                exposed = frozenset([(first, high)])
+                found.append(Leading(True, 0, first, high, 1, appended, exposed, steps, 0))
+        return found
+
+    def _was_away(self) -> bool:
+        """Whether the leader may have been down before: nobody led, or it leads anew."""
+        before = self.window.before
+        if before is None:
+            return False
+        anew = before.leader == self.leader and self.window.kind != "same_leader"
+        return before.leader is None or anew

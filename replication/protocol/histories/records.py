@@ -1,0 +1,105 @@
+"""The records of one run of offsets, by number; and what may be forgotten of them."""
+
+from replication.protocol.histories.filters.at_offset import Claim, Run
+from replication.protocol.histories.moves.states import At, Leading
+
+ANY_RECORD = -1
+Essence = tuple[tuple[int, ...], int, int, int, int, int, int, int]
+
+
+class Records:
+    """Which records there are, who may write them, and of which of them somebody may ask.
+
+    shown: those that evidence shows, as a mask. answered: those of which a producer at acks=1 was,
+    or may have been, told; seen_by_clients: those told at acks=all or consumed. exact: nothing is
+    forgotten that a story in words would tell.
+    """
+
+    def __init__(self, run: Run, *, exact: bool) -> None:
+        self.run, self.exact = run, exact
+        self.shown = (1 << len(run.labels) + 1) - 2
+        self.answered = self.seen_by_clients = 0
+        for claim in run.claims:
+            if claim.how == "acks_1":
+                self.answered |= self.meant(claim)
+            else:
+                self.seen_by_clients |= self.meant(claim)
+        if not run.line.acks_covered:
+            self.answered = ANY_RECORD  # Whatever was written may have been acknowledged.
+        self.unseen: dict[tuple[int, int], int] = {}
+        self.epochs = list(run.epochs)
+
+    def meant(self, claim: Claim) -> int:
+        """The records that a client may have been told of, as a mask."""
+        if claim.leader_epoch is None and claim.content is None:
+            return ~1
+        return sum(1 << r for r in self.run.records(claim.leader_epoch, claim.content))
+
+    def unseen_of(self, leader_epoch: int, occurrence: int) -> int:
+        """The record that a stretch of leadership may have written though nothing shows it."""
+        key = (leader_epoch, occurrence)
+        if key not in self.unseen:
+            self.unseen[key] = len(self.epochs)
+            self.epochs.append(leader_epoch)
+        return self.unseen[key]
+
+    def writable(self, leader_epoch: int, leader: int, at: Leading, *, several: bool) -> list[int]:
+        """The records that a leader may append. several: it may have written in more than one
+        stretch of this epoch, so that a shown record of it need not be this stretch's."""
+        run, found, named = self.run, [], False
+        for record in range(1, len(run.labels) + 1):
+            written_in = run.epochs[record]
+            if written_in not in (None, leader_epoch) or at.appended >> record & 1:
+                continue
+            if run.writers[record] and leader not in run.writers[record]:
+                continue
+            found.append(record)
+            named = named or (written_in is not None and not several)
+        if run.unseen and not named:
+            found.append(self.unseen_of(leader_epoch, at.occurrence))
+        return found
+
+    def forget(self, states: set[At], covered: int) -> set[At]:
+        """Drops what no verdict can rest on any more, and what another state admits as well.
+
+        covered: the places of brokers whose lines are all here, as a mask. Whose high watermark
+        ever was above the offset is only ever asked for: more admits more. Records that a disk lost
+        are only ever counted: fewer admit more. Record 0 in the masks is some record, whichever,
+        that was committed, or may have been acknowledged, and was missed.
+        """
+        unseen = sum(1 << r for r in self.unseen.values())
+        kept: dict[Essence, list[tuple[int, int]]] = {}
+        for at in states:
+            essence, lost = self._essence(at, unseen, covered)
+            ever = at.ever & covered
+            others = kept.setdefault(essence, [])
+            if any(e | ever == e and lost | d == lost for e, d in others):
+                continue
+            others[:] = [o for o in others if not (o[0] | ever == ever and o[1] | lost == o[1])]
+            others.append((ever, lost))
+        return {
+            At(essence[0], essence[1], ever, *essence[2:], lost)
+            for essence, others in kept.items()
+            for ever, lost in others
+        }
+
+    def _essence(self, at: At, unseen: int, covered: int) -> tuple[Essence, int]:
+        held = 0
+        for record in at.records:
+            held |= 1 << record
+        _, above, _, appended, by_any, committed, missed, missed_any, gone, lost = at
+        one, clients = self.answered, self.seen_by_clients
+        if gone and not self.exact:
+            committed = gone = 1
+        if not self.run.by_offset_alone:
+            past = unseen & ~held & ~committed & ~(missed & one)
+            appended, by_any, committed = appended & ~past, by_any & ~past, committed & ~past
+            lost &= held | ~unseen
+        missed, missed_any = missed & one, missed_any & clients
+        if one == ANY_RECORD and missed & ~self.shown:
+            missed = missed & self.shown | 1
+            appended, by_any = appended & (held | self.shown), by_any & (held | self.shown)
+            committed &= held | self.shown | 1
+        by_any &= held | clients
+        above &= covered
+        return (at.records, above, appended, by_any, committed, missed, missed_any, gone), lost

@@ -1,0 +1,178 @@
+"""One run of offsets, followed leader epoch by leader epoch through all that may have happened.
+
+Leader epochs ascend: from KIP-320 on brokers act on each other only within one, so this is an order
+of everything that mattered. Within an epoch the leader goes through its own steps first, then each
+follower against what the leader exposed; all they do unseen is monotone, so no interleaving counts.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
+from replication.protocol.histories.engine import Effort, Followed, follow, retrace
+from replication.protocol.histories.filters.at_offset import Run
+from replication.protocol.histories.filters.timeline import Window
+from replication.protocol.histories.follow import Followers
+from replication.protocol.histories.lead import LedEpoch
+from replication.protocol.histories.moves.by_rule import truncation_of
+from replication.protocol.histories.moves.states import At, Broker
+from replication.protocol.histories.records import Records
+
+MOST_STATES = 1500
+MOST_STEPS = 400_000
+
+
+class Search:
+    """All histories of one run. exact: nothing is forgotten that a story in words would tell."""
+
+    def __init__(self, run: Run, *, exact: bool = False, effort: Effort | None = None) -> None:
+        self.run, self.line = run, run.line
+        self.effort = effort or Effort(MOST_STEPS, MOST_STATES)
+        line = self.line
+        truncation = truncation_of(line.flags)
+        self.brokers = [
+            Broker(
+                r in line.covered,
+                r in line.traced and not line.compacted,  # Copies of a compacted log have holes.
+                truncation,
+                run.assumed.unseen_losses,
+                fenced=line.flags is not None and line.flags.has("fetch_carries_leader_epoch"),
+            )
+            for r in line.replicas
+        ]
+        self.covered = sum(1 << i for i, b in enumerate(self.brokers) if b.covered)
+        self.records = Records(run, exact=exact)
+        self.followers = Followers(run, self.brokers, self.records.epochs, self.effort)
+
+    def ends(self) -> set[At]:
+        """Every state in which the evidence admits that the partition is at the end."""
+        windows, starts = self.windows(), self.starts()
+        return self.admitted(follow(windows, starts, self.after, self._settled, self.effort))
+
+    def retraced(self) -> Followed[At]:
+        """The same with the way to each end, before the last copies are asked."""
+        return retrace(self.windows(), self.starts(), self.after, self.effort)
+
+    def windows(self) -> list[Window]:
+        """The leader epochs in which anything can have happened at the offset."""
+        run, windows = self.run, self.line.windows
+        epochs = run.epochs[1:]
+        known = [e for e in epochs if e is not None]
+        if run.unseen or not known or len(known) < len(epochs):
+            return windows
+        first = min([run.first_shown, *known])
+        return [w for w in windows if w.leader_epoch >= first] or windows
+
+    def starts(self) -> set[At]:
+        """The states before the first leader epoch: nothing is there, or, where the evidence may
+        begin in the midst of the partition's life, a record that was written before."""
+        found = {At((0,) * len(self.brokers))}
+        if not self.run.assumed.begins_empty and self.run.shown_at_first:
+            found |= set(self._written_before())
+        return self.followers.without_leader(found, -1)
+
+    def _written_before(self) -> Iterator[At]:
+        """What replicas may hold as the evidence begins; one of these committed by then, or none."""
+        records, run, count = self.records, self.run, len(self.brokers)
+        led = [w for w in self.line.windows if w.leader is not None]
+        first = led[0].leader_epoch if led else 0
+        known = [r for r in range(1, len(run.labels) + 1) if (run.epochs[r] or 0) <= first]
+        if run.unseen and not known:
+            known = [records.unseen_of(-1, 0)]
+        # In the first leader epoch of all nobody else can have committed it before its leader.
+        leader = None if first or not led else run.place.get(led[0].leader or 0)
+        ordered = self.line.state.story.ordered and not self._leads_above_it(leader)
+        for held in product((0, *known), repeat=count):
+            appended = sum(1 << r for r in {*held} - {0})
+            yield At(held, 0, 0, appended)
+            if ordered:
+                continue  # A machine's first leader has the high watermark that counts.
+            for record in {*held} - {0}:
+                holders = sum(1 << i for i, r in enumerate(held) if r == record)
+                for above in _within(holders & self.covered):
+                    if leader is None or above >> leader & 1:
+                        yield At(held, above, above, appended, 1 << record, 1 << record)
+
+    def _leads_above_it(self, leader: int | None) -> bool:
+        """Whether the first step that tells the first leader's high watermark has it above."""
+        items = [i for _, row in sorted(self.run.items[leader or 0].items()) for i in row]
+        return next((bool(i.above) for i in items if i.above is not None), False)
+
+    def _settled(self, states: set[At], window: Window) -> bool:
+        """Whether all replicas hold the one committed record, and nothing later can change that."""
+        if self.run.unseen and not all(b.covered for b in self.brokers):
+            return False
+        if len(self.run.labels) != 1 or len(states) != 1:
+            return False
+        (at,) = states
+        record = at.records[0]
+        if not record or any(r != record for r in at.records) or at.missed_committed:
+            return False
+        later = all(window.leader_epoch > doubt for doubt in self.run.last_doubt)
+        return bool(at.committed >> record & 1) and later
+
+    def after(self, states: set[At], window: Window) -> set[At]:
+        """The states after one leader epoch."""
+        found: set[At] = set()
+        for leader in self._leaders(window):
+            found |= self._led_by(states, window, leader)
+            self.effort.spend(len(found), len(found) // 8)
+        return self.records.forget(found, self.covered)
+
+    def _leaders(self, window: Window) -> list[int | None]:
+        if not window.unnamed and not window.shown:
+            return [window.leader]
+        may_lead = [r for r in self.line.replicas if r not in self.line.covered]
+        if ELECTIONS_AS_RECORDED in self.run.assumed.names:
+            return list(may_lead) if window.shown and may_lead else [None]
+        return [None, *may_lead]
+
+    def _led_by(self, states: set[At], window: Window, leader: int | None) -> set[At]:
+        if leader is None or leader not in self.run.place:
+            return self.followers.without_leader(states, window.leader_epoch)
+        led = LedEpoch(self.run, window, leader, self.records, self.followers)
+        return led.after(states, self.effort)
+
+    def admitted(self, states: set[At]) -> set[At]:
+        """The ends that the last copies and what clients were told admit."""
+        run, line = self.run, self.line
+        torn = [f.place for f in run.final if f.torn and not self.brokers[f.place].covered]
+        for number in line.not_captured:
+            place = run.place[number]
+            if not self.brokers[place].covered:
+                torn.append(place)
+        for place in torn:  # The end of a log that is not seen to the offset may be lost.
+            states = states | {
+                at._replace(records=(*at.records[:place], 0, *at.records[place + 1 :]))
+                for at in states
+            }
+        return {at for at in states if self._agrees(at) and self._told(at)}
+
+    def _agrees(self, at: At) -> bool:
+        for place, item, _ in self.run.final:
+            if self.brokers[place].covered:
+                continue
+            record = at.records[place]
+            if item.records is not None and record not in item.records:
+                return False
+            shown = 0 < record <= len(self.run.labels)
+            if item.above and shown and not (at.committed_by_any or at.committed):
+                return False
+        return True
+
+    def _told(self, at: At) -> bool:
+        for claim in self.run.claims:
+            mask = at.appended if claim.how == "acks_1" else at.committed_by_any
+            if not self.records.meant(claim) & mask:
+                return False
+        return True
+
+
+def _within(mask: int) -> Iterator[int]:
+    """Every mask of some of the same bits, none and all among them."""
+    part = mask
+    while True:
+        yield part
+        if not part:
+            return
+        part = (part - 1) & mask

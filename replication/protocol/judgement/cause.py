@@ -1,0 +1,188 @@
+"""Why a record is gone: the step of a losing history without which the record survives.
+
+A record leaves the leaders' logs when a leader begins without it. That leader had lost it with its
+disk, or cut it from its log, or never had it: without the loss or the cut it leads with the record;
+without an unclean election a member of the ISR leads, which helps only if one of them has it still.
+Where several admitted histories lose the record by different steps, the cause is one of these.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from replication.protocol.ground.events import UNCLEAN_KINDS
+from replication.protocol.histories.engine import TooMany
+from replication.protocol.histories.filters.timeline import Window
+from replication.protocol.histories.moves.states import At
+from replication.protocol.histories.search import Search
+
+BY_DISK = ("storage_loss", "last_replica_standing")
+BY_CUT = {
+    "high_watermark": "truncate_to_high_watermark",
+    "leader_epoch": "truncate_to_high_watermark",
+    "diverging_epoch": "truncate_to_high_watermark",
+    "out_of_range": "out_of_range_reset",
+}
+# Enough ways to a loss to see whether its cause is one.
+WAYS = 24
+Losing = Callable[[At], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause in the ledger's words. window: the leader epoch whose leader began without the
+    record, written_in: that in which it was written; isr: the members in force before it; lossy: the brokers that lost it with their disk;
+    one_of: where several histories tell several causes, all of them."""
+
+    name: str
+    contributing: tuple[str, ...] = ()
+    window: Window | None = None
+    isr: frozenset[int] = frozenset()
+    lossy: frozenset[int] = frozenset()
+    one_of: tuple[str, ...] = ()
+    written_in: int | None = None
+
+
+UNKNOWN = Cause("unknown")
+
+
+def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool) -> Cause:
+    """The cause of a loss. losing: of an end the records that are lost, as a mask, 0 for none.
+    search: an exact one. by_clients: a client was told of it, so whoever committed it counts."""
+    try:
+        found = [
+            _OfPath(search, path, end, losing(end), by_clients, acks_one).cause()
+            for path, end in _paths(search, losing)
+        ]
+    except TooMany:
+        return UNKNOWN
+    names = sorted({cause.name for cause in found})
+    if len(names) == 1:
+        same = found[0]
+        windows = {id(cause.window) for cause in found}
+        if len(windows) == 1:
+            return same
+        return Cause(same.name, same.contributing, None, same.isr, same.lossy)
+    known = tuple(name for name in names if name != "unknown")
+    return Cause("unknown", (), None, one_of=known if len(known) > 1 else ())
+
+
+def _paths(search: Search, losing: Losing) -> Iterator[tuple[list[At], At]]:
+    """Some ways to ends that lose the record: the states, and the end as the last copies tell."""
+    followed = search.retraced()
+    count = 0
+    for reached in sorted(followed.ends):
+        for end in sorted(search.admitted({reached})):
+            if losing(end):
+                yield followed.path_to(reached), end
+                count += 1
+                break
+        if count == WAYS:
+            return
+
+
+class _OfPath:
+    """One history in which the record is lost."""
+
+    def __init__(
+        self, search: Search, path: list[At], end: At, lost: int, by_clients: bool, acks_one: bool
+    ) -> None:
+        self.search, self.path, self.acks_one = search, [*path[:-1], end], acks_one
+        self.windows = search.windows()
+        field = "missed_by_any" if by_clients else "missed_committed"
+        field = "missed" if acks_one else field
+        masks = [getattr(at, field) & lost for at in self.path]
+        self.number = next((i for i, mask in enumerate(masks) if mask), len(self.path) - 1)
+        missing = masks[self.number] or lost
+        self.record = (missing & -missing).bit_length() - 1
+        self.window = self.windows[min(self.number, len(self.windows)) - 1]
+        epochs = search.records.epochs
+        self.written_in = epochs[self.record] if 0 < self.record < len(epochs) else None
+
+    def cause(self) -> Cause:
+        isr = self._isr_before()
+        removed, had = self._removed(), self._had_it()
+        name = self._name(isr, removed, had)
+        contributing = ("storage_loss",) if name == "last_replica_standing" else ()
+        return Cause(
+            name, contributing, self.window, isr, self._lossy(), written_in=self.written_in
+        )
+
+    def _name(self, isr: frozenset[int], removed: str | None, had: bool) -> str:
+        if self.window.kind in UNCLEAN_KINDS:
+            return self._by_election(isr, removed)
+        if removed == "storage" and had:
+            return self._by_storage(isr)
+        if removed in BY_CUT and had:
+            return BY_CUT[removed]
+        if self.acks_one:
+            return "acks_one_failover"
+        return "storage_loss" if removed == "storage" else BY_CUT.get(removed or "", "unknown")
+
+    def _by_election(self, isr: frozenset[int], removed: str | None) -> str:
+        before = self.path[max(self.number - 1, 0)].records
+        place = self.search.run.place
+        members = [r for r in isr if r in place and r != self.window.leader]
+        if any(before[place[r]] == self.record for r in members):
+            return "unclean_election"
+        if removed != "storage" and self.record in before:
+            return "unclean_election"
+        if removed in BY_CUT:
+            return BY_CUT[removed]
+        return "storage_loss" if members or removed == "storage" else "unclean_election"
+
+    def _by_storage(self, isr: frozenset[int]) -> str:
+        needed = max(self.search.line.state.story.min_insync_replicas, default=1)
+        return "last_replica_standing" if needed > 1 and len(isr) < needed else "storage_loss"
+
+    def _leaders_place(self) -> int | None:
+        leader = self.window.leader
+        return None if leader is None else self.search.run.place.get(leader)
+
+    def _had_it(self) -> bool:
+        """Whether the leader that lacks the record had it before, or wrote it."""
+        place = self._leaders_place()
+        if place is None:
+            return False
+        held = any(at.records[place] == self.record for at in self.path[: self.number + 1])
+        return held or any(
+            w.leader_epoch == self.written_in and w.leader == self.window.leader
+            for w in self.windows
+        )
+
+    def _removed(self) -> str | None:
+        """How the leader came to be without the record, by its own steps: storage, or the reason of
+        a cut; None where no step tells."""
+        place, removed = self._leaders_place(), None
+        if place is None:
+            return None
+        had, wrote = self._had_it(), self.written_in == self.window.leader_epoch
+        for window in self.windows[: self.number]:
+            for item in self.search.run.items[place].get(window.leader_epoch, ()):
+                if item.kind == "started" and item.has is False and (item.shown or had):
+                    removed = "storage"
+                elif item.kind == "cut" and item.cut and item.has is not False:
+                    removed = item.reason
+                elif item.kind == "led" and window is self.window and not wrote:
+                    return removed
+        return removed
+
+    def _isr_before(self) -> frozenset[int]:
+        for window in reversed(self.windows[: max(self.number - 1, 0)]):
+            if window.isrs:
+                return window.isrs[-1]
+        return frozenset()
+
+    def _lossy(self) -> frozenset[int]:
+        """The brokers that held the record and came back without it, by their own starts."""
+        run, found = self.search.run, set()
+        for number, place in run.place.items():
+            held = any(at.records[place] == self.record for at in self.path[: self.number + 1])
+            starts = (
+                item
+                for window in self.windows[: self.number]
+                for item in run.items[place].get(window.leader_epoch, ())
+                if item.kind == "started" and item.has is False
+            )
+            if any(item.shown or held for item in starts):
+                found.add(number)
+        return frozenset(found)

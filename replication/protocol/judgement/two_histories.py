@@ -1,0 +1,215 @@
+"""The two histories behind an UNKNOWN: one that keeps the promise, one that breaks it.
+
+Both fit the evidence. Told leader epoch by leader epoch; where they part first is what an artefact
+would have to tell, and so what settles the question is worked out, not written by hand.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from replication.protocol.histories.ask import Admitted, Stretch
+from replication.protocol.histories.engine import TooMany
+from replication.protocol.histories.filters.timeline import Timeline, Window
+from replication.protocol.histories.moves.states import At
+from replication.protocol.histories.search import Search
+from replication.protocol.judgement.questions import QUESTIONS
+
+CONTROLLER = "the controller's history (metadata log or state-change.log)"
+ASSIGNMENT = "the assignment (kafka-topics --describe, metadata log or state-change.log)"
+ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
+CONSUMPTIONS = "a consumption log of the consumers"
+
+
+@dataclass(slots=True)
+class Told:
+    """One step of a history. broker: whose it is, None for what nobody shows."""
+
+    leader_epoch: int
+    leader: int | None
+    broker: int | None
+    step: str
+    record: str
+
+
+@dataclass(slots=True)
+class TwoHistories:
+    """kept, broken: the steps of each. part_at: the first leader epoch in which they differ, and
+    what each does there that the other does not. settled_by: what would tell which one it was."""
+
+    first_offset: int
+    end_offset: int | None
+    kept: list[Told] = field(default_factory=list)
+    broken: list[Told] = field(default_factory=list)
+    settled_by: list[str] = field(default_factory=list)
+
+    @property
+    def parts(self) -> tuple[list[Told], list[Told]]:
+        """What each history does in the first leader epoch in which they differ."""
+        epochs = sorted({t.leader_epoch for t in (*self.kept, *self.broken)})
+        for leader_epoch in epochs:
+            mine = [t for t in self.kept if t.leader_epoch == leader_epoch]
+            other = [t for t in self.broken if t.leader_epoch == leader_epoch]
+            if mine != other:
+                return (
+                    [t for t in mine if t not in other],
+                    [t for t in other if t not in mine],
+                )
+        return [], []
+
+    def as_json(self) -> dict[str, Any]:
+        """The histories in the shape of the outward contract."""
+        kept, broken = self.parts
+        at = next(iter((*kept, *broken)), None)
+        return {
+            "first_offset": self.first_offset,
+            "end_offset": self.end_offset,
+            "kept": [_row(t) for t in self.kept],
+            "broken": [_row(t) for t in self.broken],
+            "part_at": None
+            if at is None
+            else {
+                "leader_epoch": at.leader_epoch,
+                "kept": [words(t) for t in kept],
+                "broken": [words(t) for t in broken],
+            },
+        }
+
+
+def _row(told: Told) -> dict[str, Any]:
+    return {
+        "leader_epoch": told.leader_epoch,
+        "leader": told.leader,
+        "broker": told.broker,
+        "step": told.step,
+        "record": told.record,
+        "words": words(told),
+    }
+
+
+def words(told: Told) -> str:
+    """One step as a sentence without its full stop."""
+    who = "some broker" if told.broker is None else f"broker {told.broker}"
+    return {
+        "wrote": f"{who} appends {told.record} as leader",
+        "fetched": f"{who} fetches {told.record}",
+        "lost": f"{who} no longer has {told.record}",
+        "committed": f"{told.record} is committed by leader {told.leader}",
+        "committed_late": f"{told.record} is below the high watermark of broker {told.leader}, "
+        "which another had replaced by then",
+        "missed": f"{who} begins to lead without {told.record}",
+        "disk": f"a disk loses {told.record}, and no line shows it",
+        "ends_with": f"{who} holds {told.record} at the end",
+    }[told.step]
+
+
+def two_histories(stretch: Stretch, question: str) -> TwoHistories:
+    """The histories behind a question that a run of offsets leaves open."""
+    admitted = stretch.admitted
+    found = TwoHistories(stretch.first, stretch.end)
+    search = Search(admitted.run, exact=True)
+    brokers: set[int] = set()
+    try:
+        kept, broken = _pair(search, admitted, question)
+    except TooMany:
+        kept = broken = None
+    if kept is not None and broken is not None:
+        windows = search.windows()
+        found.kept, found.broken = _told(search, windows, kept), _told(search, windows, broken)
+        mine, other = found.parts
+        brokers = {t.broker for t in (*mine, *other) if t.broker is not None}
+        brokers |= {t.leader for t in (*mine, *other) if t.leader is not None}
+    found.settled_by = _artefacts(admitted.line, brokers, question)
+    return found
+
+
+def _pair(
+    search: Search, admitted: Admitted, question: str
+) -> tuple[list[At] | None, list[At] | None]:
+    """A way to an end that keeps the promise, and one to an end that breaks it."""
+    ask, followed = QUESTIONS[question], search.retraced()
+    kept: list[At] | None = None
+    broken: list[At] | None = None
+    for reached in sorted(followed.ends):
+        for end in sorted(search.admitted({reached})):
+            one = Admitted(admitted.first, admitted.end, admitted.run, search, frozenset([end]))
+            outcomes = ask(one)
+            path = [*followed.path_to(reached)[:-1], end]
+            kept = path if kept is None and False in outcomes else kept
+            broken = path if True in outcomes and (broken is None or len(outcomes) == 1) else broken
+        if kept is not None and broken is not None:
+            return kept, broken
+    return kept, broken
+
+
+def _told(search: Search, windows: list[Window], path: list[At]) -> list[Told]:
+    """The steps of one history, leader epoch by leader epoch."""
+    found: list[Told] = []
+    for window, before, after in zip(windows, path, path[1:], strict=False):
+        found += _within(search, window, before, after)
+    return found
+
+
+def _within(search: Search, window: Window, before: At, after: At) -> list[Told]:
+    numbers = search.line.replicas
+    leader = window.leader
+    written = after.appended & ~before.appended
+
+    def told(broker: int | None, step: str, record: int) -> Told:
+        return Told(window.leader_epoch, leader, broker, step, _name(search, record))
+
+    found = [told(leader, "wrote", r) for r in _each(written)]
+    for place, number in enumerate(numbers):
+        had, has = before.records[place], after.records[place]
+        if had == has:
+            continue
+        if had:
+            found.append(told(number, "lost", had))
+        if has and not (number == leader and written >> has & 1):
+            found.append(told(number, "fetched", has))
+    found += [told(leader, "committed", r) for r in _each(after.committed & ~before.committed)]
+    late = after.committed_by_any & ~after.committed & ~before.committed_by_any
+    found += [told(leader, "committed_late", r) for r in _each(late)]
+    missed = after.missed_committed & ~before.missed_committed
+    missed |= after.missed & ~before.missed
+    found += [told(leader, "missed", r) for r in _each(missed)]
+    found += [told(None, "disk", r) for r in _each(after.lost & ~before.lost)]
+    return found
+
+
+def _each(mask: int) -> list[int]:
+    return [r for r in range(1, mask.bit_length()) if mask >> r & 1]
+
+
+def _name(search: Search, record: int) -> str:
+    """A record in words."""
+    epochs, labels = search.records.epochs, search.run.labels
+    leader_epoch = epochs[record] if record < len(epochs) else None
+    of = "" if leader_epoch is None else f" of leader epoch {leader_epoch}"
+    if record > len(labels):
+        return f"a record{of} that no evidence shows"
+    same = [c for e, c in labels if e == leader_epoch]
+    if len(same) > 1:
+        return f"the record{of} (content {labels[record - 1][1]})"
+    return f"the record{of}"
+
+
+def _artefacts(line: Timeline, brokers: set[int], question: str) -> list[str]:
+    """What is missing, that which tells the two histories apart first."""
+    found: list[str] = []
+    if line.assigned is None:
+        found.append(ASSIGNMENT)
+    ordered = [*sorted(brokers & set(line.replicas)), *line.replicas]
+    for number in dict.fromkeys(ordered):
+        if number < 0:
+            continue
+        if number not in line.covered:
+            found.append(f"the broker log of broker {number}")
+        if number in line.not_captured:
+            found.append(f"the log directory of broker {number}")
+    if any(w.unnamed or w.shown or not w.recorded for w in line.windows) or line.ends_early:
+        found.append(CONTROLLER)
+    if not line.acks_covered:
+        found.append(ACKNOWLEDGEMENTS)
+    elif not line.every_send_answered or question != "acknowledged_records_survive":
+        found.append(CONSUMPTIONS)
+    return found
