@@ -72,26 +72,27 @@ class Search:
         return self.followers.without_leader(found, -1)
 
     def _written_before(self) -> Iterator[At]:
-        """What replicas may hold as the evidence begins; one of these committed by then, or none."""
+        """What replicas may hold as the evidence begins; one of it committed by then, or none."""
         records, run, count = self.records, self.run, len(self.brokers)
         led = [w for w in self.line.windows if w.leader is not None]
         first = led[0].leader_epoch if led else 0
         known = [r for r in range(1, len(run.labels) + 1) if (run.epochs[r] or 0) <= first]
-        if run.unseen and not known:
-            known = [records.unseen_of(-1, 0)]
+        if run.unseen and (not known or not run.assumed.moments_known):
+            known.append(records.unseen_of(-1, 0))
         # In the first leader epoch of all nobody else can have committed it before its leader.
         leader = None if first or not led else run.place.get(led[0].leader or 0)
         ordered = self.line.state.story.ordered and not self._leads_above_it(leader)
         for held in product((0, *known), repeat=count):
             appended = sum(1 << r for r in {*held} - {0})
-            yield At(held, 0, 0, appended)
+            had = sum(1 << i for i, r in enumerate(held) if r) & self.covered
+            yield At(held, 0, had, appended)
             if ordered:
                 continue  # A machine's first leader has the high watermark that counts.
             for record in {*held} - {0}:
                 holders = sum(1 << i for i, r in enumerate(held) if r == record)
                 for above in _within(holders & self.covered):
                     if leader is None or above >> leader & 1:
-                        yield At(held, above, above, appended, 1 << record, 1 << record)
+                        yield At(held, above, had, appended, 1 << record, 1 << record)
 
     def _leads_above_it(self, leader: int | None) -> bool:
         """Whether the first step that tells the first leader's high watermark has it above."""

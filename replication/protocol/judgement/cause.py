@@ -30,8 +30,9 @@ Losing = Callable[[At], int]
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A cause in the ledger's words. window: the leader epoch whose leader began without the
-    record, written_in: that in which it was written; isr: the members in force before it; lossy: the brokers that lost it with their disk;
-    one_of: where several histories tell several causes, all of them."""
+    record; written_in: that in which it was written; isr: the members in force before; lossy: the
+    brokers that lost it with their disk; one_of: where several histories tell several causes, all
+    of them."""
 
     name: str
     contributing: tuple[str, ...] = ()

@@ -307,8 +307,10 @@ def _shown_at_first(by_epoch: dict[int, list[Item]]) -> bool:
     """Whether the first step that tells something of the offset tells that a record is there."""
     for _, items in sorted(by_epoch.items()):
         for item in items:
-            if item.kind in ("wrote", "fetched", "copy") or item.has is False:
+            if item.kind in ("wrote", "fetched") or item.has is False:
                 return False
+            if item.kind == "copy" and item.records is not None:
+                return 0 not in item.records
             if item.has or item.above:
                 return True
     return False
@@ -342,7 +344,8 @@ def _follow_on(by_epoch: dict[int, list[Item]], line: Timeline) -> frozenset[int
     """Before fetches carry the leader epoch (KIP-320) a follower goes on fetching from a leader
     that was elected again in an epoch of which the follower has not heard.
 
-    What it did after it had come to follow goes to the last of the epochs in which it may have. In
+    What it did after it had come to follow goes to the last of the epochs in which it may have, up
+    to that of which it heard next. In
     those before it may have done any of it: these are returned, with the one in which it followed.
     """
     found: set[int] = set()
@@ -352,16 +355,17 @@ def _follow_on(by_epoch: dict[int, list[Item]], line: Timeline) -> frozenset[int
         last = max((i for i, it in enumerate(items) if it.kind == "followed"), default=None)
         if last is None or any(it.kind == "led" for it in items[last:]):
             continue
-        on = line.led_again(items[last].leader, followed_in, later)
+        on = line.led_again(items[last].leader, followed_in, later + 1)
         if not on:
             continue
         while last + 1 < len(items) and items[last + 1].kind in ("cut", "checkpoint"):
             last += 1
         rest = [_by_then(item) for item in items[last + 1 :]]
         by_epoch[followed_in] = items[: last + 1]
+        told = by_epoch.get(later, []) if on[-1] == later else []
         for passed in on:
             by_epoch[passed] = [Item("fetches_on")]
-        by_epoch[on[-1]] += rest
+        by_epoch[on[-1]] += [*rest, *told]
         found |= {followed_in, *on}
     return frozenset(found)
 
