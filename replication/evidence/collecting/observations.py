@@ -53,7 +53,7 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
 
 def _described(collection: Collection) -> list[dict[str, Any]]:
     """What kafka-topics told of partitions whose replicas are not all in the ISR."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for d in collection.descriptions:
         if not isinstance(d, PartitionDescription) or (
             set(d.isr) >= set(d.replicas) and d.leader is not None and not d.elr

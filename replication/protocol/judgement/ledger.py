@@ -284,7 +284,7 @@ def _is_of(promise: Promise, claim: Claim | None, offset: int) -> bool:
 def _term(state: State, cause: Cause) -> LeaderTerm | None:
     """The term of the leader that lacks the record."""
     window = cause.window
-    if window is None or cause.name == "unknown":
+    if window is None:
         return None
     terms = [
         t
