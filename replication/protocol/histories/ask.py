@@ -13,6 +13,7 @@ from replication.protocol.histories import assumptions as named
 from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, without
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Run
+from replication.protocol.histories.filters.signs import tells_of_a_loss
 from replication.protocol.histories.filters.timeline import UNSURE, Timeline, borders, timeline_of
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
@@ -69,6 +70,7 @@ class Histories:
         self._lines: dict[bool, Timeline] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
+        self._rungs: list[Assumed] = []
 
     def line(self, assumed: Assumed) -> Timeline:
         """The timeline under assumptions."""
@@ -79,12 +81,17 @@ class Histories:
 
     def rungs(self) -> list[Assumed]:
         """From all that can be assumed here down to nothing."""
+        if not self._rungs:
+            self._rungs = self._worked_out()
+        return self._rungs
+
+    def _worked_out(self) -> list[Assumed]:
         if self.strict:
             return [STRICT, WIDEST]
         names = frozenset(self._assumable())
         found = [Assumed(names, 0), Assumed(names, 0, begins_empty=False)]
-        if named.EVERY_SEND_IS_KNOWN in names:
-            names -= {named.EVERY_SEND_IS_KNOWN}
+        if names & named.NOTHING_UNSEEN:
+            names -= named.NOTHING_UNSEEN
             found.append(Assumed(names, 0, begins_empty=False))
         found.append(Assumed(names, 1, begins_empty=False))
         names -= {named.ELECTIONS_AS_RECORDED}
@@ -105,10 +112,12 @@ class Histories:
         if any(other is not None and other.kind in UNSURE for other in replaced):
             yield named.REPLACED_LEADERS_HAD_STOPPED
         unsure = any(w.unnamed or w.kind in (None, "unknown") for w in line.windows)
-        if unsure:
+        if unsure or line.ends_early:
             yield named.ELECTIONS_AS_RECORDED
         if line.every_send_answered:
             yield named.EVERY_SEND_IS_KNOWN
+        elif not self.state.told_of("sends") and not tells_of_a_loss(line):
+            yield named.RECORDS_AS_SEEN
 
     def stretches(self) -> Iterator[Stretch]:
         """Every run of offsets, in order, under the most assumptions that leave a history."""
@@ -118,8 +127,8 @@ class Histories:
             yield self._stretch(first, end, rungs)
 
     def _stretch(self, first: int, end: int | None, rungs: list[Assumed]) -> Stretch:
-        vacuous = end is None and named.EVERY_SEND_IS_KNOWN in rungs[0].names
-        for assumed in rungs[1:] if vacuous else rungs:
+        vacuous = end is None and bool(rungs[0].names & named.NOTHING_UNSEEN)
+        for assumed in [r for r in rungs if not vacuous or not r.names & named.NOTHING_UNSEEN]:
             admitted = self.admitted(first, end, assumed)
             if admitted.ends or admitted.too_many:
                 return Stretch(first, end, admitted, assumed, vacuous=vacuous)
@@ -128,7 +137,7 @@ class Histories:
     def admitted(self, first: int, end: int | None, assumed: Assumed) -> Admitted:
         """The ends of one run under assumptions."""
         line = self.line(assumed)
-        unseen = named.EVERY_SEND_IS_KNOWN not in assumed.names
+        unseen = not assumed.names & named.NOTHING_UNSEEN
         run = Run(line, first, assumed, unseen=unseen)
         if end is not None and not unseen and not run.claims and _is_below_a_promise(line, first):
             run = Run(line, first, assumed, unseen=True)
@@ -153,7 +162,7 @@ class Histories:
         that is found by leaving one after the other out."""
         outcomes = question(stretch.admitted)
         if stretch.vacuous and not self._still(stretch, question, frozenset([False]), STRICT):
-            return frozenset([False]), frozenset([named.EVERY_SEND_IS_KNOWN])
+            return frozenset([False]), self.rungs()[0].names & named.NOTHING_UNSEEN
         if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST):
             return outcomes, frozenset()
         if self._still(stretch, question, outcomes, STRICT):

@@ -13,6 +13,9 @@ DISKS_KEEP = "disks_keep"
 REPLACED_LEADERS_HAD_STOPPED = "replaced_leaders_had_stopped"
 ELECTIONS_AS_RECORDED = "elections_as_recorded"
 EVERY_SEND_IS_KNOWN = "every_send_is_known"
+RECORDS_AS_SEEN = "records_as_seen"
+# Under either of these no record is thought of that nothing shows.
+NOTHING_UNSEEN = frozenset((EVERY_SEND_IS_KNOWN, RECORDS_AS_SEEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,14 @@ ASSUMPTIONS = {
             "no record was written that the acknowledgement log does not name",
             "a record in a line or a log that no known send wrote",
             "nothing, where --all-producers is true and every send was answered",
+        ),
+        Assumption(
+            RECORDS_AS_SEEN,
+            "no record was written that no log, line or answer to a client shows",
+            "an unclean election, a cut, a start below a log end that was seen before, two records "
+            "at one offset",
+            "an acknowledgement log of all producers, or the broker log of every replica from a "
+            "start on",
         ),
     )
 }

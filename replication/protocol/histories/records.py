@@ -96,7 +96,7 @@ class Records:
             appended, by_any, committed = appended & ~past, by_any & ~past, committed & ~past
             lost &= held | ~unseen
         missed, missed_any = missed & one, missed_any & clients
-        if one == ANY_RECORD and missed & ~self.shown:
+        if one == ANY_RECORD and missed & ~self.shown and not self.exact:
             missed = missed & self.shown | 1
             appended, by_any = appended & (held | self.shown), by_any & (held | self.shown)
             committed &= held | self.shown | 1

@@ -80,7 +80,9 @@ class Search:
         if run.unseen and (not known or not run.assumed.moments_known):
             known.append(records.unseen_of(-1, 0))
         # In the first leader epoch of all nobody else can have committed it before its leader.
-        leader = None if first or not led else run.place.get(led[0].leader or 0)
+        # So it is where a machine tells the story: its first leader is the only one there was.
+        alone = led and (not first or self.line.state.story.ordered)
+        leader = run.place.get(led[0].leader or 0) if alone else None
         ordered = self.line.state.story.ordered and not self._leads_above_it(leader)
         for held in product((0, *known), repeat=count):
             appended = sum(1 << r for r in {*held} - {0})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replication.protocol.histories.ask import Admitted, Stretch
-from replication.protocol.histories.engine import TooMany
+from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.timeline import Timeline, Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
@@ -17,6 +17,8 @@ from replication.protocol.judgement.questions import QUESTIONS
 CONTROLLER = "the controller's history (metadata log or state-change.log)"
 ASSIGNMENT = "the assignment (kafka-topics --describe, metadata log or state-change.log)"
 ACKNOWLEDGEMENTS = "an acknowledgement log of the producers"
+# Steps and states: to tell two histories, more is kept apart than to decide.
+EFFORT = (1_000_000, 20_000)
 CONSUMPTIONS = "a consumption log of the consumers"
 
 
@@ -106,7 +108,7 @@ def two_histories(stretch: Stretch, question: str) -> TwoHistories:
     """The histories behind a question that a run of offsets leaves open."""
     admitted = stretch.admitted
     found = TwoHistories(stretch.first, stretch.end)
-    search = Search(admitted.run, exact=True)
+    search = Search(admitted.run, exact=True, effort=Effort(*EFFORT))
     brokers: set[int] = set()
     try:
         kept, broken = _pair(search, admitted, question)

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from replication.evidence.importer import import_evidence
-from replication.evidence.joining.copies import UNSEEN_CONTENT
 from replication.protocol.folding.fold import apply, new_state
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import Span
 from replication.protocol.judgement.bounded import fold_all
 from replication.protocol.judgement.judge import answer
 from replication.protocol.judgement.missed_epochs import KIND
@@ -89,32 +87,3 @@ def test_it_is_read_off_the_lines_of_leaders(release: str, tmp_path: Path) -> No
     assert "broker 3 led epoch 1" in findings[0]["summary"]
     read_in = {Path(place["path"]).parent.name for place in findings[0]["source"]}
     assert read_in == {"broker-1", "broker-3"}
-
-
-def test_what_a_follower_had_to_cut_before_it_was_committed_is_not_the_cause() -> None:
-    """Known by its offset alone: broker 2 cut it for broker 3, which never held so much."""
-    state = new_state("c", "t", "", 0)
-    held = (Span(0, 10, 0, 0), Span(10, 12, 3, 1))
-    facts = [
-        ev.PartitionDescribed((1, 2, 3), 1, False, "delete", "4.3.0", None, "kraft"),
-        *(ev.CoverageDeclared("broker_log", r, True) for r in (1, 2, 3)),
-        recorded(1, 0, 1, 2, 3),
-        ev.BecameLeader(1, 0, 0, 0),
-        recorded(3, 1, 1, 2, 3),
-        ev.BecameLeader(3, 1, 10, 10),
-        ev.BecameFollower(2, 1, 3, 11, 10),
-        ev.Truncated(2, 10, 11, "leader_epoch"),
-        recorded(1, 2, 1, 2, 3),
-        AGAIN,
-        ev.BecameFollower(3, 2, 1, 10, 10),
-        recorded(2, 3, 1, 2, 3),
-        ev.BecameLeader(2, 3, 10, 10),
-        ev.BecameFollower(1, 3, 2, 11, 11),
-        ev.Truncated(1, 10, 11, "leader_epoch"),
-        *(ev.ReplicaLogObserved(r, 0, 12, held, None, None, (), True) for r in (1, 2, 3)),
-        ev.RecordsAcknowledged(10, 11, "all", None, UNSEEN_CONTENT),
-    ]
-    for n, fact in enumerate(facts):
-        apply(state, ev.Event(str(n), "trace", "c", "t", "", 0, n, fact))
-
-    assert [x["cause"] for x in answer(state).losses] == ["premature_high_watermark"]

@@ -258,7 +258,8 @@ class _Reader:
         run, number = self.run, self.number
         covered = self.covered
         end = len(self.steps) - 1
-        if i == self.line.last_copy.get(number) and (not covered or i == end):
+        seen_since = any(s.kind != "checkpoint" for s in self.steps[i + 1 :])
+        if i == self.line.last_copy.get(number) and (i == end if covered else not seen_since):
             moved_on = not covered and COPIES_ARE_CURRENT not in run.assumed.names
             if moved_on and step.clean is not True:
                 return None  # The broker may have lived on since: the copy shows what there is.

@@ -234,8 +234,21 @@ def _take_record(window: Window, record: Recorded) -> None:
 
 
 def _starts(step: OwnStep) -> list[tuple[int, int]]:
-    found = [(e.leader_epoch, e.start_offset) for e in step.epoch_entries]
-    found += [(s.leader_epoch, s.first_offset) for s in step.spans if s.leader_epoch is not None]
+    """(leader epoch, first offset of its own), as a copy shows them. Where a copy itself begins, in
+    the midst of a log or above what retention took, its epoch may have begun before."""
+    begins = step.log_start_offset or 0
+    found = [
+        (e.leader_epoch, e.start_offset)
+        for e in step.epoch_entries
+        if e.start_offset > begins or not begins
+    ]
+    seen = begins
+    for span in step.spans:
+        whole = span.first_offset == seen and (seen > begins or not begins)
+        inside = span.first_offset > begins or not begins
+        if span.leader_epoch is not None and inside and (whole or step.kind_of_copy != "part"):
+            found.append((span.leader_epoch, span.first_offset))
+        seen = span.end_offset
     return found
 
 
@@ -277,6 +290,7 @@ def _log_start(line: Timeline) -> int:
             s.log_start_offset or 0
             for s in steps
             if s.kind == "log_start" or (leads and s.kind in ("copy", "started"))
+            if s.kind_of_copy != "part"
         ]
     return max(starts)
 

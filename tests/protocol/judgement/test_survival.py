@@ -1,0 +1,99 @@
+"""Evidence and answer: what is decided, what that assumes, and which two histories are left."""
+
+from typing import Any
+
+import pytest
+
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.histories.assumptions import (
+    COPIES_ARE_CURRENT,
+    DISKS_KEEP,
+    ELECTIONS_AS_RECORDED,
+    RECORDS_AS_SEEN,
+    REPLICAS_AS_SEEN,
+)
+from replication.protocol.judgement.judge import answer
+from tests.protocol.judgement.told import COMMITTED, copy, elected, given, told
+
+Facts = list[ev.Fact]
+UNTOLD: Facts = [*given(acks=False), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
+BEGUN: Facts = [*given(), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0)]
+ALONE = ev.LeadershipRecorded(1, 0, (1,), 1)
+PASSED_OVER: Facts = [elected(2, 1, "unclean", (2,)), ev.BecameLeader(2, 1, 0, 0)]
+PROMISED = ev.RecordsAcknowledged(0, 2, "all", 0, 0)
+OTHERS = [copy(r, (0, 3, 1, 1), mark=3) for r in (1, 2, 3)]
+EQUAL = [copy(r, (0, 2, 0, 0), mark=2) for r in (1, 2, 3)]
+
+
+def judged(facts: Facts, name: str = COMMITTED, *, strict: bool = False) -> dict[str, Any]:
+    verdicts = answer(told(facts), strict=strict).verdicts
+    return next(v for v in verdicts if v["invariant"] == name)
+
+
+@pytest.mark.parametrize(
+    ("facts", "by_default", "strictly"),
+    [
+        ([*BEGUN, PROMISED, *EQUAL], "HOLDS", "UNKNOWN"),
+        ([*BEGUN, ALONE, PROMISED, *PASSED_OVER, *OTHERS], "VIOLATED", "UNKNOWN"),
+        # Nothing tells how broker 2 was elected, nor what broker 1 wrote.
+        ([*UNTOLD, ALONE, *PASSED_OVER, *OTHERS], "UNKNOWN", "UNKNOWN"),
+        ([ev.PartitionDescribed((1, 2, 3), 1, False)], "UNKNOWN", "UNKNOWN"),
+    ],
+)
+def test_a_verdict_is_what_all_histories_say(facts: Facts, by_default: str, strictly: str) -> None:
+    assert judged(facts)["verdict"] == by_default
+    strict = judged(facts, strict=True)
+    assert (strict["verdict"], strict["assuming"]) == (strictly, [])
+
+
+def test_three_equal_copies_and_nothing_else_hold_under_named_assumptions() -> None:
+    copies = [copy(r, (0, 2, 0, 0), mark=2, stopped=False) for r in (1, 2, 3)]
+    found = judged(copies)
+    assert found["verdict"] == "HOLDS"
+    assert set(found["assuming"]) <= {
+        REPLICAS_AS_SEEN, COPIES_ARE_CURRENT, DISKS_KEEP, ELECTIONS_AS_RECORDED, RECORDS_AS_SEEN,
+    }  # fmt: skip
+    assert REPLICAS_AS_SEEN in found["assuming"]
+    strict = judged(copies, strict=True)
+    assert (strict["verdict"], strict["assuming"]) == ("UNKNOWN", [])
+
+
+def test_an_unknown_shows_two_histories_and_asks_for_everything_at_once() -> None:
+    found = judged([*UNTOLD, ALONE, *PASSED_OVER, *OTHERS])
+    told_apart = found["histories"]
+    assert told_apart["kept"] != told_apart["broken"]
+    assert told_apart["part_at"]["leader_epoch"] in (0, 1)
+    steps = [s["step"] for s in told_apart["broken"]]
+    assert "missed" in steps
+    assert "missed" not in [s["step"] for s in told_apart["kept"]]
+    assert "the broker log of broker 1" in found["settled_by"]
+    assert "an acknowledgement log of the producers" in found["settled_by"]
+
+
+def test_evidence_that_no_history_explains_is_said_and_is_no_verdict() -> None:
+    """A leader alone below min.insync.replicas commits nothing from 3.7 on (KAFKA-15583)."""
+    lines = [ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)]
+    facts: Facts = [
+        ev.PartitionDescribed((1, 2, 3), 2, False, "delete", "4.1.1", "4.1", "kraft"), *lines,
+        ev.LeadershipRecorded(1, 0, (1,), 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 5, 0), ev.HighWatermarkAdvanced(1, 5),
+    ]  # fmt: skip
+    found = judged(facts)
+    assert found["verdict"] == "UNKNOWN"
+    assert "no history that the rules of the release allow" in found["reason"]
+
+
+def test_a_loss_tells_when_producers_were_told_and_what_it_assumes() -> None:
+    state = new_state("", "t", "", 0)
+    promised = ev.RecordsAcknowledged(0, 2, "all", 0, 0, None, 2_000)
+    for n, fact in enumerate([*BEGUN, ALONE, promised, *PASSED_OVER, *OTHERS]):
+        at = 1_000 if fact is promised else None
+        apply(state, ev.Event(str(n), "trace", "", "t", "", 0, n, fact, at))
+    (loss,) = answer(state).losses
+    day = "1970-01-01T00:00:0"
+    told_at = (loss["acknowledged_from"], loss["acknowledged_until"])
+    assert told_at == (f"{day}1.000Z", f"{day}2.000Z")
+    assert (loss["tier"], loss["cause"], loss["assuming"]) == (
+        "acknowledged_by_isr", "unclean_election", [],
+    )  # fmt: skip
