@@ -134,8 +134,8 @@ causes: $(VENV) ## random losses told again without one step each: is the ledger
 told-causes: $(VENV) ## random losses as default log levels tell them, artefacts withheld: is each cause and contract; make told-causes STORIES=600
 	$(BIN)/python -m tests.protocol.told_causes $(STORIES)
 
-missing-evidence: $(VENV) ## evidence taken away, every completion: is a verdict ever wrong
-	$(BIN)/python -m tests.protocol.missing_evidence
+missing-evidence: $(VENV) ## random stories, evidence withheld: is the true history always admitted. SCHEDULES=n
+	$(BIN)/python -m tests.protocol.histories.refinement $(SCHEDULES) --rests 4
 
 as-people-have-it: $(VENV) ## captured incidents packed, merged, in other zones: the same answer
 	$(BIN)/python -m pytest -n 2 -q tests/test_as_people_have_it.py tests/test_layouts.py

@@ -12,12 +12,12 @@ import pytest
 
 from replication.machine.machine_state import World
 from replication.machine.scenario import Runner
+from replication.machine.scenario_check import fold_steps
 from replication.machine.scenario_text import Stanza, parse
 from replication.protocol.ground import events as ev
 from replication.protocol.histories.assumptions import EVERY_SEND_IS_KNOWN
 from replication.protocol.judgement.judge import answer
 from tests.protocol.default_evidence import evidence, folded, left_by
-from tests.protocol.named_limits import truth_of
 
 COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
@@ -65,6 +65,12 @@ RELEASES = (
 )  # fmt: skip
 
 
+def truth_of(world: World, invariant: str) -> str:
+    """The verdict by every step of the story, in the order in which they happened."""
+    judged = answer(fold_steps(world)).verdicts
+    return next(str(v["verdict"]) for v in judged if v["invariant"] == invariant)
+
+
 def lived(text: str) -> World:
     runner = Runner()
     for part in parse(text):
@@ -102,8 +108,8 @@ def test_a_send_that_nobody_answered_was_written_and_lost_or_never_arrived(
         lived(text.format(kafka=kafka, controller=controller, sent=sent))
         for sent in ("produce L s acks=0\n", "")
     )
-    assert truth_of(arrived).verdicts[COMMITTED] == "VIOLATED"
-    assert truth_of(lost_on_its_way).verdicts[COMMITTED] == "HOLDS"
+    assert truth_of(arrived, COMMITTED) == "VIOLATED"
+    assert truth_of(lost_on_its_way, COMMITTED) == "HOLDS"
     assert told(arrived) == told(lost_on_its_way)
 
     for complete in ([], [ev.CoverageDeclared("all_producers", None, True)]):
@@ -167,8 +173,8 @@ def test_what_a_leader_answered_for_that_led_twice_and_compaction_took_may_be_of
         lived((given + story + COMPACTED).format(kafka=kafka, controller=controller))
         for story in (BEFORE, SINCE)
     )
-    assert truth_of(lost).verdicts[ACKNOWLEDGED] == "VIOLATED"
-    assert truth_of(removed).verdicts[ACKNOWLEDGED] == "HOLDS"
+    assert truth_of(lost, ACKNOWLEDGED) == "VIOLATED"
+    assert truth_of(removed, ACKNOWLEDGED) == "HOLDS"
     assert sorted(told(lost), key=repr) == sorted(told(removed), key=repr)
 
     for facts in (told(lost), told(removed)):

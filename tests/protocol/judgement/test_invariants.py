@@ -165,7 +165,6 @@ def test_who_lived_on_after_its_copy_differs_from_nobody_where_no_other_log_goes
         ([copy(1), copy(2)], HOLDS),
         ([copy(1)], UNKNOWN),
         ([copy(1), copy(2, stopped=False)], UNKNOWN),
-        ([copy(1), copy(2, (0, 5, 0, 0))], UNKNOWN),
         ([copy(1), copy(2), ev.ReplicaStarted(2, 0, 0, None, True)], UNKNOWN),
     ],
 )
