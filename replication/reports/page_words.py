@@ -207,21 +207,24 @@ def in_danger(answer: dict[str, Any]) -> int:
 def one_failure_away(ranked: list[Partition]) -> str:
     """What one more failure would cost, and what ends the danger: before anything else is told."""
     items = [
-        f"{partition.label}, {offset_range(d['first_offset'], d['end_offset'])}: "
-        f"{_what_fails(d)} and {_records(d['records'])} "
-        f"{'is' if d['records'] == 1 else 'are'} lost "
-        f"({CAUSE_WORDS.get(d['cause'], d['cause'])})"
-        f"{', since ' + d['since'] if d['since'] else ''}. It ends when {d['ends_when']}. "
-        f"After it: {d['one_more_failure']}."
+        f"{partition.label}: {_what_is_lost(d)}. {d['ends_when']} "
+        f"After that: {d['one_more_failure']}."
         for partition in ranked
         for d in partition.at_risk
     ]
     return _aside("One failure away", items, ' id="danger"')
 
 
-def _what_fails(danger: dict[str, Any]) -> str:
-    failures = " and ".join(danger["failures"])
-    return failures or f"broker {danger['next_leader']} is elected"
+def _what_is_lost(danger: dict[str, Any]) -> str:
+    """If what happens now, which records are lost; why that is so, and since when."""
+    happens = " and ".join(danger["failures"]) or f"broker {danger['next_leader']} is elected"
+    lost = "lost" if danger["next_leader"] is not None or danger["holders"] else "gone for good"
+    offsets = offset_range(danger["first_offset"], danger["end_offset"])
+    return (
+        f"if {happens} now, {offsets} {'is' if danger['records'] == 1 else 'are'} {lost} "
+        f"({CAUSE_WORDS.get(danger['cause'], danger['cause'])}"
+        f"{'; so since ' + danger['since'] if danger['since'] else ''})"
+    )
 
 
 def keep_safe(ranked: list[Partition]) -> str:

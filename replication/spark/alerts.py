@@ -116,9 +116,9 @@ def _at_risk(answer: Answer, name: str, rows: list[Row]) -> Alert | None:
     old = answer.clock is not None and stood is not None
     critical = old and (answer.clock or 0) - (stood or 0) >= CRITICAL_AFTER_MS
     told = [
-        f"offsets {r['first_offset']}..{r['end_offset'] - 1} ({r['tier']}): "
-        f"{' and '.join(r['failures']) or 'broker ' + str(r['next_leader']) + ' is elected'} "
-        f"({r['cause']}); it ends when {r['ends_when']}; then {r['one_more_failure']}"
+        f"if {' and '.join(r['failures']) or 'broker ' + str(r['next_leader']) + ' is elected'} "
+        f"now, offsets {r['first_offset']}..{r['end_offset'] - 1} ({r['tier']}) are lost "
+        f"({r['cause']}); {r['one_more_failure']}. {r['ends_when']}"
         for r in rows
     ]
     return _alert(

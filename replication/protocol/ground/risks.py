@@ -1,26 +1,35 @@
 """What is kept of failures that could cost records: since when, until when, at what cost."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from replication.protocol.ground.model import DERIVED
 from replication.protocol.ground.replica_log import ReplicaLog
 
+
+class Failure(NamedTuple):
+    """What may happen next to a partition: what, to which broker, who leads then, and whether that
+    would be an unclean election. `at_risk.Danger` says which words there are."""
+
+    failure: str
+    broker: int
+    next_leader: int | None
+    unclean: bool
+
+
 Key = tuple[int, str, int, int | None, bool]
-"""A failure: leader epoch, what, broker, next leader, whether it would be elected uncleanly."""
-Failure = tuple[str, int, int | None, bool]
-"""The same without the leader epoch."""
-Run = tuple[int, int, str, str, tuple[int, ...], str]
-"""Records that one failure would cost: first and end offset, tier, cause, holders, what ends it."""
+"""A failure with the leader epoch in which it is possible."""
+Run = tuple[int, int, str, str, tuple[int, ...]]
+"""Records that one failure would cost: first and end offset, tier, cause, holders."""
 
 
 @dataclass(slots=True)
 class Risk:
     """A time in which one failure could cost records: which, since when, by events' clocks.
 
-    failure, broker, next_leader: as `at_risk.Danger` has them; unclean: the next leader would be
-    elected beside the ISR. runs: what it would have cost when last looked at; nothing is known to
-    be in danger while there are none. over: it came to an end, at until.
+    failure, broker, next_leader, unclean: as `Failure` has them. runs: what it would have cost when
+    it was last looked at; nothing is known to be in danger while there are none. until: when it was
+    seen to have passed.
     """
 
     leader_epoch: int
@@ -30,7 +39,6 @@ class Risk:
     unclean: bool
     since: int | None
     runs: list[Run] = field(default_factory=list)
-    over: bool = False
     until: int | None = None
 
     @property
@@ -43,20 +51,14 @@ class Risk:
 class RiskNotes:
     """What spares the next look its work: made again when needed, never written down.
 
-    asked, seen, possible: what decides who may lead next, with the leader epoch, who that is, and
-    by which failures. data: logs and promises of the last look. dangers: of who stops and who would
-    lead, by these. live: the known risks that are not over. taken_over: the possible failures of
-    the last look, if none of them cost anything. alike: by two replicas, how many spans their logs
-    begin with alike, with both logs and how often each had been cut by then.
+    asked: the leader epoch of the last look, what decided which failures are possible, and what
+    decided what each would cost.
+    possible: those failures. alike: by two replicas, how many spans their logs begin with alike,
+    with both logs and how often each had been cut by then.
     """
 
-    asked: tuple[int, tuple[object, ...]] | None = None
-    seen: Any = None
-    possible: list[Key] = field(default_factory=list)
-    data: tuple[object, ...] | None = None
-    dangers: dict[tuple[int, int, str, bool, str], Any] = field(default_factory=dict)
-    live: list[Risk] | None = None
-    taken_over: list[Key] | None = None
+    asked: tuple[int, tuple[object, ...], tuple[object, ...]] | None = None
+    possible: list[Failure] = field(default_factory=list)
     alike: dict[tuple[int, int], tuple[ReplicaLog, int, ReplicaLog, int, int]] = field(
         default_factory=dict
     )
@@ -64,13 +66,15 @@ class RiskNotes:
 
 @dataclass(slots=True)
 class Risks:
-    """Failures that are possible now, and those that were while records hung on them.
+    """Failures that could cost records: live, those that are possible now; past, those that were
+    possible while records hung on them.
 
     clock: the last time that a telling event named. looked: how many events had been folded when
     they were last looked at. notes: what the last look rested on.
     """
 
-    known: list[Risk] = field(default_factory=list)
+    live: list[Risk] = field(default_factory=list)
+    past: list[Risk] = field(default_factory=list)
     clock: int | None = None
     looked: int = 0
     notes: RiskNotes = field(default_factory=RiskNotes, compare=False, repr=False, metadata=DERIVED)

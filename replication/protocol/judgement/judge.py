@@ -91,9 +91,8 @@ def answer(state: State, *, strict: bool = False) -> PartitionAnswer:
         ],
         [{**_identity(state), **present_row(state, d)} for d in dangers(state)],
         [
-            {**_identity(state), **past_row(state, risk, run)}
-            for risk in state.risks.known
-            if risk.over
+            {**_identity(state), **past_row(risk, run)}
+            for risk in state.risks.past
             for run in risk.runs
         ],
         [_loss_details(state, identity, x) for x in view.losses],

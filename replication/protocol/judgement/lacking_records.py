@@ -1,183 +1,163 @@
-"""What one replica's log is known to lack of another's.
+"""What one replica's log is known to lack of another's, and what both are known to hold.
 
-A follower that runs on may have fetched since its log was last read; one that is known to have
-crashed has not. Outside the ISR it counts as lacking what it lacked when that was not before the
-leader's log was first read to hold it (`seen_at`, `sightings`; two machines' clocks): it is as of
-then. A member of the ISR has to lack for half a second what the leader has, while there is a
-leader.
+A follower that runs may have fetched since its log was last read, so two logs are compared by when
+each was read: what the other's log does not show counts as missing below the offset at which the
+holder's log was seen to end by then, or some time before. These are clocks of two machines; nothing
+but a danger, which is a warning, rests on them.
 """
 
-from math import inf
+from itertools import chain, takewhile
 
-from replication.protocol.ground.model import joined_ranges, same_record, touching, uncovered
-from replication.protocol.ground.topic_partition import LeaderTerm, Replica, State
-from replication.protocol.judgement.reference import (
-    UNSURE_KINDS,
-    log_is_covered,
-    never_began,
-    tail_is_known,
+from replication.protocol.ground.model import (
+    Span,
+    joined_ranges,
+    overlaps,
+    ranges_without,
+    same_record,
+    touching,
 )
-from replication.protocol.judgement.who_may_lead import (
-    has_crashed,
-    runs,
-    trusted_replicas,
-    wrote_in,
-)
+from replication.protocol.ground.topic_partition import Replica, State
+from replication.protocol.judgement.reference import UNSURE_KINDS, log_is_covered, tail_is_known
+from replication.protocol.judgement.who_may_lead import began, has_crashed, runs, trusted_replicas
 
 # A member of the ISR that lacks what its leader has had for longer does not keep up.
 FETCHED_WITHIN_MS = 500
+_NO_END = 1 << 62
+Ranges = list[tuple[int, int]]
 
 
-def lacking_ranges(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
+def lacking_ranges(state: State, holder: Replica, other: Replica) -> Ranges:
     """The offset ranges of one log whose records the other is known not to hold."""
-    until = _held_until(state, holder, other)
-    alike = _begin_alike(state, holder, other)
-    if not until:
+    start, until = other.log.log_start_offset, _compared_up_to(state, holder, other)
+    if until <= start:
         return []
-    start, missing = other.log.log_start_offset, list[tuple[int, int]]()
-    theirs = other.log.spans[alike:]
-    for span in holder.log.spans[alike:]:
-        position, end = max(span.first_offset, start), min(span.end_offset, until)
-        for held in touching(theirs, span.first_offset, end):
-            first = max(span.first_offset, held.first_offset)
-            if held.first_offset >= end:
-                break
-            if held.end_offset <= first:
-                continue
-            if position < held.first_offset:
-                missing.append((position, held.first_offset))
-            if same_record(span, held) is False:
-                missing.append((first, min(end, held.end_offset)))
-            position = max(position, held.end_offset)
-        if position < end:
-            missing.append((position, end))
-    known_by_then = _of_what_it_heard(state, other)
-    if known_by_then is not None:
-        latest, below = known_by_then
-        anew = _written_without(state, holder, latest)
-        if anew is not None and max(start, anew) < min(until, below):
-            missing.append((max(start, anew), int(min(until, below))))
+    mine, theirs = _where_they_differ(state, holder, other)
+    missing = [(max(s.first_offset, start), min(s.end_offset, until)) for s in mine]
+    missing = joined_ranges([each for each in missing if each[0] < each[1]])
+    for first, end in joined_ranges(_alike(mine, theirs)) if missing else ():
+        missing = ranges_without(missing, first, end)
+    unheard = _unheard_of(state, holder, other)
+    missing += [(max(a, start), min(b, until)) for a, b in unheard if max(a, start) < min(b, until)]
     return joined_ranges(missing)
 
 
-def shared_ranges(state: State, holder: Replica, other: Replica) -> list[tuple[int, int]]:
-    """The offset ranges of one log that the other is known to hold as well."""
-    alike = _begin_alike(state, holder, other)
-    begun = holder.log.spans[:alike]
+def shared_ranges(state: State, holder: Replica, other: Replica) -> Ranges:
+    """The offset ranges of one log that the other holds as well, as far as both tell."""
+    mine, theirs = _where_they_differ(state, holder, other)
+    begin = holder.log.spans[: len(holder.log.spans) - len(mine)]
     # Where both have a hole nothing is asked.
-    found = [(begun[0].first_offset, begun[-1].end_offset)] if begun else []
-    theirs = other.log.spans[alike:]
-    for span in holder.log.spans[alike:]:
-        for held in touching(theirs, span.first_offset, span.end_offset):
-            first = max(span.first_offset, held.first_offset)
-            end = min(span.end_offset, held.end_offset)
-            if first < end and same_record(span, held) is not False:
-                found.append((first, end))
-    return joined_ranges(found)
+    found = [(begin[0].first_offset, begin[-1].end_offset)] if begin else []
+    found = joined_ranges(found + _alike(mine, theirs))
+    for first, below in _unheard_of(state, holder, other):
+        found = ranges_without(found, first, below)
+    return found
 
 
-def _of_what_it_heard(state: State, other: Replica) -> tuple[int, float] | None:
-    """(leader epoch, offset): of later terms than that its log has nothing below that offset.
+def _alike(mine: list[Span], theirs: list[Span]) -> Ranges:
+    return [(a, b) for a, b, x, y in overlaps(mine, theirs) if same_record(x, y) is not False]
 
-    One that is away has heard of no later ones. One whose epoch file was read had none of later
-    ones than that names, by then: an epoch is filed before its first record is appended. One that
-    is back has what it came back with, as far as it has not cut that; that a follower cuts where
-    it begins to follow, its line tells.
+
+def ended_at(state: State, holder: Replica, other: Replica, milliseconds: int) -> int:
+    """Where the holder's log was seen to end so long before the other's was read the last time;
+    where it ends now, if the other's end is known without that: its broker stopped, or is back and
+    follows nobody yet by its lines."""
+    waits = other.role is None and other.leader_epoch is not None
+    waits = waits and log_is_covered(state, other.replica)
+    if waits or tail_is_known(state, other) or has_crashed(state, other.replica):
+        return holder.log.log_end_offset
+    has_just_started = other.stale and other.tail_known
+    if other.seen_at is None or (other.stale and not has_just_started) or holder.stale:
+        return 0
+    # What it had when it came back from a crash is no matter of how quickly it fetches.
+    crashed = has_just_started and other.clean_start is False
+    by = other.seen_at - (0 if crashed else milliseconds)
+    return max((end for since, end in holder.sightings if since <= by), default=0)
+
+
+def _compared_up_to(state: State, holder: Replica, other: Replica) -> int:
+    """Up to where what the other's log does not show counts as missing there; 0: nowhere."""
+    if not state.log_is_known(other):
+        return 0
+    # Of a partition without a leader, or of a leader that is down, nobody fetches.
+    fetches = state.registration.leader is not None and other.replica in trusted_replicas(state)
+    fetches = fetches and runs(state, holder.replica)
+    return ended_at(state, holder, other, FETCHED_WITHIN_MS if fetches else 0)
+
+
+def _where_they_differ(
+    state: State, holder: Replica, other: Replica
+) -> tuple[list[Span], list[Span]]:
+    """Both logs from the first span that is not the same: most of two logs is.
+
+    How many are is counted on from where it was counted to before, unless a log was cut since.
     """
-    held = [other.filed_epoch, *(s.leader_epoch for s in other.log.spans)]
-    if other.role is None or not runs(state, other.replica):
-        latest = max((e for e in (other.leader_epoch, *held) if e is not None), default=None)
-        return None if latest is None else (latest, inf)
-    if other.filed_epoch is not None:
-        return (max(e for e in held if e is not None), inf)
-    starts = (s for s in reversed(state.history.unclean_starts) if s.replica == other.replica)
-    back = next(starts, None)
-    if back is None or back.leader_epoch is None or not log_is_covered(state, other.replica):
-        return None
-    cuts = [
-        cut.to_offset
-        for cut in state.history.truncations
-        if cut.replica == other.replica and cut.at > back.at
-    ]
-    return (back.leader_epoch, min(back.log_end_offset, *cuts)) if cuts else None
-
-
-def _written_without(state: State, holder: Replica, latest: int) -> int | None:
-    """From where on the log of who led last, or of one that came into its ISR, holds what was
-    written in terms after `latest`: where a row of terms began whose leaders had the records of the
-    one before. Records bear no epoch before KIP-98, so two logs may look alike there."""
-    start, terms = None, state.history.terms
-    led = [t for t in terms if not never_began(state, t) or wrote_in(state, t)]
-    if not led or not (led[-1].leader == holder.replica or _joined_in(state, holder, led[-1])):
-        return None
-    for term in reversed(led):
-        if term.leader_epoch <= latest:
-            break
-        if term.start_offset is not None:
-            start = term.start_offset if start is None else min(start, term.start_offset)
-        if term.election_kind in UNSURE_KINDS:
-            break
-    return start
-
-
-def _joined_in(state: State, replica: Replica, term: LeaderTerm) -> bool:
-    """Whether it was not in the ISR that a leader began with, and is now, in its epoch: its log is
-    that leader's as far as it goes."""
-    if term.leader_epoch != state.registration.leader_epoch or term.isr is None:
-        return False
-    return replica.replica not in term.isr and replica.replica in (state.registration.isr or ())
-
-
-def _begin_alike(state: State, holder: Replica, other: Replica) -> int:
-    """How many spans both logs begin with alike: most of what two replicas hold.
-
-    Counted on from where it was counted to before, as long as neither log has been cut since.
-    """
-    notes, between = state.risks.notes.alike, (holder.replica, other.replica)
-    mine, theirs = holder.log, other.log
-    known, alike = notes.get(between), 0
+    notes, mine, theirs = state.risks.notes.alike, holder.log, other.log
+    known = notes.get((holder.replica, other.replica))
+    alike = 0
     if known is not None and known[0] is mine and known[2] is theirs:
         alike = known[4] if (known[1], known[3]) == (mine.cuts, theirs.cuts) else 0
     fewer = min(len(mine.spans), len(theirs.spans))
     while alike < fewer and mine.spans[alike] == theirs.spans[alike]:
         alike += 1
     # The last span of a log may still grow.
-    notes[between] = (mine, mine.cuts, theirs, theirs.cuts, min(alike, max(fewer - 1, 0)))
-    return alike
+    kept = min(alike, max(fewer - 1, 0))
+    notes[holder.replica, other.replica] = (mine, mine.cuts, theirs, theirs.cuts, kept)
+    return mine.spans[alike:], theirs.spans[alike:]
 
 
-def _held_until(state: State, holder: Replica, other: Replica) -> int:
-    """Up to where what the other's log does not show counts as missing there; 0: nowhere."""
-    if not state.log_is_known(other):
-        return 0
-    # Of a partition without a leader, or of one that is down, nobody fetches.
-    fetches = state.registration.leader is not None and other.replica in trusted_replicas(state)
-    fetches = fetches and runs(state, holder.replica)
-    return held_long(state, holder, other, FETCHED_WITHIN_MS if fetches else 0)
+def _unheard_of(state: State, holder: Replica, other: Replica) -> Ranges:
+    """The offsets at which one log holds records of leader epochs of which the other holds none.
+
+    Records need not show their epoch (before KIP-98, or in a compacted log), so two logs may look
+    alike there. The holder led last, or came into the ISR of that leader: it holds what was written
+    since the earliest of a row of epochs whose leaders had the records of the one before.
+    """
+    latest, below = _latest_epoch_of(state, other)
+    led = (t for t in reversed(state.history.terms) if began(state, t))
+    last, told = next(led, None) if below else None, state.registration
+    if last is None:
+        return []
+    joined = last.leader_epoch == told.leader_epoch and last.isr is not None
+    joined = joined and holder.replica in {*(told.isr or ())} - {*(last.isr or ())}
+    starts: list[int] = []
+    if joined or last.leader == holder.replica:
+        for term in takewhile(lambda t: t.leader_epoch > latest, chain([last], led)):
+            starts += [] if term.start_offset is None else [term.start_offset]
+            if term.election_kind in UNSURE_KINDS:
+                break
+    log = holder.log
+    first = max(log.log_start_offset, min(starts, default=_NO_END))
+    below = min(below, log.log_end_offset)
+    if first >= below:
+        return []
+    found = [(first, below)]
+    for span in touching(log.spans, first, below):
+        if span.leader_epoch is not None and span.leader_epoch <= latest:
+            found = ranges_without(found, span.first_offset, span.end_offset)
+    return found
 
 
-def held_long(state: State, holder: Replica, other: Replica, milliseconds: int) -> int:
-    """Where the holder's log was seen to end so long before the other's was read the last time;
-    where it ends, if the other's end is known without that: it has ended, or is back and follows
-    nobody yet by its lines."""
-    waits = other.role is None and other.leader_epoch is not None
-    waits = waits and log_is_covered(state, other.replica)
-    if tail_is_known(state, other) or has_crashed(state, other.replica) or waits:
-        return holder.log.log_end_offset
-    started = other.stale and other.tail_known
-    if other.seen_at is None or (other.stale and not started) or holder.stale:
-        return 0
-    # What it had when it came back from a crash is no matter of how quickly it fetches.
-    by = other.seen_at - (0 if started and other.clean_start is False else milliseconds)
-    return max((end for since, end in holder.sightings if since <= by), default=0)
+def _latest_epoch_of(state: State, other: Replica) -> tuple[int, int]:
+    """(leader epoch, offset): of later epochs a log has nothing below that offset.
 
-
-def holders_of(state: State, without: Replica, first: int, end: int) -> tuple[int, ...]:
-    """The other replicas whose known logs reach over the whole range."""
-    return tuple(
-        number
-        for number, replica in sorted(state.replicas.items())
-        if replica is not without
-        and state.log_is_known(replica)
-        and not uncovered(first, end, touching(replica.log.spans, first, end))
-    )
+    An epoch is filed before its first record is appended. A broker that is away hears of none, and
+    one that is back has what it came back with, as far as it has not truncated that: that a
+    follower truncates where it begins to follow, its line tells.
+    """
+    shown = (s.leader_epoch for s in reversed(other.log.spans) if s.leader_epoch is not None)
+    held = [next(shown, None), other.filed_epoch]
+    if other.role is None or not runs(state, other.replica):
+        held.append(other.leader_epoch)
+    elif other.filed_epoch is None:
+        starts = (s for s in reversed(state.history.unclean_starts) if s.replica == other.replica)
+        back = next(starts, None)
+        if back is None or back.leader_epoch is None or not log_is_covered(state, other.replica):
+            return 0, 0
+        cuts = [
+            cut.to_offset
+            for cut in state.history.truncations
+            if cut.replica == other.replica and cut.at > back.at
+        ]
+        return back.leader_epoch, min(back.log_end_offset, *cuts) if cuts else 0
+    known = [e for e in held if e is not None]
+    return (max(known), _NO_END) if known else (0, 0)

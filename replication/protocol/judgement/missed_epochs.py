@@ -1,8 +1,8 @@
-"""Leaders that led again without having followed in between, and so count followers wrongly.
+"""Leaders that were re-elected without having followed in between, and so count followers wrongly.
 
-`Partition.makeLeader` resets what it knows of the followers only where it did not lead just before.
-One that missed an epoch of another leader counts each follower at its log end of before, though the
-follower may have cut its log since: what it then commits may be held by nobody else.
+`Partition.makeLeader` resets what it knows of the followers only where the broker did not lead just
+before. A leader that missed another leader's epoch takes each follower's log to end where it did
+before, though the follower may have truncated since: it may commit what no other replica holds.
 """
 
 from replication.protocol.ground.topic_partition import LeaderTerm, State
@@ -13,71 +13,52 @@ KIND = "leader_missed_epoch"
 
 
 def missed_epochs(state: State, losses: list[Loss]) -> list[Finding]:
-    """A warning for each such start; critical where records at these offsets are proven lost."""
-    return [
-        _finding(state, term, others, losses)
-        for term in state.history.terms
-        if (others := _others_between(state, term)) and _at_stake(term)
-    ]
+    """A warning for each such election; critical where records at these offsets are proven lost."""
+    found = []
+    for term in state.history.terms:
+        missed = _missed_by(state, term)
+        # Only what a leader holds above its high watermark rests on where followers are.
+        start, high_watermark = term.start_offset, term.high_watermark
+        if missed and (start is None or high_watermark is None or start > high_watermark):
+            found.append(_finding(term, missed, losses))
+    return found
 
 
-def _others_between(state: State, term: LeaderTerm) -> dict[int, int]:
-    """Whom it missed, by leader epoch, as far as it is known."""
+def _missed_by(state: State, term: LeaderTerm) -> list[LeaderTerm]:
+    """The terms of other leaders that one missed, as far as they are known; of one that is alone in
+    its ISR none counts."""
     since = term.led_until_now_in
-    alone = term.isr is not None and set(term.isr) <= {term.leader}
-    if since is None or alone:
-        return {}
-    return {
-        other.leader_epoch: other.leader
-        for other in state.history.terms
-        if since < other.leader_epoch < term.leader_epoch and other.leader != term.leader
-    }
+    if since is None or (term.isr is not None and {*term.isr} <= {term.leader}):
+        return []
+    between = (t for t in state.history.terms if since < t.leader_epoch < term.leader_epoch)
+    return [t for t in between if t.leader != term.leader]
 
 
-def _at_stake(term: LeaderTerm) -> bool:
-    """Whether it held records above its high watermark: only those rest on where followers are."""
-    if term.start_offset is None or term.high_watermark is None:
-        return True
-    return term.start_offset > term.high_watermark
-
-
-def _finding(state: State, term: LeaderTerm, others: dict[int, int], losses: list[Loss]) -> Finding:
-    first, end = term.high_watermark, term.start_offset
-    lost = [
-        loss
-        for loss in losses
-        if first is not None
-        and end is not None
-        and loss.first_offset < end
-        and first < loss.end_offset
-        and loss.cause.name == "premature_high_watermark"
-    ]
-    told = ", ".join(f"broker {by} led epoch {number}" for number, by in others.items())
-    isr = "the ISR" if term.isr is None else f"ISR members {_listed(term)}"
-    records = (
-        "what lay above its high watermark"
-        if first is None or end is None
-        else f"offset {first}"
-        if end == first + 1
-        else f"offsets {first}..{end - 1}"
-    )
+def _finding(term: LeaderTerm, missed: list[LeaderTerm], losses: list[Loss]) -> Finding:
+    first, end, before = term.high_watermark, term.start_offset, term.led_until_now_in
+    records, lost = "records above its high watermark", False
+    if first is not None and end is not None:
+        records = f"offset {first}" if end == first + 1 else f"offsets {first}..{end - 1}"
+        lost = any(
+            x.first_offset < end and first < x.end_offset
+            for x in losses
+            if x.cause.name == "premature_high_watermark"
+        )
+    led = {t.leader_epoch: f"broker {t.leader} led epoch {t.leader_epoch}" for t in missed}
+    others = ", ".join(str(broker) for broker in sorted(term.isr or ()) if broker != term.leader)
     summary = (
-        f"broker {term.leader} took leader epoch {term.leader_epoch} as the leader of epoch "
-        f"{term.led_until_now_in}, and followed nobody in between ({told}): it counts {isr} at "
-        f"their log ends of before, so {records} may be acknowledged without being held by them"
+        f"broker {term.leader} was re-elected in leader epoch {term.leader_epoch}, and followed "
+        f"nobody since it led epoch {before} ({', '.join(led.values())}): it takes the logs of "
+        f"{'the ISR' if term.isr is None else 'ISR members ' + others} to end where they ended in "
+        f"epoch {before}, so {records} may be acknowledged though these do not hold them"
     )
-    if lost:
-        summary += "; records there are lost"
-    steps = [Step(term.start_event_id, f"it led epoch {term.led_until_now_in} until then")]
-    steps += [
-        Step(t.start_event_id or t.event_id, f"broker {t.leader} led epoch {t.leader_epoch}")
-        for t in state.history.terms
-        if others.get(t.leader_epoch) == t.leader
-    ]
-    severity = "critical" if lost else "warning"
-    key = (KIND, term.leader, term.led_until_now_in, term.leader_epoch)
-    return Finding(KIND, severity, summary, key, steps, warns=True)
-
-
-def _listed(term: LeaderTerm) -> str:
-    return ", ".join(str(broker) for broker in sorted(term.isr or ()) if broker != term.leader)
+    steps = [Step(term.start_event_id, f"it led epoch {before} until then")]
+    steps += [Step(t.start_event_id or t.event_id, led[t.leader_epoch]) for t in missed]
+    return Finding(
+        KIND,
+        "critical" if lost else "warning",
+        summary + ("; records there are lost" if lost else ""),
+        (KIND, term.leader, before, term.leader_epoch),
+        steps,
+        warns=True,
+    )

@@ -3,62 +3,89 @@
 from typing import Any
 
 from replication.protocol.ground.model import moment
-from replication.protocol.ground.risks import Risk, Run
+from replication.protocol.ground.risks import Key, Risk, Run
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger, other_causes
 from replication.protocol.judgement.risk_watch import key_of, run_of, since_when
 
+# What has to happen first, if anything.
 _FAILURES = {
-    "leader_stops": ("broker {broker} stops",),
-    "leader_loses_its_tail": ("broker {broker} loses what it alone holds",),
-    "leader_loses_its_log": ("broker {broker} comes back with an emptied directory",),
-    "unclean_election": (),
-    "clean_election": (),
+    "leader_stops": "broker {} stops",
+    "leader_loses_its_tail": "broker {} loses power",
+    "leader_loses_its_log": "broker {} comes back with an emptied directory",
+}
+# What not to do until it is safe again.
+_DO_NOT = {
+    "leader_stops": "do not stop or restart broker {}",
+    "leader_loses_its_tail": "do not kill or restart broker {}, and do not elect another replica",
+    "leader_loses_its_log": "do not empty or replace the log directory of broker {}",
+    "unclean_election": "do not elect broker {}, and do not start it first",
+    "clean_election": "do not elect broker {}, and do not start it first",
 }
 
 
 def present_row(state: State, danger: Danger) -> dict[str, Any]:
-    """A danger that stands at the end of the evidence."""
-    risk = Risk(*key_of(state, danger), since_when(state, danger))
+    """A danger at the end of the evidence, with what not to do."""
+    row = _row(key_of(state, danger), run_of(danger), since_when(state, danger), None)
+    do_not = _DO_NOT[danger.failure].format(danger.broker)
     causes = [danger.cause, *other_causes(state, danger), *_conditions(state, danger)]
-    return {**_row(risk, run_of(danger)), "causes": causes}
+    ends_when = f"{row['ends_when']} Until then {do_not}."
+    return {**row, "causes": causes, "over": False, "ends_when": ends_when}
 
 
-def past_row(state: State, risk: Risk, run: Run) -> dict[str, Any]:
+def past_row(risk: Risk, run: Run) -> dict[str, Any]:
     """A danger that has passed, with what it would have cost when it was last looked at."""
-    return {**_row(risk, run), "causes": [run[3]]}
+    return {**_row(risk.key, run, risk.since, risk.until), "causes": [run[3]], "over": True}
 
 
-def _row(risk: Risk, run: Run) -> dict[str, Any]:
-    first, end, tier, cause, holders, ends_when = run
+def _row(key: Key, run: Run, since: int | None, until: int | None) -> dict[str, Any]:
+    leader_epoch, failure, broker, next_leader, _ = key
+    first, end, tier, cause, holders = run
+    needed = [_FAILURES[failure].format(broker)] if failure in _FAILURES else []
     return {
-        "leader_epoch": risk.leader_epoch if risk.leader_epoch >= 0 else None,
+        "leader_epoch": leader_epoch if leader_epoch >= 0 else None,
         "first_offset": first,
         "end_offset": end,
         "records": end - first,
         "tier": tier,
-        "failure": risk.failure,
-        "failures": [text.format(broker=risk.broker) for text in _FAILURES[risk.failure]],
-        "broker": risk.broker,
-        "next_leader": risk.next_leader,
+        "failure": failure,
+        "failures": needed,
+        "broker": broker,
+        "next_leader": next_leader,
         "cause": cause,
         "holders": list(holders),
-        "since": moment(risk.since),
-        "until": moment(risk.until) if risk.over else None,
-        "over": risk.over,
-        "ends_when": ends_when,
-        "one_more_failure": _one_more(holders),
+        "since": moment(since),
+        "until": moment(until),
+        "ends_when": f"Safe again once {_safe_once(key, run)}.",
+        "one_more_failure": _one_more(failure, broker, holders),
     }
 
 
-def _one_more(holders: tuple[int, ...]) -> str:
-    """What is left of the records after the failure, and what would end that too."""
+def _safe_once(key: Key, run: Run) -> str:
+    """What ends the danger."""
+    _, failure, _, next_leader, _ = key
+    _, end, _, _, holders = run
+    if failure == "leader_stops":
+        return f"broker {next_leader} has fetched offset {end - 1}"
+    if failure == "leader_loses_its_tail":
+        return f"another replica has fetched offset {end - 1}"
+    if failure == "leader_loses_its_log":
+        return "another replica is in the ISR"
     if not holders:
-        return "no copy is left after the first failure"
-    if len(holders) == 1:
+        return "a replica that has them leads"
+    return f"broker {' or '.join(map(str, holders))} leads"
+
+
+def _one_more(failure: str, broker: int, holders: tuple[int, ...]) -> str:
+    """Where copies of the records are left after the failure, and what would end these."""
+    if len(holders) > 1:
+        *some, last = map(str, holders)
+        return f"copies stay on brokers {', '.join(some)} and {last} until each of them follows"
+    if holders:
         return f"broker {holders[0]} follows or loses its log: no copy is left"
-    brokers = ", ".join(str(h) for h in holders)
-    return f"copies stay on brokers {brokers} until each of them follows"
+    if failure == "leader_stops":
+        return f"no copy is left once broker {broker} follows, or has lost its disk"
+    return "no copy is left after the first failure"
 
 
 def _conditions(state: State, danger: Danger) -> list[str]:

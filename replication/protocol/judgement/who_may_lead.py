@@ -1,8 +1,7 @@
-"""Who may lead next: by which election, at whose failure, and who would have to return for it.
+"""Who may lead a partition next: which failures are possible, and whom the controller elects then.
 
-The election rules of the declared version decide, with the settings in force, the ISR, the eligible
-replicas and who is known to be down. Sources: KIP-966, KIP-106, `election_kraft`,
-`election_zookeeper`.
+The election rules of the declared release decide, asked with the brokers that may be alive by then,
+the settings in force, the ISR and the eligible leader replicas. Sources: KIP-966, KIP-106.
 """
 
 from replication.protocol.ground.risks import Failure
@@ -13,290 +12,235 @@ from replication.protocol.rules.election_kraft import election_kraft
 from replication.protocol.rules.election_zookeeper import Election, election_zookeeper
 from replication.protocol.rules.eligible_leader_replicas import eligible_leader_replicas
 
+# Elections that take a replica which must have what was committed.
 CLEAN = ("clean", "eligible_leader_replica")
-Outlook = tuple[tuple[int, ...], list[tuple[int, int, str]]]
-"""The assignment, and at whose failure who may lead, with the kind of election."""
+Heir = tuple[int, int, str]
+"""Whose failure lets another lead, who that is, and the kind of its election."""
+Brokers = frozenset[int]
 
 
-def outlook(state: State) -> Outlook | None:
-    """The assignment, and who may lead once the leader is gone; None where that is not known.
-
-    Where the leader is gone already, a member that runs leads at once: then it is that one's
-    failure that lets another lead beside the ISR.
-    """
-    registration, behaviour = state.registration, state.behaviour()
-    assigned = state.settings.assigned_replicas
-    if behaviour is None or assigned is None or registration.isr is None or state.settings.deleted:
-        return None
-    if registration.leader is None:
-        return assigned, []
-    leader = registration.leader
-    heirs = _heirs(state, behaviour, assigned, leader)
-    if not runs(state, leader):
-        for _, heir, kind in list(heirs):
-            if kind == "clean" and runs(state, heir):
-                then = _heirs(state, behaviour, assigned, heir, gone=leader)
-                heirs += [each for each in then if each[2] not in CLEAN and each[1] != leader]
-    return assigned, heirs
-
-
-def _heirs(
-    state: State,
-    behaviour: Behaviour,
-    assigned: tuple[int, ...],
-    failed: int,
-    gone: int | None = None,
-) -> list[tuple[int, int, str]]:
-    """Who may lead once one has failed, and by which kind of election; nobody: it must return.
-    gone: who is down beside it, and was led by.
-
-    Brokers that are known to be down may be taken for alive still, or come back first: one outside
-    the ISR leads only where nobody else can, and unclean elections are allowed.
-    """
-    up = frozenset(r for r in assigned if r not in (failed, gone) and not _is_down(state, r))
-    trusted = trusted_replicas(state)
-    back = up | frozenset(r for r in assigned if r in trusted and r != failed)
-    found: list[tuple[int, int, str]] = []
-    # One outside the ISR may have died unseen: then the next one is elected.
-    unseen = [up - {r} for r in assigned if r in up - trusted and not state.is_traced(r)]
-    # Where nobody who runs can take over, it is one of those that are down, if it is back first.
-    running = frozenset(r for r in up if not has_crashed(state, r))
-    alone = _election(state, behaviour, assigned, failed, running)
-    nobody = alone is None or alone.leader is None
-    returning = (
-        [running | {r} for r in assigned if r != failed and r not in running] if nobody else []
-    )
-    for alive in dict.fromkeys((up, back, running, *unseen, *returning)):
-        election = _election(state, behaviour, assigned, failed, alive)
-        if election is not None and election.leader is not None:
-            heir = (failed, election.leader, election.kind or "unknown")
-            found += [heir] if heir not in found else []
-    return found
-
-
-def _election(
-    state: State,
-    behaviour: Behaviour,
-    assigned: tuple[int, ...],
-    failed: int,
-    alive: frozenset[int],
-) -> Election | None:
-    """What the controller decides when the leader is gone."""
-    registration, settings = state.registration, state.settings
-    isr = frozenset(registration.isr or ())
-    unclean = settings.unclean_leader_election is True
-    if (settings.controller or behaviour.controller) == "zookeeper":
-        return election_zookeeper("offline", assigned, isr, alive, unclean, leader=failed)
-    keeps = not behaviour.eligible_leader_replicas and isr == {failed}
-    left = isr if keeps else isr - {failed}
-    eligible = frozenset(_eligible(state))
-    if behaviour.eligible_leader_replicas:
-        minimum = min(settings.min_insync_replicas or 1, len(assigned))
-        eligible = eligible_leader_replicas(isr, left, eligible, minimum).replicas
-    return election_kraft(
-        "unclean" if unclean else "online", assigned, left, alive, behaviour,
-        leader=failed, eligible=eligible,
-    )  # fmt: skip
-
-
-def failures(state: State, seen: Outlook | None) -> list[Failure]:
-    """Every failure that a danger could name now, whether records hang on it or not: (failure,
-    broker, next leader, whether that would be an unclean election)."""
-    if seen is None:
+def failures(state: State) -> list[Failure]:
+    """Every failure after which another log may count, whether that costs records or not; none
+    where the release, the assignment or the ISR is not known."""
+    assigned, behaviour = state.settings.assigned_replicas, state.behaviour()
+    leader = state.registration.leader
+    if assigned is None or behaviour is None or state.registration.isr is None:
         return []
-    assigned, heirs = seen
-    leader, last = state.registration.leader, led_last(state)
-    if leader is None:
-        trusted = trusted_replicas(state)
-        found: list[Failure] = []
-        back = [] if last is None else waited_for(state, assigned, last)
-        for r in assigned:
-            if r in back:
-                found.append(("leader_loses_its_tail", r, None, False))
-                if leads_on_empty(state, assigned, r):
-                    found.append(("leader_loses_its_log", r, None, False))
-            if r == last and r in back:
-                if is_elected_short(state, assigned, r):
-                    found.append((election_of(trusted, r), r, r, False))
-                continue
-            if r not in trusted:
-                found.append(("unclean_election", r, r, True))
-            else:
-                found.append(("clean_election", r, r, False))
+    if state.settings.deleted:
+        return []
+    outlook = _Outlook(state, assigned, behaviour)
+    return outlook.without_leader() if leader is None else outlook.after(leader)
+
+
+class _Outlook:
+    """What decides who may lead next.
+
+    able: who may be elected once it is back; trusted: of these, who is elected without doubt. last:
+    who led last. running: who is not known to be down. up: who may be alive: one that crashed may
+    be back first, or be taken for alive still. unclean: unclean elections are known to be allowed;
+    perhaps_unclean: they are, or nothing tells and they are by the release's default.
+    """
+
+    def __init__(self, state: State, assigned: tuple[int, ...], behaviour: Behaviour) -> None:
+        self.state, self.assigned, self.behaviour = state, assigned, behaviour
+        self.isr = frozenset(state.registration.isr or ())
+        self.able = self.isr | {*state.registration.eligible_leader_replicas}
+        self.trusted, self.last = trusted_replicas(state), led_last(state)
+        self.running = frozenset(r for r in assigned if runs(state, r))
+        self.up = frozenset(r for r in assigned if not _is_down(state, r))
+        self.kraft = (state.settings.controller or behaviour.controller) == "kraft"
+        allowed = state.settings.unclean_leader_election
+        self.unclean = allowed is True
+        self.perhaps_unclean = behaviour.unclean_leader_election if allowed is None else allowed
+
+    # -- a leader is registered -----------------------------------------------------------------
+    def after(self, leader: int) -> list[Failure]:
+        """What may follow a leader: it stops, or comes back with less than it had, and leads."""
+        heirs = self._heirs(leader)
+        # Where a member that runs can take over, the leader need not return to lead.
+        must_return = not any(kind == "clean" and r in self.running for _, r, kind in heirs)
+        if leader not in self.running:
+            # A member that runs leads at once: then its failure lets another lead uncleanly.
+            at_once = [r for _, r, kind in heirs if kind == "clean" and r in self.running]
+            then = [each for r in at_once for each in self._heirs(r, gone=leader)]
+            heirs += [each for each in then if each[2] not in CLEAN and each[1] != leader]
+        found = [Failure("leader_stops", by, r, kind not in CLEAN) for by, r, kind in heirs]
+        if is_away(self.state, self.last):
+            found += self._returns_first(leader)
+        if must_return:
+            found += self._comes_back(leader)
+        if self.last not in (None, leader):
+            # It was elected, and has not begun to lead.
+            unclean = self.state.history.terms[-1].election_kind == "unclean"
+            found.append(Failure(_election(clean=not unclean), leader, leader, unclean))
+            if leader not in self.running and self._leads_again(self.last):
+                found.append(Failure("leader_loses_its_tail", self.last, None, False))
         return found
-    found = [("leader_stops", failed, heir, kind not in CLEAN) for failed, heir, kind in heirs]
-    if is_away(state):
-        found += [(*each, leader, False) for each in lets_it_return(state, assigned, leader)]
-    if must_return(state, heirs):
-        found.append(("leader_loses_its_tail", leader, None, False))
-        if leads_on_empty(state, assigned, leader):
-            found.append(("leader_loses_its_log", leader, None, False))
-    if last not in (None, leader):
-        kind = kind_of_election(state)
-        found.append((kind, leader, leader, kind == "unclean_election"))
-        if may_return(state, leader, last):
-            found.append(("leader_loses_its_tail", last, None, False))
-    return found
+
+    def _heirs(self, failed: int, gone: int | None = None) -> list[Heir]:
+        """Who may be elected once one has failed, by who may be alive by then. gone: who was down
+        before, and had led."""
+        up, running = self.up - {failed, gone}, self.running - {failed, gone}
+        alive = [up, up | (self.trusted - {failed}), running]
+        # A replica outside the ISR may have died unseen: then the next one is elected.
+        alive += [up - {r} for r in up - self.trusted if not self.state.is_traced(r)]
+        now = self._elected(failed, running)
+        if now is None or now.leader is None:
+            # Nobody who runs can take over: one of those that are down, if it is back first.
+            alive += [running | {r} for r in self.assigned if r != failed and r not in running]
+        elections = [self._elected(failed, each) for each in dict.fromkeys(map(frozenset, alive))]
+        found = [
+            (failed, each.leader, each.kind or "unknown")
+            for each in elections
+            if each is not None and each.leader is not None
+        ]
+        return [*dict.fromkeys(found)]
+
+    def _elected(self, failed: int, alive: Brokers) -> Election | None:
+        """What the controller decides when a leader has failed."""
+        assigned, isr, behaviour = self.assigned, self.isr, self.behaviour
+        if not self.kraft:
+            return election_zookeeper("offline", assigned, isr, alive, self.unclean, leader=failed)
+        left, eligible = isr - {failed}, frozenset(self.trusted) - isr
+        if behaviour.eligible_leader_replicas:
+            minimum = _minimum(self.state)
+            eligible = eligible_leader_replicas(isr, left, eligible, minimum).replicas
+        elif not left:
+            left = isr
+        cause = "unclean" if self.unclean else "online"
+        return election_kraft(
+            cause, assigned, left, alive, behaviour, leader=failed, eligible=eligible
+        )
+
+    def _returns_first(self, leader: int) -> list[Failure]:
+        """A leader that is away keeps its role if it is back before another is elected: once the
+        only other member that runs stops; where no other runs, by its mere start."""
+        others = (self.running & self.trusted) - {leader}
+        if leader not in self.isr or len(others) > 1:
+            return []
+        found = [Failure("leader_stops", other, leader, False) for other in others]
+        return found or [Failure("clean_election", leader, leader, False)]
+
+    # -- nobody leads ---------------------------------------------------------------------------
+    def without_leader(self) -> list[Failure]:
+        """What each replica that may be elected costs, and what one that is waited for may lose."""
+        found: list[Failure] = []
+        for r in self.assigned:
+            waited_for = self._is_waited_for(r)
+            if waited_for:
+                found += self._comes_back(r)
+            if r != self.last:
+                clean = r in self.trusted
+                found.append(Failure(_election(clean=clean), r, r, not clean))
+            elif waited_for and self._is_elected_with_what_is_left(r):
+                found.append(Failure(_election(clean=r in self.trusted), r, r, False))
+        return found
+
+    def _is_waited_for(self, replica: int) -> bool:
+        """Whether nobody may lead before a replica is back: the last leader, whoever is back first
+        of all, or the one member without which nobody may be elected."""
+        first = self._leads_again(replica) and (replica == self.last or self._all_are_away())
+        only = must_wait_for(self.state, replica) and self._leads_on_empty(replica)
+        return self.last is not None and (first or only)
+
+    def _is_elected_with_what_is_left(self, last: int) -> bool:
+        """Whether the last leader may be elected: not while another is elected at once."""
+        at_once = self.running if self.perhaps_unclean else self.running & self.trusted
+        return at_once <= {last} and (last in self.isr or self._leads_on_empty(last))
+
+    # -- either ---------------------------------------------------------------------------------
+    def _comes_back(self, replica: int) -> list[Failure]:
+        """What one that must return to lead may come back without."""
+        found = [Failure("leader_loses_its_tail", replica, None, False)]
+        if self._leads_on_empty(replica):
+            found.append(Failure("leader_loses_its_log", replica, None, False))
+        return found
+
+    def _leads_on_empty(self, replica: int) -> bool:
+        """Whether a replica that is back with an emptied directory may be elected, and the others
+        truncate to that: nobody else may be, or all are down and it is back first."""
+        alone = not self.perhaps_unclean and self.able <= {replica}
+        return len(self.assigned) > 1 and (alone or self._all_are_away())
+
+    def _all_are_away(self) -> bool:
+        """Whether all that may be elected are down: whoever is back first leads, with what it has.
+
+        With eligible leader replicas one may be waited for (KIP-966); a KRaft controller takes one
+        member after another out of the ISR, and waits for the last.
+        """
+        if self.behaviour.eligible_leader_replicas:
+            return False
+        if self.unclean:
+            return not self.running
+        return len(self.able) != 1 and not self.kraft and not self.able & self.running
+
+    def _leads_again(self, replica: int) -> bool:
+        return self.unclean or replica in self.able
 
 
-def led_last(state: State) -> int | None:
-    """Who led last: of those that were elected, not one that is known never to have begun."""
-    terms = state.history.terms
-    led = (t for t in reversed(terms) if not never_began(state, t) or wrote_in(state, t))
-    return next((t.leader for t in led), terms[-1].leader if terms else None)
+def _election(*, clean: bool) -> str:
+    """The word for an election that needs no further failure."""
+    return "clean_election" if clean else "unclean_election"
 
 
-def wrote_in(state: State, term: LeaderTerm) -> bool:
-    """Whether its leader has an epoch file that names that term, whatever its lines say."""
+def began(state: State, term: LeaderTerm) -> bool:
+    """Whether a broker that was elected led, as far as is known: nothing tells that it did not, or
+    its epoch file names the epoch, whatever its lines say."""
+    if term.start_event_id or not never_began(state, term):
+        return True
     replica = state.replicas.get(term.leader)
     return replica is not None and replica.filed_epoch == term.leader_epoch
 
 
-def must_return(state: State, heirs: list[tuple[int, int, str]]) -> bool:
-    """Whether no member of the ISR that runs can take over: who else is to be elected may be down
-    as well, and an eligible one that stopped uncleanly is eligible no more."""
-    return not any(kind == "clean" and runs(state, heir) for _, heir, kind in heirs)
+def led_last(state: State) -> int | None:
+    """Who led last; of leaders that never began none counts while another is known."""
+    terms = state.history.terms
+    led = (t.leader for t in reversed(terms) if began(state, t))
+    return next(led, terms[-1].leader if terms else None)
 
 
-def leads_on_empty(state: State, assigned: tuple[int, ...], last: int) -> bool:
-    """Whether nobody but that broker, back with an emptied directory, may be elected, while others
-    would cut to what it has.
-
-    An eligible replica that crashed is waited for still: until it is back nobody leads (KIP-966).
-    """
-    waited_for = not _is_unclean_allowed(state) and _able(state) <= {last}
-    return len(assigned) > 1 and (waited_for or all_are_away(state, assigned))
-
-
-def all_are_away(state: State, assigned: tuple[int, ...]) -> bool:
-    """Whether all that may be elected, several, are known to be down: whoever is back first leads,
-    with what it has by then. With eligible replicas one may be waited for (KIP-966); a KRaft
-    controller takes one member after another out of the ISR, and waits for the last."""
-    behaviour, able = state.behaviour(), _able(state)
-    if behaviour is None or behaviour.eligible_leader_replicas:
-        return False
-    if state.settings.unclean_leader_election is True:
-        able = {*assigned}
-    elif len(able) == 1 or (state.settings.controller or behaviour.controller) == "kraft":
-        return False
-    return not any(runs(state, r) for r in able)
-
-
-def _able(state: State) -> set[int]:
-    """Who may be elected once it is back: members and eligible replicas."""
-    registration = state.registration
-    return {*(registration.isr or ()), *registration.eligible_leader_replicas}
-
-
-def trusted_replicas(state: State) -> set[int]:
-    """Who may be elected without doubt."""
-    return {*(state.registration.isr or ()), *_eligible(state)}
-
-
-def _eligible(state: State) -> set[int]:
-    """Of the eligible leader replicas those that stay so when they are back: who registers after a
-    stop that was not clean is taken out first (KIP-966)."""
-    eligible = set(state.registration.eligible_leader_replicas)
-    return {r for r in eligible if not has_crashed(state, r)}
-
-
-def leads_again(state: State, last: int) -> bool:
-    """Whether the last leader may be elected: as a member, as the last known leader, once nobody
-    else is eligible, or as anybody may be."""
-    return last in _able(state) or state.settings.unclean_leader_election is True
-
-
-def may_return(state: State, elected: int, last: int) -> bool:
-    """Whether who led last may lead next: who was elected after it never began, and is down."""
-    return not runs(state, elected) and leads_again(state, last)
-
-
-def waited_for(state: State, assigned: tuple[int, ...], last: int) -> list[int]:
-    """Who may have to return to lead: the last leader; a member without which nobody may be
-    elected, whoever led last; whoever is back first, where all are down. An eligible replica that
-    lost its log is that no more (KIP-966)."""
-    first = all_are_away(state, assigned)
-    return [
-        r
-        for r in assigned
-        if ((first or r == last) and leads_again(state, r)) or must_wait_for(state, assigned, r)
-    ]
-
-
-def must_wait_for(state: State, assigned: tuple[int, ...], replica: int) -> bool:
-    """Whether it is a member without which nobody may be elected."""
-    able, members = _able(state), state.registration.isr or ()
-    return able == {replica} and replica in members and leads_on_empty(state, assigned, replica)
-
-
-def is_away(state: State) -> bool:
-    """Whether who is registered as the leader ended, and has not led again: another is elected once
-    that is noticed; it leads on where nobody else is, or if it is back before."""
+def is_away(state: State, last: int | None) -> bool:
+    """Whether the registered leader, which led last, stopped and has not led since: another is
+    elected once that is noticed, unless it is back before."""
     terms, leader = state.history.terms, state.registration.leader
     replica = None if leader is None else state.replicas.get(leader)
     if replica is None or not terms or replica.role is not None:
         return False
-    return terms[-1].leader == leader == led_last(state) and terms[-1].ended == "stopped"
+    return terms[-1].leader == leader == last and terms[-1].ended == "stopped"
 
 
-def lets_it_return(state: State, assigned: tuple[int, ...], leader: int) -> list[tuple[str, int]]:
-    """By which failure a leader that is away leads on, and whom it strikes: the only other member
-    that runs; none is needed where no other runs."""
-    if leader not in (state.registration.isr or ()):
-        return []
-    others = [
-        r for r in assigned if r != leader and r in trusted_replicas(state) and runs(state, r)
-    ]
-    if len(others) > 1:
-        return []
-    return [("leader_stops", others[0])] if others else [("clean_election", leader)]
+def must_wait_for(state: State, replica: int) -> bool:
+    """Whether it is the only replica that may be elected, a member of the ISR."""
+    told = state.registration
+    able = {*(told.isr or ()), *told.eligible_leader_replicas}
+    return able == {replica} == {*(told.isr or ())}
 
 
-def is_elected_short(state: State, assigned: tuple[int, ...], last: int) -> bool:
-    """Whether who led last may be elected with what it has left, while nobody leads: as a member,
-    as all that may be elected, or first of all that are down. Not while another is elected at once.
-    """
-    trusted, anybody = trusted_replicas(state), _is_unclean_allowed(state)
-    if any(r != last and (anybody or r in trusted) and runs(state, r) for r in assigned):
-        return False
-    return last in (state.registration.isr or ()) or leads_on_empty(state, assigned, last)
+def trusted_replicas(state: State) -> set[int]:
+    """Who is elected without doubt: members of the ISR, and the eligible leader replicas that are
+    still eligible when they are back: a stop that was not clean ends that (KIP-966)."""
+    told = state.registration
+    eligible = {r for r in told.eligible_leader_replicas if not has_crashed(state, r)}
+    return {*(told.isr or ()), *eligible}
 
 
-def _is_unclean_allowed(state: State) -> bool:
-    """By what is set, else by the release's default."""
-    behaviour, unclean = state.behaviour(), state.settings.unclean_leader_election
-    return (
-        bool(behaviour is None or behaviour.unclean_leader_election) if unclean is None else unclean
-    )
-
-
-def election_of(trusted: set[int], replica: int) -> str:
-    return "clean_election" if replica in trusted else "unclean_election"
-
-
-def kind_of_election(state: State) -> str:
-    """The failure's word for how the present leader was elected."""
-    unclean = state.history.terms[-1].election_kind == "unclean"
-    return "unclean_election" if unclean else "clean_election"
-
-
-def last_members(state: State) -> set[int]:
-    return set(state.registration.last_members or ())
-
-
-def are_few(state: State, members: set[int]) -> bool:
+def too_few(state: State, members: set[int]) -> bool:
     """Whether an ISR of these is below min.insync.replicas."""
-    minimum = min(
-        state.settings.min_insync_replicas or 1, len(state.settings.assigned_replicas or ())
-    )
-    return 0 < len(members) < minimum
+    return 0 < len(members) < _minimum(state)
+
+
+def _minimum(state: State) -> int:
+    settings = state.settings
+    return min(settings.min_insync_replicas or 1, len(settings.assigned_replicas or ()))
 
 
 def runs(state: State, replica: int) -> bool:
+    """Whether a broker is not known to be down."""
     return not (_is_down(state, replica) or has_crashed(state, replica))
 
 
 def has_crashed(state: State, replica: int) -> bool:
+    """Whether a broker ended without a clean stop, and was not seen since."""
     known = state.replicas.get(replica)
     return known is not None and known.crashed
 

@@ -188,7 +188,9 @@ def test_what_is_named_is_lost_in_its_fork_and_what_a_fork_loses_was_named() -> 
             fork = (danger.failure, danger.next_leader)
             if fork in lost:
                 named[danger.failure] += 1
+                assert offsets_of(danger), (seed, danger)
                 assert offsets_of(danger) <= lost[fork], (seed, danger)
+                assert set(danger.holders) == really_hold(machine, danger), (seed, danger)
         for (failure, _), offsets in lost.items():
             if failure == "leader_stops" and controller_sees_all(machine):
                 told = {o for d in at_risk if d.failure == failure for o in offsets_of(d)}
@@ -275,7 +277,7 @@ def test_what_nobody_was_promised_may_be_gone_with_what_a_member_lost() -> None:
     )  # fmt: skip
     for mark, others in ((0, []), (8, ["storage_loss"])):
         state.replicas[1].high_watermark = mark
-        told = Danger(8, 10, "undetermined", "leader_stops", 1, 2, "acks_one_failover", (), "")
+        told = Danger(8, 10, "undetermined", "leader_stops", 1, 2, "acks_one_failover", ())
         assert other_causes(state, told) == others
 
 

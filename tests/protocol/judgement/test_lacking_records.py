@@ -6,7 +6,7 @@ from replication.protocol.folding.fold import apply
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.at_risk import dangers
-from replication.protocol.judgement.lacking_records import holders_of, lacking_ranges, shared_ranges
+from replication.protocol.judgement.lacking_records import lacking_ranges, shared_ranges
 from replication.protocol.judgement.reference import tail_is_known
 from tests.protocol.judgement.danger_stories import (
     behind,
@@ -20,17 +20,16 @@ from tests.protocol.judgement.danger_stories import (
 
 
 def test_two_logs_part_where_one_ends_or_holds_another_record() -> None:
-    """What one lacks, what both share, and who reaches over what are told of the same logs."""
-    for end, leader_epoch, lacking, shared, holds in (
-        (7, 0, [(7, 10)], [(0, 7)], False),
-        (10, 1, [(0, 10)], [], True),
-        (12, 0, [], [(0, 10)], True),
+    """What one lacks and what both share are told of the same logs."""
+    for end, leader_epoch, lacking, shared in (
+        (7, 0, [(7, 10)], [(0, 7)]),
+        (10, 1, [(0, 10)], []),
+        (12, 0, [], [(0, 10)]),
     ):
         state = of_two(live(1, 1000, 10), live(2, 3000, end, leader_epoch), isr=(1,))
         leader, other = state.replicas[1], state.replicas[2]
         assert lacking_ranges(state, leader, other) == lacking
         assert shared_ranges(state, leader, other) == shared
-        assert (holders_of(state, leader, 8, 10) == (2,)) == holds
 
 
 def test_a_danger_stands_while_the_leader_goes_on_growing() -> None:
@@ -104,6 +103,33 @@ def test_who_is_away_has_nothing_of_terms_of_which_it_never_heard(
     found = dangers(of_two(*facts, unclean=True, isr=(1,)))
     first = min(d.first_offset for d in found if d.next_leader == 2)
     assert first == named
+
+
+def test_a_record_that_shows_its_epoch_is_known_by_that_wherever_a_leader_began() -> None:
+    """The leader of epoch 2 had lost what both logs still show of epoch 1."""
+    facts = [
+        live(2, 1000, 10, 1), ev.ReplicaStopped(2, "process_crash"),
+        ev.LeadershipRecorded(1, 2, (1,), 1, "preferred"), ev.BecameLeader(1, 2, 0),
+        ev.LeadershipRecorded(1, 3, (1,), 2, "clean"), ev.BecameLeader(1, 3, 10),
+        live(1, 2000, 10, 1),
+    ]  # fmt: skip
+    state = of_two(*facts, isr=(1,))
+    assert lacking_ranges(state, state.replicas[1], state.replicas[2]) == []
+    assert shared_ranges(state, state.replicas[1], state.replicas[2]) == [(0, 10)]
+
+
+def test_what_the_leader_itself_has_no_more_nobody_lacks() -> None:
+    """Broker 1 wrote from offset 7 on in epoch 2, and lost power: nine records are left of it."""
+    facts = [
+        live(1, 1000, 5, None), live(2, 1100, 12, None), ev.BecameFollower(2, 0, 1),
+        ev.ReplicaStopped(2, "process_crash"),
+        ev.LeadershipRecorded(1, 2, (1,), 2, "unclean"), ev.BecameLeader(1, 2, 7),
+        live(1, 2000, 14, None),
+    ]  # fmt: skip
+    for more, end in (([], 14), ([ev.ReplicaStopped(1, "power_loss", 9)], 9)):
+        found = dangers(of_two(*facts, *more, unclean=True, isr=(1,)))
+        named = {(d.first_offset, d.end_offset) for d in found if d.next_leader == 2}
+        assert named == {(7, end)}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """A danger as a row: words that say what fails, what is left, and nothing that is not known."""
 
+import pytest
+
 from replication.protocol.ground.risks import Risk
-from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.at_risk import Danger
 from replication.protocol.judgement.risk_rows import past_row, present_row
 from tests.protocol.judgement.danger_stories import given, story
@@ -11,7 +12,6 @@ def row(**changes: object) -> dict[str, object]:
     values: dict[str, object] = {
         "first_offset": 4, "end_offset": 9, "tier": "committed", "failure": "leader_stops",
         "broker": 1, "next_leader": 2, "cause": "unclean_election", "holders": (3,),
-        "ends_when": "broker 2 has fetched up to 9",
     } | changes  # fmt: skip
     return present_row(story(given(isr="A", unclean="yes")), Danger(**values))  # type: ignore[arg-type]
 
@@ -25,8 +25,33 @@ def test_a_danger_says_what_must_fail_and_what_one_more_failure_costs() -> None:
         "unclean_election", "ISR 1", "min.insync.replicas=2",
         "unclean.leader.election.enable=true", "broker 2 is behind, outside the ISR",
     ]  # fmt: skip
-    assert row(holders=())["one_more_failure"] == "no copy is left after the first failure"
-    assert "brokers 2, 3" in str(row(holders=(2, 3))["one_more_failure"])
+    assert row(holders=())["one_more_failure"] == (
+        "no copy is left once broker 1 follows, or has lost its disk"
+    )
+    assert "brokers 2 and 3" in str(row(holders=(2, 3))["one_more_failure"])
+
+
+@pytest.mark.parametrize(
+    ("failure", "next_leader", "holders", "sentence"),
+    [
+        ("leader_stops", 2, (), "Safe again once broker 2 has fetched offset 8. "
+         "Until then do not stop or restart broker 1."),
+        ("leader_loses_its_tail", None, (), "Safe again once another replica has fetched offset 8. "
+         "Until then do not kill or restart broker 1, and do not elect another replica."),
+        ("leader_loses_its_log", None, (2,), "Safe again once another replica is in the ISR. "
+         "Until then do not empty or replace the log directory of broker 1."),
+        ("unclean_election", 1, (2, 3), "Safe again once broker 2 or 3 leads. "
+         "Until then do not elect broker 1, and do not start it first."),
+    ],
+)  # fmt: skip
+def test_it_says_what_makes_the_records_safe_again_and_what_not_to_do_until_then(
+    failure: str, next_leader: int | None, holders: tuple[int, ...], sentence: str
+) -> None:
+    found = row(failure=failure, next_leader=next_leader, holders=holders)
+    assert found["ends_when"] == sentence
+    run = (4, 9, "committed", "storage_loss", holders)
+    past = past_row(Risk(0, failure, 1, next_leader, False, 0, until=1), run)
+    assert past["ends_when"] == sentence.split(" Until")[0]
 
 
 def test_an_emptied_directory_is_said_with_who_still_follows() -> None:
@@ -40,7 +65,7 @@ def test_where_the_partition_has_no_leader_nothing_more_must_fail() -> None:
 
 
 def test_without_a_time_or_an_epoch_none_is_told() -> None:
-    risk = Risk(-1, "leader_stops", 1, 2, True, None, over=True)
-    found = past_row(State("", "t", "", 0), risk, (0, 2, "committed", "unclean_election", (), "x"))
+    risk = Risk(-1, "leader_stops", 1, 2, True, None)
+    found = past_row(risk, (0, 2, "committed", "unclean_election", ()))
     assert (found["since"], found["until"], found["leader_epoch"]) == (None, None, None)
     assert found["over"] is True

@@ -72,8 +72,9 @@ def test_appends_between_two_telling_steps_are_counted_when_it_ends() -> None:
 def test_without_records_in_danger_only_the_failures_are_kept() -> None:
     state = watched(BEHIND.replace("0:m*8", "0:m*10"))
     assert dangers(state) == []
-    assert all(not r.runs and not r.over for r in state.risks.known)
-    kept = sorted(r.failure for r in state.risks.known)
+    assert not state.risks.past
+    assert all(not r.runs for r in state.risks.live)
+    kept = sorted(r.failure for r in state.risks.live)
     assert kept == ["leader_loses_its_tail", "leader_stops"]
 
 
@@ -173,7 +174,7 @@ def test_the_cause_follows_the_isr_though_no_log_has_changed() -> None:
     shrunk = ev.LeadershipRecorded(1, 0, (1, 2), 3), 62
     for more, cause in (((), "storage_loss"), ((shrunk,), "last_replica_standing")):
         state = running((ev.BecameLeader(1, 0), 2), three, joined, *logs, *more, assigned=(1, 2, 3))
-        told = [(first, end, why) for r in state.risks.known for first, end, _, why, *_ in r.runs]
+        told = [(first, end, why) for r in state.risks.live for first, end, _, why, _ in r.runs]
         assert (7, 9, cause) in told
 
 
@@ -254,7 +255,7 @@ def risks_of(facts: Timed, grade: str, *, forgetful: bool) -> list[list[Risk]]:
         if forgetful:
             state.risks.notes = RiskNotes()
         risk_watch.after(state, event)
-        known.append([replace(r) for r in state.risks.known])
+        known.append([replace(r) for r in (*state.risks.past, *state.risks.live)])
     return known
 
 
