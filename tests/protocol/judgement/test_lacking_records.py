@@ -92,7 +92,7 @@ def test_who_is_away_has_nothing_of_terms_of_which_it_never_heard(
     kind: str, heard: int, named: int
 ) -> None:
     """Broker 2 holds offsets as high as those that broker 1 wrote in epoch 2, which bear no epoch.
-    It took over from who began epoch 1 at offset 5; beside the ISR it may have more of before."""
+    It took over from who began epoch 1 at offset 5; elected uncleanly it may have more."""
     facts = [
         live(1, 1000, 5, None), live(2, 1100, 12, None), ev.BecameFollower(2, heard, 1),
         ev.ReplicaStopped(2, "process_crash"),

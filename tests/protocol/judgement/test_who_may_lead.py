@@ -51,7 +51,7 @@ def test_an_unclean_election_would_take_the_first_alive_not_the_longest_log() ->
     found = dangers(story(told))
     assert [(d.first_offset, d.end_offset, d.holders, d.next_leader, d.cause) for d in found] == [
         (7, 10, (), 1, "unclean_election"),
-        # Whoever is behind may be down as well: then the last one leads on without its tail.
+        # Whoever is behind may be down as well: then the last one leads again without its tail.
         (9, 10, (), None, "last_replica_standing"),
     ]
 
