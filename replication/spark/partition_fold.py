@@ -182,7 +182,7 @@ class PartitionFold:
         self.findings = len(answer.findings)
         found: dict[str, list[dict[str, Any]]] = {
             "replica_states": _replica_rows(answer.partition),
-            "verdicts": _verdict_rows(with_gap(answer.verdicts, gap_reason(self.sequencer))),
+            "verdicts": verdict_rows(with_gap(answer.verdicts, gap_reason(self.sequencer))),
             "loss_ledger": answer.losses,
             "divergences": answer.divergences,
             "findings": answer.findings,
@@ -254,7 +254,7 @@ class PartitionFold:
         )  # fmt: skip
 
 
-def _verdict_rows(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def verdict_rows(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The verdicts as their table has them: histories as JSON text."""
     return [
         {**v, "histories": None if v["histories"] is None else json.dumps(v["histories"])}

@@ -14,7 +14,7 @@ from replication.protocol.ground import events as ev
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import FoldedPartition, fold_all
-from replication.spark.partition_fold import ANSWER_TABLES
+from replication.spark.partition_fold import ANSWER_TABLES, verdict_rows
 from replication.spark.shard_fold import FIGURES, ShardFold, fold_sorted
 from tests.spark.event_rows import frame_of, made_trace
 
@@ -131,7 +131,7 @@ def laptop(events: list[Event]) -> dict[tuple[str, str], str]:
 def _of_partition(part: FoldedPartition) -> list[tuple[tuple[str, str], str]]:
     name = "/".join(str(p) for p in part.identity)
     a = part.answer
-    tables = {"verdicts": a.verdicts, "loss_ledger": a.losses, "divergences": a.divergences,
+    tables = {"verdicts": verdict_rows(a.verdicts), "loss_ledger": a.losses, "divergences": a.divergences,
               "findings": a.findings}  # fmt: skip
     return [((table, name), json.dumps(found)) for table, found in tables.items() if found]
 

@@ -15,7 +15,14 @@ from replication.protocol.ground.events import Event, HighWatermarkAdvanced
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement import judge
 from replication.protocol.judgement.bounded import fold_all
-from replication.spark.partition_fold import ANSWER_TABLES, HEAD, TABLES, Out, PartitionFold
+from replication.spark.partition_fold import (
+    ANSWER_TABLES,
+    HEAD,
+    TABLES,
+    Out,
+    PartitionFold,
+    verdict_rows,
+)
 from replication.spark.shard_fold import (
     FIGURES,
     REFOLD,
@@ -62,7 +69,7 @@ def bounded_answer(events: list[Event]) -> dict[tuple[str, str], Any]:
     rows = {}
     for part in fold_all(events):
         name = "/".join(str(p) for p in part.identity)
-        rows[("verdicts", name)] = part.answer.verdicts
+        rows[("verdicts", name)] = verdict_rows(part.answer.verdicts)
         rows[("loss_ledger", name)] = part.answer.losses
         rows[("divergences", name)] = part.answer.divergences
         rows[("findings", name)] = part.answer.findings
@@ -352,7 +359,7 @@ def test_a_defect_of_the_judge_costs_one_partition_its_verdicts(
     untouched = judged(bounded_answer(well))
     sound = judge.answer
 
-    def broken(state: State) -> Any:
+    def broken(state: State, *, strict: bool = False) -> Any:
         if state.partition == 0 and state.applied:
             raise ZeroDivisionError("surprise")
         return sound(state)
