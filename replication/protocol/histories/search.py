@@ -83,6 +83,8 @@ class Search:
         # So it is where a machine tells the story: its first leader is the only one there was.
         alone = led and (not first or self.line.state.story.ordered)
         leader = run.place.get(led[0].leader or 0) if alone else None
+        if leader is not None and not self.covered >> leader & 1:
+            leader = None
         ordered = self.line.state.story.ordered and not self._leads_above_it(leader)
         for held in product((0, *known), repeat=count):
             appended = sum(1 << r for r in {*held} - {0})
