@@ -171,14 +171,13 @@ class _Reader:
 
     def numbers(self, record: Record) -> frozenset[int]:
         """The numbers that a record may have."""
-        labelled = frozenset(
-            number
-            for number, (epoch, content) in enumerate(self.run.labels, 1)
-            if epoch is None or record[0] in (None, epoch)
-            if content is None or content < 0 or record[1] in (None, content)
-        )
-        if labelled:
-            return labelled
+        named: dict[bool, set[int]] = {True: set(), False: set()}
+        for number, (epoch, content) in enumerate(self.run.labels, 1):
+            in_no_copy = content is not None and content < 0
+            if epoch in (None, record[0]) and (in_no_copy or content in (None, record[1])):
+                named[in_no_copy].add(number)
+        if named[False] or named[True]:
+            return frozenset(named[False] or named[True])
         unseen = self.search.records.unseen
         return frozenset(n for (epoch, _), n in unseen.items() if epoch == record[0])
 

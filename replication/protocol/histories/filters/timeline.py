@@ -12,6 +12,8 @@ from replication.protocol.histories.assumptions import REPLICAS_AS_SEEN, Assumed
 
 # Elections of a replica that need not have what was committed; None: nothing tells the kind.
 UNSURE = ("unclean", "last_known_leader", "unknown", None)
+# So many epochs may have come after the last that evidence names: one to lose, one to lack.
+LATER_EPOCHS = 2
 # A replica that nothing names, where nothing names the assignment.
 UNSEEN_REPLICA = -1
 
@@ -207,13 +209,13 @@ def _windows(state: State, line: Timeline, recorded: list[Recorded]) -> list[Win
             for leader_epoch, start in _starts(step):
                 begun = window(leader_epoch)
                 begun.start = start if begun.start is None else min(begun.start, start)
+    if not windows and (line.labels or line.promises):
+        window(0)  # Whoever led, led in some epoch.
     known = _controller_is_known(state, line, recorded)
     if windows and not known and not set(line.replicas) <= line.covered:
-        for leader_epoch in range(max(windows)):
-            window(leader_epoch).unnamed |= leader_epoch not in windows
+        for leader_epoch in set(range(max(windows) + 1 + LATER_EPOCHS)) - set(windows):
+            window(leader_epoch).unnamed = True
     result = [windows[e] for e in sorted(windows)]
-    if not result and line.labels:
-        result = [Window(0)]  # Before leader epochs: whoever led, led in one.
     for w in result:
         w.shown = w.leader is None and not w.recorded and not w.unnamed
     _link(result)
@@ -270,12 +272,15 @@ def _link(windows: list[Window]) -> None:
 
 
 def _final_leader(state: State, line: Timeline, recorded: list[Recorded]) -> int | None:
-    last, windows = recorded[-1] if recorded else None, line.windows
+    last = recorded[-1] if recorded else None
+    windows = line.windows
+    while windows and windows[-1].unnamed:
+        windows = windows[:-1]
     if last is not None and last.leader is not None and windows:
         newest = last.leader_epoch >= windows[-1].leader_epoch
         if newest:
             return last.leader
-    if windows and (windows[-1].unnamed or windows[-1].shown):
+    if windows and windows[-1].shown:
         return state.settings.leader
     led = [w for w in windows if w.leader is not None]
     return led[-1].leader if led else state.settings.leader
