@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from replication.protocol.histories.engine import Effort, walk
-from replication.protocol.histories.filters.at_offset import Item, Run
+from replication.protocol.histories.filters.at_offset import Run
+from replication.protocol.histories.filters.items import Item
 from replication.protocol.histories.filters.own_steps import of_follower
 from replication.protocol.histories.moves import following
 from replication.protocol.histories.moves.states import (

@@ -7,7 +7,8 @@ from replication.protocol.histories.assumptions import (
     REPLACED_LEADERS_HAD_STOPPED,
 )
 from replication.protocol.histories.engine import Effort, walk
-from replication.protocol.histories.filters.at_offset import Item, Run
+from replication.protocol.histories.filters.at_offset import Run
+from replication.protocol.histories.filters.items import Item
 from replication.protocol.histories.filters.own_steps import of_leader
 from replication.protocol.histories.filters.timeline import UNSURE, Window
 from replication.protocol.histories.follow import Followers, together
@@ -154,7 +155,7 @@ class LedEpoch:
         """No line tells that it began to lead: it may have lost its log's end before."""
         record, above, _, appended, _ = start
         window, by = self.window, self.by
-        may_lose = by.unseen_losses != 0 or self._was_away()
+        may_lose = by.unseen_losses != 0 or window.leader_was_away
         had: bool | None = None
         if window.start is not None and not self.run.line.compacted and not self.several:
             had = self.run.offset < window.start
@@ -170,11 +171,3 @@ class LedEpoch:
                 exposed = frozenset([(first, high)])
                 found.append(Leading(True, 0, first, high, 1, appended, exposed, steps, 0))
         return found
-
-    def _was_away(self) -> bool:
-        """Whether the leader may have been down before: nobody led, or it leads anew."""
-        before = self.window.before
-        if before is None:
-            return False
-        anew = before.leader == self.leader and self.window.kind != "same_leader"
-        return before.leader is None or anew

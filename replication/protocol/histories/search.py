@@ -5,16 +5,18 @@ of everything that mattered. Within an epoch the leader goes through its own ste
 follower against what the leader exposed; all they do unseen is monotone, so no interleaving counts.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import product
 
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.engine import Effort, Followed, follow, retrace
 from replication.protocol.histories.filters.at_offset import Run
+from replication.protocol.histories.filters.by_offset import EVERYWHERE, NEVER
 from replication.protocol.histories.filters.timeline import Window
 from replication.protocol.histories.follow import Followers
 from replication.protocol.histories.lead import LedEpoch
-from replication.protocol.histories.moves.by_rule import truncation_of
+from replication.protocol.histories.moves.by_rule import BY_HIGH_WATERMARK, truncation_of
 from replication.protocol.histories.moves.states import At, Broker
 from replication.protocol.histories.records import Records
 
@@ -42,6 +44,7 @@ class Search:
         ]
         self.covered = sum(1 << i for i, b in enumerate(self.brokers) if b.covered)
         self.records = Records(run, exact=exact)
+        self._last_doubt, self._last_away = self._doubtful_until()
         self.followers = Followers(run, self.brokers, self.records.epochs, self.effort)
 
     def ends(self) -> set[At]:
@@ -56,12 +59,13 @@ class Search:
     def windows(self) -> list[Window]:
         """The leader epochs in which anything can have happened at the offset."""
         run, windows = self.run, self.line.windows
-        epochs = run.epochs[1:]
-        known = [e for e in epochs if e is not None]
-        if run.unseen or not known or len(known) < len(epochs):
+        known = [e for e in run.epochs[1:] if e is not None]
+        if all(b.traced for b in self.brokers) and not any(run.followed_on):
+            known.append(run.first_shown)  # What no step tells of did not happen.
+        elif run.unseen or not known or len(known) < len(run.labels):
             return windows
         first = min([run.first_shown, *known])
-        return [w for w in windows if w.leader_epoch >= first] or windows
+        return windows[bisect_left(windows, first, key=lambda w: w.leader_epoch) :] or windows[-1:]
 
     def starts(self) -> set[At]:
         """The states before the first leader epoch: nothing is there, or, where the evidence may
@@ -104,17 +108,38 @@ class Search:
         return next((bool(i.above) for i in items if i.above is not None), False)
 
     def _settled(self, states: set[At], window: Window) -> bool:
-        """Whether all replicas hold the one committed record, and nothing later can change that."""
-        if self.run.unseen and not all(b.covered for b in self.brokers):
+        """Whether in every state all replicas hold one record, all others were missed where that
+        counts, and nothing from this epoch on can change that. Whether it becomes committed yet
+        counts only where a client was told of it."""
+        if window.leader_epoch <= self._last_doubt or window.number <= self._last_away:
             return False
-        if len(self.run.labels) != 1 or len(states) != 1:
-            return False
-        (at,) = states
-        record = at.records[0]
-        if not record or any(r != record for r in at.records) or at.missed_committed:
-            return False
-        later = all(window.leader_epoch > doubt for doubt in self.run.last_doubt)
-        return bool(at.committed >> record & 1) and later
+        answered, clients = self.records.answered, self.records.seen_by_clients
+        for at in states:
+            record = at.records[0]
+            others = ~(1 << record)
+            if not record or any(r != record for r in at.records):
+                return False
+            told_of = clients & ~others & ~at.committed_by_any
+            still_to_miss = (
+                at.appended & answered & ~at.missed
+                | at.committed_by_any & clients & answered & ~at.missed_by_any
+                | at.committed & ~at.missed_committed & ~1
+            )
+            if told_of or still_to_miss & others:
+                return False
+        held = {at.records[0] for at in states}
+        return all(self.run.is_certain(record, window.leader_epoch) for record in held)
+
+    def _doubtful_until(self) -> tuple[int, int]:
+        """The leader epoch, and the number of the window, up to which a replica may still come to
+        lack what all hold."""
+        doubt, away = max(self.run.last_doubt, default=NEVER), NEVER
+        open_ends = [b for b in self.brokers if not b.covered]
+        if any(b.unseen_losses != 0 or b.truncation == BY_HIGH_WATERMARK for b in open_ends):
+            return EVERYWHERE, EVERYWHERE
+        if open_ends:
+            away = self.line.last_away
+        return doubt, away
 
     def after(self, states: set[At], window: Window) -> set[At]:
         """The states after one leader epoch."""

@@ -5,7 +5,7 @@ One filter a kind of step, for the broker that leads in the epoch and for those 
 
 from collections.abc import Iterator
 
-from replication.protocol.histories.filters.at_offset import Item
+from replication.protocol.histories.filters.items import Item
 from replication.protocol.histories.moves.by_rule import (
     BY_COMMON_EPOCH,
     BY_HIGH_WATERMARK,

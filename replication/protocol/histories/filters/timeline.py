@@ -1,5 +1,6 @@
 """From the state of a partition to a timeline: who led when, and which broker's steps are known."""
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -9,6 +10,7 @@ from replication.protocol.ground.story import WRITES, OwnStep, Recorded
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.histories.assumptions import REPLICAS_AS_SEEN, Assumed
+from replication.protocol.histories.filters.by_offset import Before, Spread, Steps
 
 # Elections of a replica that need not have what was committed; None: nothing tells the kind.
 UNSURE = ("unclean", "last_known_leader", "unknown", None)
@@ -16,6 +18,11 @@ UNSURE = ("unclean", "last_known_leader", "unknown", None)
 LATER_EPOCHS = 2
 # A replica that nothing names, where nothing names the assignment.
 UNSEEN_REPLICA = -1
+
+# Leader epoch and content of a record, as far as they are known.
+Label = tuple[int | None, int | None]
+# How a client was told of a record, its leader epoch and content, and by which broker.
+Told = tuple[str, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
@@ -38,6 +45,14 @@ class Window:
     shown: bool = False
     next_other: "Window | None" = None
     before: "Window | None" = None
+
+    @property
+    def leader_was_away(self) -> bool:
+        """Whether the leader may have been down before: nobody led, or it leads anew."""
+        if self.before is None:
+            return False
+        anew = self.before.leader == self.leader and self.kind != "same_leader"
+        return self.before.leader is None or anew
 
 
 @dataclass(slots=True)
@@ -72,12 +87,23 @@ class Timeline:
     not_captured: set[int] = field(default_factory=set)
     recorded: list[Recorded] = field(default_factory=list)
     by_epoch: dict[int, Window] = field(default_factory=dict)
+    index: dict[int, Steps] = field(default_factory=dict)
+    shown_at: Spread[Label] = field(default_factory=lambda: Spread(()))
+    written_at: Spread[Label] = field(default_factory=lambda: Spread(()))
+    told_to_clients: Spread[Told] = field(default_factory=lambda: Spread(()))
+    last_away: int = -1
+    items_read: int = 0
+    starts: list[int] = field(default_factory=list)
     ends_early: bool = False
 
     def start_of(self, leader_epoch: int) -> int | None:
         """The offset at which a leader epoch begins, by any epoch file or log."""
         window = self.by_epoch.get(leader_epoch)
         return None if window is None else window.start
+
+    def starts_up_to(self, offset: int) -> int:
+        """How many leader epochs begin at the offset or below."""
+        return bisect_right(self.starts, offset)
 
     def led_again(self, leader: int | None, after: int, before: int) -> list[int]:
         """The leader epochs between two that the same broker led."""
@@ -131,7 +157,32 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
         else:
             line.not_captured.add(r)
     line.log_start = _log_start(line)
+    _make_index(line)
     return line
+
+
+def _make_index(line: Timeline) -> None:
+    """Lets runs of offsets find what concerns them."""
+    away = [w.number for w in line.windows if w.leader not in line.covered and w.leader_was_away]
+    line.last_away = max(away, default=-1)
+    line.starts = sorted(w.start for w in line.windows if w.start is not None)
+    line.shown_at = Spread((s[0], s[1], s[2:]) for s in line.labels)
+    line.written_at = Spread((s[0], s[1], s[2:]) for s in line.written)
+    line.told_to_clients = Spread(
+        (p.span[0], p.span[1], (p.how, *p.span[2:], p.replica)) for p in line.promises
+    )
+    for number, steps in line.own.items():
+        without = Steps(steps, [step.log_end_offset for step in steps])
+        ends = [_end_told(line, *told) for told in zip(steps, without.before, strict=True)]
+        line.index[number] = Steps(steps, ends) if ends != list(without.ends) else without
+
+
+def _end_told(line: Timeline, step: OwnStep, before: Before) -> int | None:
+    """Where a step tells that the log ended; with KRaft a leader's epoch begins at its log end."""
+    end, anew = step.log_end_offset, before.restarted or before.role != "led"
+    if step.kind == "led" and end is None and anew and not line.compacted and line.kraft:
+        return line.start_of(before.leader_epoch)
+    return end
 
 
 def _brokers_covered(state: State) -> tuple[set[int], set[int]]:

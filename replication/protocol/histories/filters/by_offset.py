@@ -1,0 +1,139 @@
+"""Where in a story an offset matters, so that a run of offsets reads only its part of it."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import accumulate
+from typing import Generic, NamedTuple, TypeVar
+
+from replication.protocol.ground.story import WRITES, OwnStep
+
+NEVER = -1
+EVERYWHERE = 1 << 62
+Told = TypeVar("Told", bound=Hashable)
+
+
+class Spread(Generic[Told]):
+    """What is told of stretches of offsets, by offset."""
+
+    def __init__(self, stretches: Iterable[tuple[int, int, Told]]) -> None:
+        begins: dict[int, list[Told]] = {}
+        ends: dict[int, list[Told]] = {}
+        for first, end, told in stretches:
+            if first < end:
+                begins.setdefault(first, []).append(told)
+                ends.setdefault(end, []).append(told)
+        self._cuts = sorted({*begins, *ends})
+        self._told: list[tuple[Told, ...]] = []
+        now: Counter[Told] = Counter()
+        for cut in self._cuts:
+            for told in ends.get(cut, ()):
+                now[told] -= 1
+                if not now[told]:
+                    del now[told]
+            now.update(begins.get(cut, ()))
+            self._told.append(tuple(now))
+
+    def at(self, offset: int) -> tuple[Told, ...]:
+        """All that is told of an offset."""
+        number = bisect_right(self._cuts, offset) - 1
+        return self._told[number] if number >= 0 else ()
+
+
+class Before(NamedTuple):
+    """What one step of a broker has before it, and (starts_again) whether a start comes after.
+
+    leader_epoch: that the step belongs to. role: what it was told last, restarted: since then it
+    has stopped or started; followed: whom it followed last.
+    """
+
+    leader_epoch: int
+    role: str | None
+    restarted: bool
+    stopped_clean: bool
+    followed: int | None
+    starts_again: bool
+
+
+class Steps:
+    """The steps of one broker with an index by offset. copies: the places of copies among them."""
+
+    def __init__(self, steps: Sequence[OwnStep], ends: Sequence[int | None]) -> None:
+        """ends: the log end that each step tells."""
+        self.steps, self.ends = steps, ends
+        self.before = _before(steps)
+        self.by_epoch: dict[int, list[int]] = {}
+        for number, before in enumerate(self.before):
+            self.by_epoch.setdefault(before.leader_epoch, []).append(number)
+        self.copies = [i for i, step in enumerate(steps) if step.kind == "copy"]
+        told = list(zip(steps, ends, strict=True))
+        self._highest = list(accumulate((_reach(s, e) for s, e in told), max))
+        self._doubt = _lowest_from(_doubted(s, e) for s, e in told)
+        self._same = _lowest_from(min(_doubted(s, e), _full(s, e)) for s, e in told)
+
+    def first_epoch(self, offset: int) -> int:
+        """The leader epoch in which a step first tells of something at or above the offset."""
+        number = bisect_right(self._highest, offset)
+        return self.before[number].leader_epoch if number < len(self.steps) else EVERYWHERE
+
+    def last_doubt(self, offset: int) -> int:
+        """The last leader epoch in which a step, no copy, may tell that the record is not there,
+        or that another is."""
+        return self._epoch_at(bisect_right(self._doubt, offset) - 1)
+
+    def part(self, offset: int) -> tuple[int, int]:
+        """The steps, no copies, that tell of the offset something else than that all lies below
+        it, or that all lies above it: the first, and the one after the last."""
+        return bisect_right(self._highest, offset), bisect_right(self._same, offset)
+
+    def _epoch_at(self, number: int) -> int:
+        return self.before[number].leader_epoch if number >= 0 else NEVER
+
+
+def _before(steps: Sequence[OwnStep]) -> list[Before]:
+    last_start = max((i for i, step in enumerate(steps) if step.kind == "started"), default=-1)
+    found: list[Before] = []
+    leader_epoch, role, restarted, clean = NEVER, None, True, False
+    followed: int | None = None
+    for number, step in enumerate(steps):
+        takes_role = step.kind in ("led", "followed")
+        if takes_role and step.leader_epoch is not None:
+            leader_epoch = step.leader_epoch
+        found.append(Before(leader_epoch, role, restarted, clean, followed, number <= last_start))
+        if takes_role:
+            role, restarted = step.kind, False
+            followed = step.leader if step.kind == "followed" else followed
+        elif step.kind in ("started", "stopped"):
+            restarted, clean = True, step.kind == "stopped" and bool(step.clean)
+    return found
+
+
+def _reach(step: OwnStep, end: int | None) -> int:
+    """From where on a step tells nothing but that the log ends below."""
+    if step.kind == "cut":
+        return max(step.first_offset or 0, step.log_end_offset or 0)
+    return max(end or 0, step.high_watermark or 0)
+
+
+def _doubted(step: OwnStep, end: int | None) -> int:
+    """Below which offset a step cannot tell that a record is not there, or that another is."""
+    if step.kind in WRITES:
+        return step.first_offset or 0
+    if step.kind in ("started", "stopped", "cut"):
+        return end or 0
+    if step.kind in ("led", "followed"):
+        return EVERYWHERE if end is None else end
+    return EVERYWHERE
+
+
+def _full(step: OwnStep, end: int | None) -> int:
+    """Below which offset a step tells the same of all offsets."""
+    if step.kind in (*WRITES, "log_start", "replaced", "copy"):
+        return EVERYWHERE
+    high_watermark = EVERYWHERE if step.high_watermark is None else step.high_watermark
+    return min(high_watermark, EVERYWHERE if end is None else end)
+
+
+def _lowest_from(values: Iterable[int]) -> list[int]:
+    """For each place the lowest value from there on."""
+    return list(accumulate(reversed(list(values)), min))[::-1]
