@@ -108,9 +108,9 @@ class Search:
         return next((bool(i.above) for i in items if i.above is not None), False)
 
     def _settled(self, states: set[At], window: Window) -> bool:
-        """Whether in every state all replicas hold one record, all others were missed where that
-        counts, and nothing from this epoch on can change that. Whether it becomes committed yet
-        counts only where a client was told of it."""
+        """Whether in every state all replicas hold one record, which is committed in it or in one
+        like it, all others were missed where that counts, and nothing from this epoch on can change
+        that."""
         if window.leader_epoch <= self._last_doubt or window.number <= self._last_away:
             return False
         answered, clients = self.records.answered, self.records.seen_by_clients
@@ -119,13 +119,16 @@ class Search:
             others = ~(1 << record)
             if not record or any(r != record for r in at.records):
                 return False
-            told_of = clients & ~others & ~at.committed_by_any
+            by_any, committed = at.committed_by_any | ~others, at.committed | ~others
+            if at.missed_committed and not self.records.exact:
+                committed = at.committed  # Of that nothing more is kept.
             still_to_miss = (
                 at.appended & answered & ~at.missed
                 | at.committed_by_any & clients & answered & ~at.missed_by_any
                 | at.committed & ~at.missed_committed & ~1
             )
-            if told_of or still_to_miss & others:
+            alike = at._replace(committed_by_any=by_any, committed=committed)
+            if alike not in states or still_to_miss & others:
                 return False
         held = {at.records[0] for at in states}
         return all(self.run.is_certain(record, window.leader_epoch) for record in held)
