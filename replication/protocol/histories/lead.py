@@ -38,6 +38,9 @@ class LedEpoch:
         self.run, self.window, self.leader = run, window, leader
         self.records, self.followers = records, followers
         self.place = run.place[leader]
+        trusted = run.line.controller_is_known or ELECTIONS_AS_RECORDED in run.assumed.names
+        # Of ISRs that are not all recorded no commitment can be excluded.
+        self.isrs = window.isrs if trusted else None
         self.items = run.items[self.place].get(window.leader_epoch, ())
         self.by = self._broker()
         led = [item for item in self.items if item.kind == "led"]
@@ -45,7 +48,7 @@ class LedEpoch:
         self.began = bool(led)
         self.several = len(led) > 1 or (not self.by.covered and not line.kraft)
         self.commits = Commits(
-            window.isrs,
+            self.isrs,
             run.place,
             leader,
             line.min_insync_replicas,
@@ -56,7 +59,7 @@ class LedEpoch:
         )
 
     def _broker(self) -> Broker:
-        base, line, isrs = self.followers.brokers[self.place], self.run.line, self.window.isrs
+        base, line, isrs = self.followers.brokers[self.place], self.run.line, self.isrs
         minimum = max(line.state.story.min_insync_replicas, default=1)
         alone = False
         if line.flags is not None and isrs:
@@ -78,7 +81,7 @@ class LedEpoch:
         stopped = any(item.kind in ("started", "stopped") for item in self.items[last:])
         if self.by.covered and stopped:
             return False
-        isrs = self.window.isrs
+        isrs = self.isrs
         cut_off = self.by.covered and isrs is not None and isrs[-1] == {self.leader}
         return cut_off or REPLACED_LEADERS_HAD_STOPPED not in self.run.assumed.names
 

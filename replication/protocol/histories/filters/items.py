@@ -172,7 +172,10 @@ class Items(Mapping[int, tuple[Item, ...]]):
     def cut(self, number: int, step: OwnStep) -> Item:
         to = step.log_end_offset
         cut = None if to is None else to <= self.run.offset
-        return Item("cut", self._has(step.first_offset), cut=cut, reason=step.reason)
+        has = self._has(step.first_offset)
+        if step.reason == "full" and cut is False and not has:
+            return Item("restarted_above", records=self.run.records(None, None))
+        return Item("cut", has, cut=cut, reason=step.reason)
 
     def wrote(self, number: int, step: OwnStep) -> Item | None:
         first, end = step.first_offset or 0, step.log_end_offset or 0

@@ -165,6 +165,8 @@ def of_follower(
             yield at._replace(follows=False, ready=False, connected=False)
     elif kind == "cut":
         yield from _cut_by_follower(by, item, at)
+    elif kind == "restarted_above":
+        yield from _restarted_above(item, at, exposed)
     elif kind == "fetched":
         yield from _fetched(item, at, exposed)
     elif kind == "high_watermark":
@@ -220,6 +222,17 @@ def _cut_by_follower(by: Broker, item: Item, at: Following) -> Iterator[Followin
         yield at._replace(ready=True, record=0, above=0)
     if not item.cut:
         yield at._replace(ready=True)
+
+
+def _restarted_above(
+    item: Item, at: Following, exposed: frozenset[tuple[int, int]]
+) -> Iterator[Following]:
+    """Its log was emptied and begins above the offset: of what lies below, which its leader removed
+    lawfully, it is taken to hold whatever may have been there."""
+    records = {record for record, _ in exposed if record} or set(item.records or ()) or {0}
+    for record in records | {at.record}:
+        for above in {0, 1} if record else {0}:
+            yield at._replace(ready=True, record=record, above=above, ever=at.ever | above)
 
 
 def _fetched(item: Item, at: Following, exposed: frozenset[tuple[int, int]]) -> Iterator[Following]:

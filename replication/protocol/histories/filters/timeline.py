@@ -92,6 +92,7 @@ class Timeline:
     written_at: Spread[Label] = field(default_factory=lambda: Spread(()))
     told_to_clients: Spread[Told] = field(default_factory=lambda: Spread(()))
     last_away: int = -1
+    controller_is_known: bool = False
     items_read: int = 0
     starts: list[int] = field(default_factory=list)
     ends_early: bool = False
@@ -147,6 +148,7 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
     )
     line.labels, line.written = _labels(state), _written(state)
     line.ends_early = not state.coverage.get(("controller_history_end", None), (True, None))[0]
+    line.controller_is_known = _controller_is_known(state, line, recorded)
     line.windows = _windows(state, line, recorded)
     line.by_epoch = {w.leader_epoch: w for w in line.windows}
     line.final_leader = _final_leader(state, line, recorded)
@@ -262,7 +264,7 @@ def _windows(state: State, line: Timeline, recorded: list[Recorded]) -> list[Win
                 begun.start = start if begun.start is None else min(begun.start, start)
     if not windows and (line.labels or line.promises):
         window(0)  # Whoever led, led in some epoch.
-    known = _controller_is_known(state, line, recorded)
+    known = line.controller_is_known
     if windows and not known and not set(line.replicas) <= line.covered:
         for leader_epoch in set(range(max(windows) + 1 + LATER_EPOCHS)) - set(windows):
             window(leader_epoch).unnamed = True
