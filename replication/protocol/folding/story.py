@@ -99,8 +99,8 @@ def _described(state: State, event: ev.Event, fact: ev.PartitionDescribed) -> No
 def _recorded(state: State, event: ev.Event, fact: ev.LeadershipRecorded) -> None:
     if state.story.ordered and fact.leader is not None:
         for number, replica in state.replicas.items():
-            deposed = replica.role == "leader" and (replica.leader_epoch or 0) < fact.leader_epoch
-            if deposed and number != fact.leader:
+            leads = replica.role == "leader"
+            if leads and (replica.leader_epoch or 0) < fact.leader_epoch:
                 _add(state.story, number, OwnStep("replaced", event.event_id))
     state.story.recorded.append(Recorded(
         fact.leader_epoch, fact.partition_epoch, fact.leader, fact.isr, fact.election_kind,

@@ -72,6 +72,11 @@ class Histories:
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
         self._rungs: list[Assumed] = []
 
+    @property
+    def steps(self) -> int:
+        """What the searches took so far: their steps, and the items that were read."""
+        return self._effort.steps + sum(line.items_read for line in self._lines.values())
+
     def line(self, assumed: Assumed) -> Timeline:
         """The timeline under assumptions."""
         as_seen = named.REPLICAS_AS_SEEN in assumed.names

@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from replication.machine import scenario
 from replication.machine.machine_state import World
 from replication.machine.scenario_check import fold_steps
+from replication.machine.scenario_text import parse_command
 from replication.protocol.ground.events import LeadershipRecorded
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import Admitted, Histories, Stretch
@@ -118,6 +120,24 @@ def compare(seeds: range, count: int, score: Score | None = None) -> Score:
         for name, state in rests(world, random.Random(seed), count):
             hold(score, world, f"seed {seed} {name}", state, truth)
     return score
+
+
+def fails(world: World, seed: int, count: int) -> list[str]:
+    """What of one story's rests is contradicted, or excludes what really happened."""
+    score, truth = Score(), TrueStory(world)
+    for name, state in rests(world, random.Random(seed), count):
+        hold(score, world, f"seed {seed} {name}", state, truth)
+    return score.failures
+
+
+def story_of(given: str, lines: list[str]) -> World:
+    """The world that commands lead to, from three empty replicas that A leads."""
+    command = parse_command(f"given isr=A,B,C {given}", 1)
+    command.lines = list(enumerate(["A* e0  |", "B  e0  |", "C  e0  |"], 2))
+    story = scenario.Story(command, None, None)
+    for line in lines:
+        story.tell(parse_command(line, 1))
+    return story.world
 
 
 def main() -> int:

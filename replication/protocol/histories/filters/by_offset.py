@@ -58,10 +58,11 @@ class Before(NamedTuple):
 class Steps:
     """The steps of one broker with an index by offset. copies: the places of copies among them."""
 
-    def __init__(self, steps: Sequence[OwnStep], ends: Sequence[int | None]) -> None:
-        """ends: the log end that each step tells."""
-        self.steps, self.ends = steps, ends
-        self.before = _before(steps)
+    def __init__(
+        self, steps: Sequence[OwnStep], before: Sequence[Before], ends: Sequence[int | None]
+    ) -> None:
+        """before: what each step has before it; ends: the log end that each step tells."""
+        self.steps, self.before, self.ends = steps, before, ends
         self.by_epoch: dict[int, list[int]] = {}
         for number, before in enumerate(self.before):
             self.by_epoch.setdefault(before.leader_epoch, []).append(number)
@@ -90,7 +91,9 @@ class Steps:
         return self.before[number].leader_epoch if number >= 0 else NEVER
 
 
-def _before(steps: Sequence[OwnStep]) -> list[Before]:
+def before_each(steps: Sequence[OwnStep], *, covered: bool) -> list[Before]:
+    """What each step has before it. Where lines are missing, a record of a later leader epoch shows
+    that the broker had come to it."""
     last_start = max((i for i, step in enumerate(steps) if step.kind == "started"), default=-1)
     found: list[Before] = []
     leader_epoch, role, restarted, clean = NEVER, None, True, False
@@ -99,6 +102,8 @@ def _before(steps: Sequence[OwnStep]) -> list[Before]:
         takes_role = step.kind in ("led", "followed")
         if takes_role and step.leader_epoch is not None:
             leader_epoch = step.leader_epoch
+        elif step.kind in WRITES and not covered:
+            leader_epoch = max(leader_epoch, step.leader_epoch or 0)
         found.append(Before(leader_epoch, role, restarted, clean, followed, number <= last_start))
         if takes_role:
             role, restarted = step.kind, False

@@ -10,7 +10,12 @@ from replication.protocol.ground.story import WRITES, OwnStep, Recorded
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.histories.assumptions import REPLICAS_AS_SEEN, Assumed
-from replication.protocol.histories.filters.by_offset import Before, Spread, Steps
+from replication.protocol.histories.filters.by_offset import (
+    Before,
+    Spread,
+    Steps,
+    before_each,
+)
 
 # Elections of a replica that need not have what was committed; None: nothing tells the kind.
 UNSURE = ("unclean", "last_known_leader", "unknown", None)
@@ -174,9 +179,9 @@ def _make_index(line: Timeline) -> None:
         (p.span[0], p.span[1], (p.how, *p.span[2:], p.replica)) for p in line.promises
     )
     for number, steps in line.own.items():
-        without = Steps(steps, [step.log_end_offset for step in steps])
-        ends = [_end_told(line, *told) for told in zip(steps, without.before, strict=True)]
-        line.index[number] = Steps(steps, ends) if ends != list(without.ends) else without
+        before = before_each(steps, covered=number in line.covered)
+        ends = [_end_told(line, *told) for told in zip(steps, before, strict=True)]
+        line.index[number] = Steps(steps, before, ends)
 
 
 def _end_told(line: Timeline, step: OwnStep, before: Before) -> int | None:

@@ -1,0 +1,70 @@
+"""Traces of one partition with many elections of a kind, all of it traced."""
+
+from collections.abc import Iterator
+
+from replication.protocol.folding.fold import apply, new_state
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.topic_partition import State
+
+KINDS = ("clean", "unclean", "restarts")
+
+
+def facts(kind: str, elections: int) -> Iterator[ev.Fact]:
+    """Two brokers take turns. clean: nothing is lost; restarts: the leader stops each time and
+    comes back; unclean: the other lacks two records, which are cut."""
+    yield ev.PartitionDescribed((1, 2), 1, True, "delete", "4.1.1", "4.1", "kraft")
+    for subject in ("controller_history", "acknowledgements"):
+        yield ev.CoverageDeclared(subject, None, True)
+    for replica in (1, 2):
+        yield ev.CoverageDeclared("replica_trace", replica, True)
+    yield ev.LeadershipRecorded(1, 0, (1, 2), 0, "initial", (1, 2))
+    yield ev.BecameLeader(1, 0, 0, 0, 0)
+    yield ev.BecameFollower(2, 0, 1, 0, 0)
+    end, leader = 0, 1
+    for epoch in range(1, elections + 1):
+        turn = _lost if kind == "unclean" else _kept
+        yield from turn(epoch, end, leader, restarts=kind == "restarts")
+        end, leader = end + (1 if kind == "unclean" else 2), 3 - leader
+
+
+def _kept(epoch: int, end: int, leader: int, *, restarts: bool) -> Iterator[ev.Fact]:
+    other, after = 3 - leader, end + 2
+    yield ev.LeaderAppended(leader, end, after, epoch - 1)
+    yield ev.FollowerAppended(other, end, after, epoch - 1)
+    yield ev.FetchRequested(other, leader, after, epoch - 1)
+    yield ev.HighWatermarkAdvanced(leader, after)
+    yield ev.RecordsAcknowledged(end, after, "all", epoch - 1)
+    yield ev.FetchAnswered(other, leader, after)
+    yield ev.HighWatermarkAdvanced(other, after)
+    if restarts:
+        yield ev.ReplicaStopped(leader, "clean", after)
+    yield ev.LeadershipRecorded(other, epoch, (1, 2), epoch, "clean", (1, 2))
+    yield ev.BecameLeader(other, epoch, after, after, epoch)
+    if restarts:
+        yield ev.ReplicaStarted(leader, 0, after, after, True)
+    yield ev.BecameFollower(leader, epoch, other, after, after, epoch)
+
+
+def _lost(epoch: int, end: int, leader: int, *, restarts: bool) -> Iterator[ev.Fact]:
+    other, after, alone = 3 - leader, end + 2, epoch > 1
+    high_watermark = after if alone else end
+    yield ev.LeaderAppended(leader, end, after, epoch - 1)
+    yield ev.HighWatermarkAdvanced(leader, high_watermark)
+    yield ev.RecordsAcknowledged(end, after, "all" if alone else "1", epoch - 1)
+    yield ev.LeadershipRecorded(other, epoch, (other,), epoch, "unclean", (1, 2))
+    yield ev.BecameLeader(other, epoch, end, end, epoch)
+    yield ev.BecameFollower(leader, epoch, other, after, high_watermark, epoch)
+    yield ev.Truncated(leader, end, after, "diverging_epoch")
+    yield ev.LeaderAppended(other, end, end + 1, epoch)
+    yield ev.HighWatermarkAdvanced(other, end + 1)
+    yield ev.FollowerAppended(leader, end, end + 1, epoch)
+    yield ev.HighWatermarkAdvanced(leader, end + 1)
+
+
+def state(kind: str, elections: int) -> State:
+    """The state that the trace of so many elections leads to."""
+    folded = new_state("", "elections", "", 0)
+    for number, fact in enumerate(facts(kind, elections)):
+        event = ev.Event(str(number), "e", "", "e", "", 0, number, fact, None, "traced")
+        apply(folded, event)
+    return folded

@@ -1,0 +1,52 @@
+"""What the machine really did is admitted, whatever is withheld; elections are judged linearly."""
+
+import pytest
+
+from replication.protocol.histories.ask import Histories
+from tests.protocol.histories.elections import KINDS, state
+from tests.protocol.histories.refinement import Score, compare, fails, story_of
+
+# Smallest schedules of which a history was missing once: settings, commands, what was withheld.
+KEPT = [
+    # A traced follower that has not heard of its leader's new epoch fetches in it (before KIP-320).
+    ("kafka=1.0.2 controller=zookeeper", ["elect A deliver=A,B", "produce A r", "fetch C"]),
+    (
+        "kafka=1.1.0 controller=zookeeper min_insync_replicas=2",
+        ["produce A r", "fetch B max=1", "fetch C", "elect A deliver=A,C", "fetch C", "fetch B"],
+    ),
+    # A follower's log is emptied and begins above the offset.
+    (
+        "kafka=3.4.0 controller=kraft min_insync_replicas=2 unclean=yes",
+        [
+            "stop A", "start A deliver=no", "produce B r", "fetch C", "fetch C", "delete_records",
+            "fetch C", "elect C isr=B,C", "fetch A max=1", "elect B isr=B",
+        ],
+    ),
+    # All hold the record, and it becomes committed only in a later epoch.
+    (
+        "kafka=2.7.2 controller=zookeeper unclean=yes",
+        ["produce A r acks=1", "fetch C", "fetch B", "elect A isr=A,C deliver=A,C"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "lines"), KEPT)
+def test_stories_of_which_a_history_was_missing_are_admitted(given: str, lines: list[str]) -> None:
+    assert fails(story_of(given, lines), seed=0, count=1) == []
+
+
+def test_true_ends_of_random_schedules_are_admitted() -> None:
+    score: Score = compare(range(12), 1)
+    assert not score.failures, score.failures[:5]
+    assert score.counts["strict whole trace", "admitted"] > 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_elections_are_judged_in_as_many_steps_as_there_are_elections(kind: str) -> None:
+    before = 0
+    for elections in (60, 120, 240):
+        histories = Histories(state(kind, elections), strict=True)
+        assert not any(s.contradicted or s.admitted.too_many for s in histories.stretches())
+        steps = histories.steps
+        assert not before or steps <= 2.2 * before
+        before = steps
