@@ -131,8 +131,12 @@ def laptop(events: list[Event]) -> dict[tuple[str, str], str]:
 def _of_partition(part: FoldedPartition) -> list[tuple[tuple[str, str], str]]:
     name = "/".join(str(p) for p in part.identity)
     a = part.answer
-    tables = {"verdicts": verdict_rows(a.verdicts), "loss_ledger": a.losses, "divergences": a.divergences,
-              "findings": a.findings}  # fmt: skip
+    tables = {
+        "verdicts": verdict_rows(a.verdicts),
+        "loss_ledger": a.losses,
+        "divergences": a.divergences,
+        "findings": a.findings,
+    }
     return [((table, name), json.dumps(found)) for table, found in tables.items() if found]
 
 

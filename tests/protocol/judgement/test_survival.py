@@ -76,6 +76,7 @@ def test_evidence_that_no_history_explains_is_said_and_is_no_verdict() -> None:
     lines = [ev.CoverageDeclared("replica_trace", r, True) for r in (1, 2, 3)]
     facts: Facts = [
         ev.PartitionDescribed((1, 2, 3), 2, False, "delete", "4.1.1", "4.1", "kraft"), *lines,
+        ev.CoverageDeclared("controller_history", None, True),
         ev.LeadershipRecorded(1, 0, (1,), 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
         ev.LeaderAppended(1, 0, 5, 0), ev.HighWatermarkAdvanced(1, 5),
     ]  # fmt: skip

@@ -64,8 +64,8 @@ class Steps:
         """before: what each step has before it; ends: the log end that each step tells."""
         self.steps, self.before, self.ends = steps, before, ends
         self.by_epoch: dict[int, list[int]] = {}
-        for number, before in enumerate(self.before):
-            self.by_epoch.setdefault(before.leader_epoch, []).append(number)
+        for number, had in enumerate(self.before):
+            self.by_epoch.setdefault(had.leader_epoch, []).append(number)
         self.copies = [i for i, step in enumerate(steps) if step.kind == "copy"]
         told = list(zip(steps, ends, strict=True))
         self._highest = list(accumulate((_reach(s, e) for s, e in told), max))
