@@ -13,9 +13,11 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
+from replication.cli import main
 from tests.kafka_lab.cluster import Cluster, Plan
+from tests.kafka_lab.scenarios import SCENARIOS
 from tests.kafka_lab.versions import Version
-from tests.recovery.lost_evidence import recover_rows, row
+from tests.recovery.lost_evidence import lines_of, recover_rows, row
 
 pytestmark = pytest.mark.kafka
 
@@ -157,3 +159,22 @@ def test_what_a_real_broker_wrote_comes_back_once(tmp_path: Path) -> None:
         assert result.became["control_record"] == 2 * len(CODECS)
         assert produced_in_the_end(out, bootstrap) >= 1
         assert without_origin(consumed(bootstrap, "back")) == visible
+
+
+def test_from_a_broken_cluster_to_consumers_that_have_everything_again(tmp_path: Path) -> None:
+    """As a user would: evidence of a real loss, `recover`, a new cluster; held to the truth."""
+    experiment = SCENARIOS["unclean_election"].run(Version("4.3.0"), tmp_path / "lab")
+    truth = experiment.truths["t", 0]
+    lost = {one.payload_id for one in truth.losses if one.sure and not one.recovered}
+    assert lost
+    out = tmp_path / "out"
+    assert main(["recover", str(experiment.evidence), "--out", str(out)]) == 0
+    keys = lines_of(out / "lost_records_keys.jsonl")
+    assert {k["payload_id"] for k in keys} == lost
+    with Cluster(Plan(Version("4.3.0"), brokers=(1,)), tmp_path / "new") as cluster:
+        bootstrap = f"127.0.0.1:{cluster.external[1]}"
+        cluster.create_topic("t", {0: [1]}, retention_ms=-1)
+        assert main(["recover", "--out", str(out), "--produce", bootstrap, "--yes"]) == 0
+        found = consumed(bootstrap, "t")
+    ids = Counter((value or b"").rstrip(b".").decode() for _, value, _, _ in found.elements())
+    assert ids == dict.fromkeys(lost, 1)
