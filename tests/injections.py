@@ -20,6 +20,9 @@ ROOT = Path(__file__).parents[1]
 MOST_SECONDS = 60
 UNTRUSTED = "tests/test_untrusted_input.py::"
 OPENING = "tests/evidence/test_opening.py::"
+SHIPPING = "tests/evidence/shipping/"
+HOSTILE_DIGESTS = SHIPPING + "test_hostile_digests.py::"
+WEBHOOK = "tests/spark/test_webhook.py::"
 ARCHIVES = "evidence/collecting/archives.py"
 SAFE_TEXT = "reports/safe_text.py"
 SHOWS_ITSELF = "    if text.isascii() and text.isprintable():\n        return text\n"
@@ -88,6 +91,31 @@ DEFENCES = [
     Defence("shipped names of hosts and files that lead elsewhere", "evidence/shipping/spool.py",
             '_SAFE.sub("_", text.strip())[:120]', "text.strip()",
             "tests/evidence/shipping/test_spool.py::test_names_lead_nowhere_else"),
+    Defence("fields of other types in lines of a digest",
+            "evidence/log_directories/digest_lines.py", "return refusal(line) or known_part(line)",
+            "return line", HOSTILE_DIGESTS + "test_the_live_source_goes_on_whatever_one_line_says"),
+    Defence("pieces of a shipped metadata log a terabyte apart",
+            "evidence/log_directories/digest_lines.py", "        if came < 0:", "        if False:",
+            HOSTILE_DIGESTS + "test_a_terabyte_is_no_file_of_a_metadata_log"),
+    Defence("halves of characters and NUL in shipped lines", "evidence/shipping/envelopes.py",
+            "_NO_TEXT.sub(_IN_ITS_PLACE, text).splitlines()", "text.splitlines()",
+            SHIPPING + "test_envelopes.py::"
+            "test_no_half_of_a_character_and_no_zero_leaves_an_envelope"),
+    Defence("shipped lines that look like another kind of file",
+            "evidence/collecting/collection.py", "    elif told.laid_out:", "    elif False:",
+            SHIPPING + "test_hostile_lines.py::test_a_line_that_is_something_else_freezes_nothing"),
+    Defence("shipped paths with a folder where a file must lie", "evidence/shipping/spool.py",
+            'return f"{name}{SIGN}" if', "return name if",
+            SHIPPING + "test_hostile_lines.py::"
+            "test_no_name_of_a_log_a_host_or_a_cluster_stands_in_anothers_way"),
+    Defence("a webhook's redirects to other addresses", "spark/webhook.py",
+            "build_opener(self, _NoRedirects)", "build_opener(self)",
+            WEBHOOK + "test_only_two_hundreds_are_a_delivery"),
+    Defence("a webhook that drips", "spark/webhook.py", "thread.join(seconds)", "thread.join()",
+            WEBHOOK + "test_a_server_that_drips_is_given_up"),
+    Defence("connections to the metrics that ask nothing", "spark/metrics.py",
+            "        for each in oldest:", "        for each in []:",
+            WEBHOOK + "test_who_connects_and_asks_nothing_keeps_no_other_from_asking"),
     Defence("deep JSON and endless numbers in events", "protocol/ground/wire.py", JSON_ERRORS,
             "KeyError", UNTRUSTED + "test_no_value_of_an_event_dump_ends_the_process"),
     Defence("deep JSON and endless numbers in clients' logs", "evidence/clients/client_logs.py",

@@ -10,7 +10,6 @@ import os
 import re
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,25 +23,27 @@ from replication.spark.event_files import SourceError
 from replication.spark.metrics import Metrics
 from replication.spark.progress import Progress
 from replication.spark.tables import Store
+from replication.spark.webhook import PATIENCE_SECONDS, post
 
 STATE = "alerts.json"
 # One notification holds so many alerts, so that no receiver refuses it for its size.
 MOST_IN_ONE = 100
-PATIENCE_SECONDS = 10.0
 # A delivery that failed is tried again after a time that doubles from the first to the last.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 
 
 @dataclass(frozen=True)
 class Channels:
-    """Where people are told: the port of the metrics, and the webhook's address."""
+    """Where people are told: the port of the metrics, and the webhook's address. host: of this
+    machine's addresses the one at which the metrics are, "" for all."""
 
     port: int | None = None
     webhook: str | None = None
+    host: str = ""
 
 
 def channels_of(given: list[str], environment: Mapping[str, str] = os.environ) -> Channels:
-    """`prometheus=PORT` and `webhook=URL`; `${NAME}` is taken from the environment.
+    """`prometheus=[HOST:]PORT` and `webhook=URL`; `${NAME}` is taken from the environment.
 
     Raises SourceError.
     """
@@ -50,17 +51,18 @@ def channels_of(given: list[str], environment: Mapping[str, str] = os.environ) -
     for each in given:
         kind, equals, value = each.partition("=")
         if not equals or kind not in ("prometheus", "webhook"):
-            raise SourceError(f"--alert {each!r} is neither prometheus=PORT nor webhook=URL")
+            raise SourceError(f"--alert {each!r} is neither prometheus=[HOST:]PORT nor webhook=URL")
         try:
             found[kind] = re.sub(r"\$\{(\w+)\}", lambda match: environment[match[1]], value)
         except KeyError as error:
             raise SourceError(f"--alert {kind}: {error} is not in the environment") from None
-    port = found.get("prometheus")
-    if port is not None and not (port.isdigit() and 0 < int(port) < 65_536):
-        raise SourceError(f"--alert prometheus={port}: no port")
+    told = found.get("prometheus")
+    host, _, port = (told or "").rpartition(":")
+    if told is not None and not (port.isdigit() and 0 < int(port) < 65_536):
+        raise SourceError(f"--alert prometheus={told}: no port")
     if not re.match(r"https?://", found.get("webhook", "http://")):
         raise SourceError("--alert webhook: its address begins with neither http:// nor https://")
-    return Channels(int(port) if port else None, found.get("webhook"))
+    return Channels(int(port) if port else None, found.get("webhook"), host.strip("[]"))
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Alerting:
                 self.answer.put(table, name, found_rows)
         if self.channels.port is not None:
             try:
-                self.metrics.serve(self.channels.port)
+                self.metrics.serve(self.channels.port, self.channels.host)
             except OSError as error:
                 raise SourceError(f"--alert prometheus={self.channels.port}: {error}") from None
         self._show()
@@ -151,14 +153,15 @@ class Alerting:
         return False
 
     def _post(self, due: list[Row], address: str) -> bool:
+        until = time.monotonic() + PATIENCE_SECONDS
         for first in range(0, len(due), MOST_IN_ONE):
             part = due[first : first + MOST_IN_ONE]
             data = json.dumps(payload(part)).encode()
+            left = until - time.monotonic()
+            if first and left <= 0:
+                return False  # The job's loop waits; the rest is told with its next look.
             try:
-                kind = {"Content-Type": "application/json"}
-                request = urllib.request.Request(address, data, kind)
-                with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS):
-                    pass
+                post(address, data, max(left, 1.0))
             except (OSError, http.client.HTTPException, ValueError) as error:
                 # What the last two say may hold the address, and that a secret.
                 told = error if isinstance(error, OSError) else type(error).__name__

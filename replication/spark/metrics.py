@@ -4,6 +4,8 @@ Beside /metrics /health answers probes: 200 while the job's own loop turns, 503 
 still for long (a JVM that answers no more).
 """
 
+import contextlib
+import socket
 import socketserver
 import threading
 import time
@@ -20,6 +22,9 @@ PREFIX = "replication"
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined")
 # A look at a large source folder, or a receiver of alerts that does not answer, takes minutes.
 STANDSTILL_SECONDS = 600.0
+# Who has connected and asks nothing is not waited for, and of so many at once none is.
+ASKING_SECONDS = 10.0
+MOST_ASKING = 32
 
 
 class Metrics:
@@ -54,9 +59,10 @@ class Metrics:
     def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
         return Gauge(f"{PREFIX}_{name}", about, labels, registry=self.registry)
 
-    def serve(self, port: int) -> WSGIServer:
-        """Answers scrapes and probes from a thread of its own. OSError: the port is taken."""
-        server = make_server("0.0.0.0", port, self.answers(), _Server, _Silent)
+    def serve(self, port: int, host: str = "") -> WSGIServer:
+        """Answers scrapes and probes from a thread of its own. OSError: the port is taken. host:
+        the address to listen at, "" for all."""
+        server = make_server(host or "0.0.0.0", port, self.answers(), _Server, _Silent)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return server
 
@@ -120,13 +126,41 @@ class Metrics:
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
-    """A thread for each that asks."""
+    """A thread for each that asks; of too many the oldest gives way, which has had its time."""
 
     daemon_threads = True
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.asking: dict[int, socket.socket] = {}
+        self.lock = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Notes a connection, the newest last."""
+        with self.lock:
+            self.asking[id(request)] = request
+            oldest = list(self.asking.values())[: len(self.asking) - MOST_ASKING]
+        for each in oldest:
+            self._end(each)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection is over."""
+        with self.lock:
+            self.asking.pop(id(request), None)
+        super().shutdown_request(request)
+
+    def _end(self, request: socket.socket) -> None:
+        with self.lock:
+            self.asking.pop(id(request), None)
+        with contextlib.suppress(OSError):  # It may have gone already.
+            request.shutdown(socket.SHUT_RDWR)
+
 
 class _Silent(WSGIRequestHandler):
-    """Says nothing of who asked."""
+    """Says nothing of who asked; waits for what is asked so long at most."""
+
+    timeout = ASKING_SECONDS
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

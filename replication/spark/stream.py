@@ -81,9 +81,10 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument("--incident", metavar="NAME", type=incident_name, help=INCIDENT_HELP)
     made.add_argument(
-        "--alert", action="append", default=[], metavar="prometheus=PORT|webhook=URL",
-        help="tell people on change: metrics at a port, alerts in the format of Alertmanager's "
-        "webhook; ${NAME} is taken from the environment; may be given for both",
+        "--alert", action="append", default=[], metavar="prometheus=[HOST:]PORT|webhook=URL",
+        help="tell people on change: metrics at a port (of HOST, else of all addresses), "
+        "alerts in the format of Alertmanager's webhook; ${NAME} is taken from the "
+        "environment; may be given for both",
     )  # fmt: skip
     settings.add_flags(made, FLAGS)
     return made
