@@ -42,6 +42,20 @@ STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "
                 "UnknownFormat")  # fmt: skip
 # Hadoop's check of each file of a checkpoint.
 CHECKPOINT_BROKEN = "ChecksumException"
+# Files of the tables, Delta's own among them, that are missing, cut or changed.
+TABLES_BROKEN = (
+    "DELTA_FILE_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_STATE_RECOVER_ERROR",
+    "DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_VERSIONS_NOT_CONTIGUOUS", "DELTA_LOG_FILE_MALFORMED",
+    "DELTA_INVALID_FORMAT", "FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FileReadException",
+    "is not a Parquet file", "ParquetDecodingException", "ParquetCorruptionException",
+)  # fmt: skip
+RESTORE = (
+    "a file of the tables is missing or damaged: restore the table's folder, or fold the events "
+    "anew into new tables with an empty --checkpoint-dir"
+)
+# Settings of Kafka's client that it refuses.
+CLIENT_REFUSES = ("JAAS config entry", "kafka.common.config.ConfigException",
+                  "Could not find a 'KafkaClient' entry")  # fmt: skip
 ANEW = "delete the fold's folder in --checkpoint-dir and start anew with --new-run NAME"
 DEFECTS = ("MiscountedError", "CorruptState", "UnknownFormat")
 # What wraps a cause and says nothing of its own.
@@ -93,6 +107,10 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
     if any(name in text for name in OUTSIDE):
         print(line_of(f"{job}: {cause}; start it again when that is mended"), file=out, flush=True)
         return EXIT_TRY_AGAIN
+    if any(name in text for name in CLIENT_REFUSES):
+        whose = "a setting of --kafka-options that Kafka's client does not take"
+        print(line_of(f"{job}: {cause}; {whose}"), file=out, flush=True)
+        return EXIT_UNUSABLE
     if CHECKPOINT_BROKEN in text:
         whose = "restore it, or delete the folder of that query in --checkpoint-dir and start anew"
         print(line_of(f"{job}: {cause}; {whose} with --new-run NAME"), file=out, flush=True)
@@ -103,6 +121,9 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
             file=out,
             flush=True,
         )
+        return EXIT_UNUSABLE
+    if any(name in text for name in TABLES_BROKEN):
+        print(line_of(f"{job}: {cause}; {RESTORE}"), file=out, flush=True)
         return EXIT_UNUSABLE
     print(line_of(f"{job}: a defect of this tool: {cause}"), file=out, flush=True)
     return EXIT_DEFECT

@@ -246,6 +246,12 @@ def kafka_options(path: Path | None) -> dict[str, str]:
             raise SourceError(
                 f"--kafka-options {path}, line {number}: {error} is not in the environment"
             ) from None
+    jaas = found.get("kafka.sasl.jaas.config")
+    if jaas is not None and not jaas.endswith(";"):
+        raise SourceError(
+            f"--kafka-options {path}: kafka.sasl.jaas.config does not end with a semicolon, which "
+            "Kafka's client asks for"
+        )
     return found
 
 

@@ -77,6 +77,26 @@ def test_every_job_ends_so(job: Path) -> None:
             "offsets/9; restore it, or delete the folder of that query",
         ),
         (
+            "An error occurred while calling o9.collect.\norg.apache.spark.SparkException: Job\n"
+            "Caused by: org.apache.spark.SparkFileNotFoundException: [FAILED_READ_FILE."
+            "FILE_NOT_EXIST] Error while reading file file:/t/verdicts/a.parquet",
+            2,
+            "file:/t/verdicts/a.parquet; a file of the tables is missing or damaged: restore",
+        ),
+        (
+            "x\n: java.lang.IllegalStateException: [DELTA_TRUNCATED_TRANSACTION_LOG] /t/verdicts/"
+            "_delta_log/3.json: Unable to reconstruct state at version 4",
+            2,
+            "restore the table's folder, or fold the events anew into new tables",
+        ),
+        (
+            "x\norg.apache.kafka.common.KafkaException: Failed to construct kafka consumer\n"
+            "Caused by: java.lang.IllegalArgumentException: JAAS config entry not terminated by "
+            "semi-colon",
+            2,
+            "semi-colon; a setting of --kafka-options that Kafka's client does not take",
+        ),
+        (
             "An error occurred while calling o50.save.\n"
             ": io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] A "
             "transaction met another",

@@ -90,6 +90,10 @@ def test_secrets_come_from_a_file_or_the_environment(
     path.write_text("kafka.x=${NOT_THERE_AT_ALL}\n")
     with pytest.raises(SourceError, match="NOT_THERE_AT_ALL"):
         kafka_options(path)
+    path.write_text('kafka.sasl.jaas.config=x.PlainLoginModule required password="hush"\n')
+    with pytest.raises(SourceError, match="semicolon") as refused:
+        kafka_options(path)
+    assert "hush" not in str(refused.value)
     path.write_text("security.protocol=SSL\n")
     with pytest.raises(SourceError, match=r"line 1: not kafka\.NAME=VALUE"):
         kafka_options(path)
