@@ -4,7 +4,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,8 @@ from replication.protocol.ground.events import Event
 
 PARQUET_MAGIC = b"PAR1"
 ROWS_PER_GROUP = 50_000
+# The longest event is a copy of a log of many spans; one of 32 MB has half a million.
+LONGEST_LINE = 32 << 20
 _SPAN = pa.struct(
     [(name, pa.int64()) for name in ("first_offset", "end_offset", "leader_epoch", "content")]
 )
@@ -59,13 +61,28 @@ def read_events(path: Path) -> Iterator[Event | Unreadable]:
 
 def _read_lines(path: Path) -> Iterator[Event | Unreadable]:
     with open_unpacked(path) as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(_bounded(stream), start=1):
+            if line is None:
+                reason = f"this line is longer than {LONGEST_LINE} bytes"
+                yield Unreadable(str(path), f"line {number}", reason)
+                continue
             if not line.strip():
                 continue
             try:
                 yield wire.from_json(line.decode("utf-8", "replace"))
             except wire.Misfit as error:
                 yield Unreadable(str(path), f"line {number}", str(error))
+
+
+def _bounded(stream: BinaryIO) -> Iterator[bytes | None]:
+    """The lines of a file, None for one that is too long to be held in memory."""
+    while line := stream.readline(LONGEST_LINE + 1):
+        if len(line) <= LONGEST_LINE:
+            yield line
+            continue
+        yield None
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST_LINE)
 
 
 def _read_parquet(path: Path) -> Iterator[Event | Unreadable]:

@@ -22,12 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replication import places
+from replication.evidence.event_dumps import LONGEST_LINE
 from replication.places import HadoopPath, Place, Status
 from replication.spark import contracts
 
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 PROBE_BYTES = 65_536
+PIECE_BYTES = 1 << 20
 # A look at all files of a source folder that takes so many CPU seconds is followed by a pause of
 # so many times as long: 20,000 files are then looked at every ten seconds.
 LONG_LOOK, PAUSE = 0.02, 20
@@ -131,6 +133,10 @@ def next_slice(path: Place, taken: int, settled: bool) -> Slice | None:
                 reason = "neither text nor Parquet nor gzip: it has NUL bytes"
                 return _refused(path, size, "unreadable_file", reason, rows)
             end = size if settled else _end_of_lines(file, taken, size)
+            long = _too_long(file, taken, end)
+            if long is not None:
+                reason = f"a line of more than {LONGEST_LINE} bytes begins at byte {long}"
+                return _refused(path, end, "unreadable_file", reason, 1)
     except OSError as error:
         if not settled:
             return None
@@ -174,6 +180,26 @@ def _end_of_lines(file: "object", taken: int, size: int) -> int:
             return int(first + found + 1)
         position = first
     return taken
+
+
+def _too_long(file: BinaryIO, first: int, end: int) -> int | None:
+    """Where in bytes [first, end) a line begins that no JVM can be asked to hold; None: nowhere."""
+    if end - first <= LONGEST_LINE:
+        return None
+    file.seek(first)
+    begin = position = first
+    while position < end and position - begin <= LONGEST_LINE:
+        piece = file.read(min(PIECE_BYTES, end - position))
+        if not piece:
+            break
+        at = piece.find(b"\n")
+        if at >= 0 and position + at - begin > LONGEST_LINE:
+            return begin
+        last = piece.rfind(b"\n")
+        position += len(piece)
+        if last >= 0:
+            begin = position - len(piece) + last + 1
+    return begin if position - begin > LONGEST_LINE else None
 
 
 def _gzip_slice(path: Place, taken: int, size: int, settled: bool) -> Slice | None:
@@ -275,7 +301,9 @@ def lines_in(file: BinaryIO, first_byte: int, end_byte: int) -> Iterator[bytes]:
     if is_gzip:
         part: Any = _Part(file, end_byte - first_byte)
         with gzip.GzipFile(fileobj=part) as unpacked:
-            for line in unpacked:
+            while line := unpacked.readline(LONGEST_LINE + 1):
+                if len(line) > LONGEST_LINE:
+                    raise OSError(f"a line of more than {LONGEST_LINE} bytes")
                 yield line.removesuffix(b"\n")
         return
     left = end_byte - first_byte
