@@ -86,7 +86,7 @@ def foreign_since(table: Place, version: int, foreign: Collection[str]) -> str |
     first, what = None, ""
     for after, actions in _commits_after(table, version):
         told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        if told.get("operation") not in foreign:
+        if told.get("operation") not in foreign and not _is_others_overwrite(told, actions):
             continue
         to = str(told.get("operationParameters", {}).get("version"))
         if first is not None and to.isdigit() and version <= int(to) < first:
@@ -100,6 +100,14 @@ def foreign_since(table: Place, version: int, foreign: Collection[str]) -> str |
         f"back with RESTORE TABLE .. TO VERSION AS OF {first - 1}, or fold the events into new "
         "tables"
     )
+
+
+def _is_others_overwrite(told: dict[str, Any], actions: list[dict[str, Any]]) -> bool:
+    """Whether a commit puts rows in the place of others without the transaction id that each of
+    this tool's writes has: as many rows as before are not the same rows."""
+    mode = str(told.get("operationParameters", {}).get("mode"))
+    changed = any(_changes(action) for action in actions)
+    return changed and mode == "Overwrite" and not any("txn" in action for action in actions)
 
 
 def _commits_after(table: Place, version: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:

@@ -73,3 +73,18 @@ def test_what_somebody_else_has_changed_since_is_told_until_it_is_taken_back(
     assert found() == "None"
     commit(10, "RESTORE", version=2)
     assert "version 10 of verdicts is a RESTORE" in found()
+
+
+def test_rows_in_the_place_of_others_are_this_tools_where_they_say_so(tmp_path: Path) -> None:
+    """As many rows as were counted are not the rows that were written."""
+    log = tmp_path / "verdicts" / "_delta_log"
+    log.mkdir(parents=True)
+    told = {"operation": "WRITE", "operationParameters": {"mode": "Overwrite"}}
+    own = [{"commitInfo": told}, {"txn": {"appId": "a"}}, {"remove": {"path": "a"}}]
+    others = [{"commitInfo": told}, {"remove": {"path": "a"}}, {"add": {"path": "b"}}]
+    for version, actions in ((4, own), (5, others)):
+        text = "".join(json.dumps(action) + "\n" for action in actions)
+        (log / f"{version:020d}.json").write_text(text)
+    assert foreign_since(tmp_path / "verdicts", 4, FOREIGN) is not None
+    (log / f"{5:020d}.json").unlink()
+    assert foreign_since(tmp_path / "verdicts", 3, FOREIGN) is None
