@@ -34,6 +34,7 @@ from replication.evidence.shipping.compaction import IN_A_SPOOL, Bases, compact,
 from replication.evidence.shipping.divided_dumps import Line, put_together
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.silence import Heard, moment_of
+from replication.evidence.text_lines import LONGEST_LINE
 
 # A file's name and a host's are somebody's words: nothing in them leads out of the folder.
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -200,22 +201,31 @@ class _Log:
     lines: list[tuple[int | None, str, int, str]] = field(default_factory=list)
     seen: set[bytes] = field(default_factory=set)
     stamp: str = ""
-    open_part: str = ""
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0
     loose: list[Line] = field(default_factory=list)
 
     @classmethod
     def begun(cls, left: str | list[Any]) -> "_Log":
         """What earlier micro-batches left of it; where they kept no dumps, the begin of a line."""
         part, *loose = [left] if isinstance(left, str) else left
-        return cls(open_part=part, loose=[Line(*line) for line in loose])
+        pieces = [part] if part else []
+        return cls(pieces=pieces, length=len(part), loose=[Line(*line) for line in loose])
+
+    @property
+    def open_part(self) -> str:
+        """What has come of a line that a container's runtime cut."""
+        return "".join(self.pieces)
 
     def add(self, line: ShippedLine) -> bool:
         """Whether it is new: a stamped line that says the same at the same place is a repeat."""
-        text = self.open_part + line.text
-        self.open_part = ""
+        if self.length <= LONGEST_LINE:  # A longer one nobody reads, and its reader says so.
+            self.pieces.append(line.text)
+            self.length += len(line.text)
         if line.partial:
-            self.open_part = text
             return True
+        text = self.open_part
+        self.pieces, self.length = [], 0
         found = _STAMP.match(text)
         if found is not None:
             identity = hashlib.blake2b(f"{line.offset} {text}".encode(), digest_size=16).digest()

@@ -18,7 +18,8 @@ from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker
 from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.shipping.compaction import TOGETHER
 from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
-from replication.evidence.shipping.spool import Spool, safe_name
+from replication.evidence.shipping.spool import Spool, _Log, safe_name
+from replication.evidence.text_lines import LONGEST_LINE
 
 INCIDENTS = Path(__file__).parents[2] / "incidents"
 SHIPPED = ("unclean_election__2.8.2", "acks1_loss__3.9.1", "last_replica_standing__4.1.1__elr_off")
@@ -214,3 +215,19 @@ def test_lines_that_say_the_same_at_one_byte_are_all_kept(tmp_path: Path) -> Non
     Spool(tmp_path / "spool").take(0, [ShippedLine(t, "k", "s.log", offset=7) for t in texts])
     [log] = tmp_path.rglob("s.log*")
     assert log.read_text().splitlines() == texts
+
+
+def test_a_line_in_many_pieces_is_put_together_once(tmp_path: Path) -> None:
+    """Of what has come each piece is held by itself, and no more of it than a reader reads."""
+    text = "[2026-03-04 05:06:07,089] INFO " + "x" * 5_000
+    one = ShippedLine(text, "k", "c.log")
+    pieces = [replace(one, text=letter, partial=True) for letter in text]
+    log = _Log()
+    for number, piece in enumerate(pieces, 1):
+        log.add(piece)
+        assert len(log.pieces) == number
+    log.add(replace(one, text="y"))
+    assert (log.written(0), log.pieces) == ([text + "y"], [])
+    for _ in range(LONGEST_LINE // 1000 + 100):
+        log.add(replace(one, text="x" * 1000, partial=True))
+    assert len(log.open_part) <= LONGEST_LINE + 1000
