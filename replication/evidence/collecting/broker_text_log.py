@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
+from typing import NamedTuple
 
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
@@ -34,9 +35,19 @@ PROCESS_KINDS = frozenset(
 # So long a start waits for ZooKeeper, at most, before it names its cluster.
 _NAMED_WITHIN = 120_000
 _CONFIGURED_WITHIN = 1_000
+# Threads write their lines in another order than their stamps, by less than this, ms.
+_OUT_OF_ORDER = 1_000
 # What files beside one tell of its writers: their ids, the log directories of some, their starts
 # in all pieces of a rotated log, and which piece it is.
 Beside = tuple[frozenset[int], dict[int, set[str]], Starts, int]
+
+
+class ClockRun(NamedTuple):
+    """Lines of a file whose stamps do not fall: its first line, the first and the last stamp."""
+
+    line: int
+    first: int
+    last: int
 
 
 @dataclass(slots=True)
@@ -56,9 +67,10 @@ class BrokerLog:
     several: several brokers wrote it; shared: directories show that others than it names wrote it,
     too; nobodys: how many of its lines may be of more than one, and
     unsure: of which, by the partition that they are about, None for those about the process.
-    births: signs of topics that were created anew. marks: where brokers start and stop. untold:
-    starts of which the first line is not there. damaged: some lines of it could not be read.
-    cluster_unknown: of which of several clusters it is cannot be told.
+    births: signs of topics that were created anew. runs: the stretches in which its stamps do not
+    fall, one where they never do. marks: where brokers start and stop. untold: starts of which the
+    first line is not there. damaged: some lines of it could not be read. cluster_unknown: of which
+    of several clusters it is cannot be told.
     """
 
     path: str
@@ -87,6 +99,7 @@ class BrokerLog:
     shared: bool = False
     nobodys: int = 0
     unsure: dict[tuple[str, int] | None, set[int]] = field(default_factory=dict)
+    runs: list[ClockRun] = field(default_factory=list)
     damaged: bool = False
     cluster_unknown: bool = False
 
@@ -136,7 +149,7 @@ def read_log(
     packer = Packer(str(path), facts_folder)
     votes: Counter[int] = Counter()
     writers: dict[int | None, None] = {}
-    telling, places = Telling(), Places()
+    telling, places, last_line = Telling(), Places(), 0
     for fact in facts:
         if isinstance(fact, Unreadable):
             unreadable.append(fact)
@@ -149,6 +162,10 @@ def read_log(
         if fact.at is not None:
             log.first_at = fact.at if log.first_at is None else min(log.first_at, fact.at)
             log.last_at = fact.at if log.last_at is None else max(log.last_at, fact.at)
+            # What is read as an excerpt comes behind, of lines before.
+            last_line = max(last_line, fact.line)
+            if fact.line == last_line:
+                _take_stamp(log.runs, fact.line, fact.at)
         writers[fact.broker] = None
         log.nobodys += "one_of" in fact.fields
         if fact.broker is not None:
@@ -185,6 +202,14 @@ def read_log(
     log.broker = votes.most_common(1)[0][0] if votes else None
     log.shared = places.outside or places.at_least > max(1, len(votes))
     return log
+
+
+def _take_stamp(runs: list[ClockRun], line: int, at: int) -> None:
+    """Notes whether stamps fall at a line."""
+    if not runs or at + _OUT_OF_ORDER < runs[-1].last:
+        runs.append(ClockRun(line, at, at))
+    elif at > runs[-1].last:
+        runs[-1] = runs[-1]._replace(last=at)
 
 
 def read_log_of_several(

@@ -118,6 +118,15 @@ def unrotated(name: str) -> str:
     return rotated[1] if rotated else undated
 
 
+def age_of_piece(name: str, *, newest_first: bool) -> tuple[bool, str, int]:
+    """By what a rotated log's pieces are sorted, oldest first: the one that is written is named
+    without a date and a number. newest_first: of numbers the lowest is the newest."""
+    dated, numbered = _DATE.search(name), _NUMBERED.search(name)
+    number = int(numbered[1]) if numbered else 0
+    digits = "".join(c for c in dated[0] if c.isdigit()) if dated else ""
+    return not (dated or numbered), digits, -number if newest_first else number
+
+
 def _in_order(logs: list[BrokerLog]) -> Iterator[list[BrokerLog]]:
     """The pieces of each rotated log, oldest first, as far as one follows the other: by numbers,
     0 being the newest, of which none is missing. All others are by themselves."""

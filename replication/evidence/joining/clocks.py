@@ -10,13 +10,15 @@ names the zone, by letters that stand for one or a few. Where just one offset fi
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import PackedLines
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.collecting.broker_text_log import BrokerLog
 from replication.evidence.collecting.collection import BrokerDirectory
+from replication.evidence.joining.clock_runs import ClockRuns, SetBack, clock_runs
+from replication.evidence.joining.logs_by_clock import ClockAhead, apart, settled, together
 from replication.evidence.log_directories.log_directory import PartitionDirectory
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.zookeeper.history import ZooKeeperHistory
@@ -35,6 +37,8 @@ _SEASON = 7 * 24 * 60 * _MINUTE
 _CREATED_WITHIN = _MINUTE
 
 _Term = tuple[str, int, int]
+# By (topic, partition): when each leader epoch began.
+_Terms = dict[tuple[str, int], dict[int, int]]
 
 
 class Clocks:
@@ -108,22 +112,69 @@ class Clocks:
     def in_utc(self, logs: Iterable[BrokerLog], notes: list[str]) -> list[BrokerLog]:
         """The logs with their times in UTC; as they are where they are so, or where nothing tells.
 
-        A broker's logs have one clock; those that tell nothing have that of all that do.
+        A broker's logs have one clock; those that tell nothing have that of all that do. Where it
+        was set back they have several, one after the other.
         """
         logs = list(logs)
-        groups: dict[object, list[BrokerLog]] = {}
-        for log in logs:
-            groups.setdefault(log.path if log.broker is None else log.broker, []).append(log)
-        found = {name: self._ahead(group) for name, group in groups.items()}
+        groups = _by_broker(logs)
+        set_back = clocks_set_back(logs)
+        found = {n: self._ahead(mine) for n, mine in groups.items() if n not in set_back}
         told = {ahead for ahead in found.values() if ahead is not None}
         of_all = next(iter(told)) if len(told) == 1 else None
-        for name, group in groups.items():
-            ahead = found[name] if found[name] is not None else of_all
-            for log in group:
+        moved: dict[int, BrokerLog] = {}
+        for name, ahead in found.items():
+            ahead = of_all if ahead is None else ahead
+            for log in groups[name]:
                 log.ahead = ahead
+                moved[id(log)] = _moved_log(log)
             if ahead:
-                notes.append(_local(group[0].path, len(group) - 1, ahead))
-        return [_moved_log(log) for log in logs]
+                notes.append(_local(groups[name][0].path, len(groups[name]) - 1, ahead))
+        others = [moved.get(id(log), log) for log in logs]
+        return self.in_order(others, set_back, notes, of_all or 0)
+
+    def in_order(
+        self,
+        logs: list[BrokerLog],
+        set_back: dict[object, ClockRuns],
+        notes: list[str],
+        otherwise: int = 0,
+    ) -> list[BrokerLog]:
+        """The logs, those of brokers whose clocks were set back moved so that no stamp falls.
+
+        All others are in UTC. otherwise: how far ahead such a clock was where nothing tells.
+        """
+        groups = _by_broker(logs)
+        others = _earliest(
+            log for name, mine in groups.items() if name not in set_back for log in mine
+        )
+        moved: dict[int, BrokerLog] = {}
+        for name, runs in set_back.items():
+            notes += [_said(name, step) for step in runs.set_back]
+            settled_logs = self._settled(groups[name], runs, others, otherwise)
+            moved.update(zip(map(id, groups[name]), settled_logs, strict=True))
+        return [moved.get(id(log), log) for log in logs]
+
+    def _settled(
+        self, logs: list[BrokerLog], runs: ClockRuns, others: _Terms, otherwise: int
+    ) -> list[BrokerLog]:
+        """The logs of a broker whose clock was set back, moved so that no stamp falls."""
+        by_clock = apart(logs, runs)
+        clocks = []
+        for parts in by_clock:
+            begun = _begun(lines for part in parts for lines in part.lines)
+            times = [t for p in parts for t in (p.first_at, p.last_at) if t is not None]
+            known = self._ahead(parts)
+            bounds = _between(begun, others)
+            clocks.append(ClockAhead(min(times, default=0), max(times, default=0), known, bounds))
+        for parts, clock, ahead in zip(by_clock, clocks, settled(clocks, otherwise), strict=True):
+            for number, part in enumerate(parts):
+                part.ahead = ahead
+                parts[number] = _moved_log(part)
+                parts[number].ahead = clock.known
+        return [
+            together(log, list(parts))
+            for log, parts in zip(logs, zip(*by_clock, strict=True), strict=True)
+        ]
 
     def _ahead(self, logs: list[BrokerLog]) -> int | None:
         """The one offset that fits all that both sides show; None where none does or several do."""
@@ -242,7 +293,7 @@ def _is_near(at: int | None, other: int) -> bool:
     return at is not None and abs(at - other) <= _CREATED_WITHIN
 
 
-def _begun(lines: Iterable[PackedLines]) -> dict[tuple[str, int], dict[int, int]]:
+def _begun(lines: Iterable[PackedLines]) -> _Terms:
     """Per partition when each leader epoch is first named by a line about the broker's own role."""
     result: dict[tuple[str, int], dict[int, int]] = {}
     for packed in lines:
@@ -254,6 +305,62 @@ def _begun(lines: Iterable[PackedLines]) -> dict[tuple[str, int], dict[int, int]
                 epochs = result.setdefault((fact.topic, fact.partition), {})
                 epochs[number] = min(fact.at, epochs.get(number, fact.at))
     return result
+
+
+def clocks_set_back(logs: Iterable[BrokerLog]) -> dict[object, ClockRuns]:
+    """By which clocks the brokers wrote their logs whose clocks were set back."""
+    found = {
+        name: clock_runs(mine)
+        for name, mine in _by_broker(logs).items()
+        if all(log.broker is not None and log.speaks_for_one for log in mine)
+    }
+    return {name: runs for name, runs in found.items() if runs is not None}
+
+
+def _by_broker(logs: Iterable[BrokerLog]) -> dict[object, list[BrokerLog]]:
+    """By broker, those of nobody each by itself."""
+    groups: dict[object, list[BrokerLog]] = {}
+    for log in logs:
+        groups.setdefault(log.path if log.broker is None else log.broker, []).append(log)
+    return groups
+
+
+def _earliest(logs: Iterable[BrokerLog]) -> _Terms:
+    """When each leader epoch was first named by any broker whose clock is known, but for the first
+    that a broker names, which may have begun before its lines do."""
+    found: _Terms = {}
+    by_broker: dict[object, list[BrokerLog]] = {}
+    for log in logs:
+        by_broker.setdefault(log.broker, []).append(log)
+    for mine in by_broker.values():
+        for place, epochs in _begun(lines for log in mine for lines in log.lines).items():
+            known = found.setdefault(place, {})
+            for number in sorted(epochs)[1:]:
+                known[number] = min(epochs[number], known.get(number, epochs[number]))
+    return found
+
+
+def _between(begun: _Terms, others: _Terms) -> tuple[int, int]:
+    """Between which a clock is ahead, by the leader epochs that other brokers name, too: none is
+    named before it began, or first named after the next one did."""
+    least, most = -(1 << 60), 1 << 60
+    for place, epochs in begun.items():
+        known = others.get(place, {})
+        for number, at in epochs.items():
+            if number in known:
+                most = min(most, at - known[number] + _TOLERANCE)
+            following = min((e for e in known if e > number), default=None)
+            if following is not None:
+                least = max(least, at - known[following] - _TOLERANCE)
+    return least, most
+
+
+def _said(broker: object, step: SetBack) -> str:
+    by = timedelta(seconds=(step.before - step.after) // 1000)
+    return (
+        f"{step.path} line {step.line}: the clock of broker {broker} was set back, by {by} or "
+        "more: its lines count in the order of the file"
+    )
 
 
 def _local(path: str, more: int, ahead: int) -> str:

@@ -99,9 +99,11 @@ def join_cluster(
     """
     cluster = evidence_of(collection, cluster_id, files)
     facts, notes = facts_of(cluster, kafka_version)
-    if collection.time_zone is None:
-        cluster, said = with_logs_in_utc(cluster, collection.acknowledgements)
-        notes += said
+    zone_is_told = collection.time_zone is not None
+    cluster, said = with_logs_in_utc(
+        cluster, collection.acknowledgements, zone_is_told=zone_is_told
+    )
+    notes += said
     facts.clocks_compare = cluster.clocks_compare
     known, said, unreadable = _known(cluster, facts)
     of_brokers = broker_settings(cluster.logs)

@@ -11,7 +11,7 @@ from replication.evidence.collecting.collection import (
     BrokerDump,
     Collection,
 )
-from replication.evidence.joining.clocks import Clocks
+from replication.evidence.joining.clocks import Clocks, clocks_set_back
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize
 from replication.evidence.tools.metadata_quorum import QuorumReplica, QuorumStatus
@@ -80,16 +80,24 @@ def _is_of(quorum: QuorumStatus | QuorumReplica, cluster_id: str, files: set[str
 
 
 def with_logs_in_utc(
-    cluster: ClusterEvidence, acknowledgements: list[Acknowledgement]
+    cluster: ClusterEvidence, acknowledgements: list[Acknowledgement], *, zone_is_told: bool = False
 ) -> tuple[ClusterEvidence, list[str]]:
     """The evidence with its logs' times in UTC, as far as the rest of it tells, and notes.
 
-    acknowledgements: all that are at hand.
+    acknowledgements: all that are at hand. zone_is_told: the user said in which zone the logs are,
+    so that only clocks that were set are left.
     """
     notes: list[str] = []
+    set_back = clocks_set_back(cluster.logs) if zone_is_told else {}
+    if zone_is_told and not set_back:
+        return cluster, notes
     clocks = Clocks(cluster.directories, cluster.history, cluster.zookeeper, acknowledgements)
-    logs = tuple(clocks.in_utc(cluster.logs, notes))
-    unknown = [log for log in logs if log.ahead is None and log.first_at is not None]
+    if zone_is_told:
+        logs = tuple(clocks.in_order(list(cluster.logs), set_back, notes))
+    else:
+        logs = tuple(clocks.in_utc(cluster.logs, notes))
+    doubted = [log for log in logs if not zone_is_told or log.broker in set_back]
+    unknown = [log for log in doubted if log.ahead is None and log.first_at is not None]
     others = cluster.directories or cluster.acknowledgements or cluster.consumptions
     if unknown and others:
         notes.append(_of_no_zone(unknown))
@@ -99,6 +107,7 @@ def with_logs_in_utc(
 def _of_no_zone(logs: list[BrokerLog]) -> str:
     others = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
     return (
-        f"{logs[0].path}{others}: its time stamps name no zone and nothing shows it, so they are "
-        "held against no other clock; --time-zone tells it"
+        f"{logs[0].path}{others}: its time stamps name no zone, or its clock was set back, and "
+        "nothing shows what time it was: they are held against no other clock; of a zone "
+        "--time-zone tells it"
     )

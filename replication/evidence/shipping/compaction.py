@@ -201,7 +201,7 @@ def _known(log: BrokerLog, bases: Bases) -> list[Any]:
     found: list[Any] = []
     for each in fields(log):
         value = getattr(log, each.name)
-        if each.name == "path" or (bases and each.name in _BESIDE):
+        if each.name in ("path", "runs") or (bases and each.name in _BESIDE):
             continue
         if each.name == "lines":
             rest = ((p.about, [f for f in p if not _forgets(bases, f, log)]) for p in value)
