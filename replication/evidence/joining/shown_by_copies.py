@@ -62,8 +62,9 @@ def shown_by(
     unread, entries = _unread(copy, described), _entries(copy)
     spans = list(copy.spans)
     goes_on = bool(unread) and unread[-1][1] is None
-    if goes_on:
+    if goes_on and directory.unread == unread:
         end = max(end, *_reached(directory), directory.high_watermark or 0)
+    # What the files do not reach may be nowhere; what cannot be read in them is there.
     unseen = [(a, end if b is None else b) for a, b in unread]
     if keeps_every_offset:
         if entries and entries[0][1] < directory.segments[0].base_offset == start:
