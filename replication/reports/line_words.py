@@ -216,6 +216,12 @@ def _corrupt(who: str, f: Fields) -> str:
 
 def _shrunk(who: str, f: Fields) -> str:
     left = ", ".join(str(b) for b in f["to_isr"])
+    if f.get("refused"):
+        still = ", ".join(map(str, f.get("from_isr") or ())) or "all that were in it"
+        return (
+            f"{who}, the leader, wanted to leave only {left} in the ISR and was refused: it still "
+            f"waits for {still} before a record is committed"
+        )
     return (
         f"{who}, the leader, left only {left} in the ISR: from then on a record is committed as "
         "soon as those have it"

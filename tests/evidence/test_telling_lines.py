@@ -67,3 +67,13 @@ def test_three_of_a_kind_are_kept_and_the_rest_counted() -> None:
     many = [fact("leader_elected", n, None, leader=2, how="unclean", topic_id=f"id-{n}")
             for n in range(5)]  # fmt: skip
     assert len(told(*many)) == 5
+
+
+def test_a_change_of_the_isr_that_was_refused_is_not_told_as_done() -> None:
+    shrinks = [fact("isr_shrink_proposed", n, from_isr=(1, 2), to_isr=(1,)) for n in (1, 2, 4)]
+    refused = fact("isr_update_refused", 3, reason="x")
+    done = fact("isr_updated", 5, isr=(1,))
+    found = told(*shrinks[:2], refused, shrinks[2], done, refused._replace(line=6))
+    assert [fields.get("refused") for kind, fields in found if kind == "isr_shrink_proposed"] == [
+        None, True, None,
+    ]  # fmt: skip

@@ -27,6 +27,11 @@ TELLING_KINDS = frozenset(
 _KEPT = 3
 _COUNTED = frozenset(("truncation_without_effect",))
 _ANY = "any directory"
+# What comes of a proposal to change the ISR, or the next one.
+_ANSWERS = frozenset(
+    ("isr_update_refused", "isr_updated", "isr_expanded", "isr_shrink_proposed", "became_leader",
+     "became_follower")
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -42,6 +47,8 @@ class Telling:
     _counted: dict[tuple[object, ...], set[tuple[object, ...]]] = field(default_factory=dict)
     # Who told a follower to cut a partition's log to where.
     _told: dict[tuple[object, ...], LogLineFact] = field(default_factory=dict)
+    # By broker and partition the last proposal to shrink the ISR, where its line is kept.
+    _proposed: dict[tuple[object, ...], int | None] = field(default_factory=dict)
 
     def take(self, fact: LogLineFact) -> None:
         """A file's next fact."""
@@ -49,6 +56,9 @@ class Telling:
         self._brokers.update([] if fact.broker is None else [fact.broker])
         if fact.kind == "truncation_reason":
             self._told[*place[1:], fact.fields.get("to_offset")] = fact
+        proposed = self._proposed.pop(place, None) if fact.kind in _ANSWERS else None
+        if fact.kind == "isr_update_refused" and proposed is not None:
+            self.lines[proposed].fields["refused"] = True
         if _tells(fact):
             self._keep(fact, place)
         end = fact.fields.get("log_end_offset")
@@ -92,6 +102,8 @@ class Telling:
             told = self._told.get((*place[1:], fields.get("to_offset")))
             if told is not None and (fact.broker == told.broker or len(self._brokers) < 2):
                 fields.setdefault("leader", told.fields.get("leader"))
+        if fact.kind == "isr_shrink_proposed":
+            self._proposed[place] = len(self.lines)
         kept.append(len(self.lines))
         self.lines.append(fact._replace(fields=fields))
 
