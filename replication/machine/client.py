@@ -4,7 +4,7 @@ A client knows only what brokers answer. Commands raise Impossible, with a reaso
 they cannot happen.
 """
 
-from replication.machine.leader import append_for_producer, delete_before
+from replication.machine.leader import answer_again, append_for_producer, delete_before
 from replication.machine.machine_state import (
     Broker,
     Impossible,
@@ -58,6 +58,9 @@ def produce_in_order(
         known and known[:2],
         recent=known[2] if known and known[0] == batch.producer_epoch else frozenset(),
     )  # fmt: skip
+    if answer == "duplicate" and acks is not None:
+        _sent_again(world, broker, label, batch, acks)
+        return answer
     if answer != "append":
         world.note(f"{world.name(to)} answers {label}: {answer}")
         return answer
@@ -68,6 +71,24 @@ def produce_in_order(
     append_for_producer(world, broker, content, count, acks)
     settle(world)
     return answer
+
+
+def _sent_again(world: World, broker: Broker, label: str, batch: Batch, acks: str | None) -> None:
+    """A leader knows a batch: it writes nothing, and answers for what it wrote the first time."""
+    world.note(f"{world.name(broker.replica)} knows {label}: duplicate")
+    for content in {span.content for span in broker.log.spans if span.content is not None}:
+        known = world.batches.get(content)
+        if known is not None and _is_same(known, batch):
+            answer_again(world, broker, content, acks)
+    settle(world)
+
+
+def _is_same(one: Batch, other: Batch) -> bool:
+    """Whether two batches are one by what a log remembers of them."""
+    return one.marker is None and (
+        (one.producer, one.producer_epoch, one.first_sequence, one.last_sequence)
+        == (other.producer, other.producer_epoch, other.first_sequence, other.last_sequence)
+    )
 
 
 def write_marker(world: World, label: str, batch: Batch, *, to: int) -> None:

@@ -59,24 +59,46 @@ def append_for_producer(
 
     False when it refuses them. Impossible where the broker does not believe that it leads.
     """
-    if not broker.running or broker.role != "leader" or broker.leader_epoch is None:
-        raise Impossible(f"{world.name(broker.replica)} does not lead")
-    name = world.contents[content]
-    if acks not in (None, "0", "1", "all") and broker.behaviour.has("isr_by_time_alone"):
-        raise Impossible(f"acks={acks} exists only in 0.8")
-    error = produce_admission(acks or "1", len(broker.isr), _min_insync(world, broker))
-    if error:
-        world.note(f"{world.name(broker.replica)} refuses {name}: {error}")
+    if not _admits(world, broker, world.contents[content], acks):
         return False
     first = broker.log.log_end_offset
     span = Span(first, first + count, broker.leader_epoch, content)
     append_span(broker, span)
     world.emit(ev.LeaderAppended(broker.replica, *span))
     advance_high_watermark(world, broker)
-    if acks is not None:
+    _answer_for(world, broker, span, acks)
+    return True
+
+
+def answer_again(world: World, broker: Broker, content: int, acks: str | None = None) -> bool:
+    """A leader answers for records that stand in its log already, as it does for new ones: at
+    acks=all when its high watermark is above them. False when it refuses them."""
+    if not _admits(world, broker, world.contents[content], acks):
+        return False
+    for span in broker.log.spans:
+        if span.content == content:
+            _answer_for(world, broker, span, acks)
+    return True
+
+
+def _admits(world: World, broker: Broker, name: str, acks: str | None) -> bool:
+    """Whether a leader takes records of a producer. Impossible where it does not lead."""
+    if not broker.running or broker.role != "leader" or broker.leader_epoch is None:
+        raise Impossible(f"{world.name(broker.replica)} does not lead")
+    if acks not in (None, "0", "1", "all") and broker.behaviour.has("isr_by_time_alone"):
+        raise Impossible(f"acks={acks} exists only in 0.8")
+    error = produce_admission(acks or "1", len(broker.isr), _min_insync(world, broker))
+    if error:
+        world.note(f"{world.name(broker.replica)} refuses {name}: {error}")
+    return not error
+
+
+def _answer_for(world: World, broker: Broker, span: Span, acks: str | None) -> None:
+    """The producer of these records waits for an answer, if it asked for one."""
+    if acks is not None and broker.leader_epoch is not None:
+        name = world.contents[span.content or 0]
         broker.pending.append(PendingAck(span, broker.leader_epoch, acks, name))
         answer_producers(world, broker)
-    return True
 
 
 def _min_insync(world: World, broker: Broker) -> int:

@@ -61,3 +61,18 @@ def test_what_a_leader_answers_a_client() -> None:
     ]
     with pytest.raises(Impossible, match="does not lead"):
         client.latest(world, 2)
+
+
+def test_a_batch_sent_again_is_answered_for_as_the_first_one_was() -> None:
+    """At acks=all only once it is committed; at acks=1 at once."""
+    world = world_of()
+    batch = Batch("p", 0, 0, 1)
+    client.produce_in_order(world, "b", batch, 2, to=1)
+    end = world.broker(1).log.log_end_offset
+
+    for acks, waits in (("1", 0), ("all", 1)):
+        assert client.produce_in_order(world, "b", batch, 2, to=1, acks=acks) == "duplicate"
+        assert len(world.broker(1).pending) == waits
+
+    told = [s.fact for s in world.steps if isinstance(s.fact, RecordsAcknowledged)]
+    assert [(a.first_offset, a.end_offset, a.acks) for a in told] == [(end - 2, end, "1")]
