@@ -11,8 +11,10 @@ from replication.evidence.joining.missing_lines import (
     what_is_unsure,
 )
 from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.shown_by_copies import shown_by
 from replication.evidence.joining.traces import NEEDED_KINDS, in_order, is_whole
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import normalized, uncovered
 
 LISTED = "kafka-log-dirs lists a replica"
 NO_NAMES = "the payload ids are not these records' keys"
@@ -46,8 +48,9 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
     """What a verdict may take an absence for: where a subject is declared whole, it would show."""
     if evidence.has_acknowledgement_log:
         yield _of_clients(evidence, "acknowledgements")
-    if evidence.unplaced_by_isr:
-        yield ev.CoverageDeclared("committed_records", None, False, evidence.unplaced_by_isr)
+    nowhere = [told for told in (evidence.unplaced_by_isr, _not_in_copies(evidence)) if told]
+    if nowhere:
+        yield ev.CoverageDeclared("committed_records", None, False, "; ".join(nowhere))
     if evidence.unanswered:
         yield ev.CoverageDeclared("sends", None, False, evidence.shown(evidence.unanswered))
     if evidence.has_all_producers and "acknowledgements" not in evidence.missing:
@@ -80,6 +83,28 @@ def declared_coverage(evidence: PartitionEvidence) -> Iterator[ev.CoverageDeclar
         yield ev.CoverageDeclared("log_directory", broker, True, told)
     for broker in sorted(listed - handed_over):
         yield ev.CoverageDeclared("log_directory", broker, False, LISTED)
+
+
+def _not_in_copies(evidence: PartitionEvidence) -> str | None:
+    """That a broker which stopped cleanly wrote down a high watermark above where the copy of its
+    log ends, and no other copy has what lay between: it is missing here, or on the disks."""
+    copies = latest(copy for copy in evidence.copies if not copy.is_dump)
+    for broker, copy in sorted(copies.items()):
+        shown = shown_by(copy, False, evidence.described)
+        if not isinstance(shown, ev.ReplicaLogObserved) or not copy.clean:
+            continue
+        end, committed = shown.log_end_offset, copy.directory.high_watermark or 0
+        others = [span for other in copies.values() if other is not copy for span in other.spans]
+        if (
+            shown.copy == "part"
+            and committed > end
+            and uncovered(end, committed, normalized(others))
+        ):
+            return (
+                f"broker {broker}'s checkpoint says that they reach {committed}, and the copy of "
+                f"its log ends at {end}: {copy.path}"
+            )
+    return None
 
 
 def _of_clients(evidence: PartitionEvidence, subject: str) -> ev.CoverageDeclared:
