@@ -22,6 +22,7 @@ from replication.evidence.collecting.collection import (
     read_all,
 )
 from replication.evidence.collecting.owners import Owner, Surroundings, broker_by_name
+from replication.evidence.collecting.renamed_clusters import renamed_clusters
 from replication.evidence.log_directories.digest_reader import restore_cluster_metadata
 from replication.evidence.log_directories.log_directory import LogDirectory
 from replication.evidence.log_directories.small_files import MetaProperties
@@ -49,6 +50,8 @@ def collect(
     """
     roots = list(paths)
     result = read_all(roots, spread, facts_folder, told)
+    for log in result.found_logs if told.laid_out else ():
+        log.runs = []  # Shipped lines stand as they arrived: their stamps may fall.
     _attribute(result, roots, spread, told)
     if not (
         result.directories
@@ -77,12 +80,15 @@ class _Whose:
 
     def __init__(self, result: Collection, roots: list[Path], told: Told) -> None:
         self.result = result
+        self.one = renamed_clusters(result.found_logs, result.found_directories, result.notes)
+        for log in result.found_logs:
+            log.cluster_id = self.cluster(log.cluster_id)
         self.folders: dict[Path, tuple[int, str]] = {}
         self.of_several: dict[tuple[Path, str], list[BrokerLog]] = {}
         self.of_no_cluster: dict[Path, list[str]] = {}
         self.roots = [r.resolve() for r in roots]
         self.top = {*self.roots, *(r.parent for r in self.roots)}
-        named = {d.meta.cluster_id for d in result.found_directories if d.meta}
+        named = {self.cluster(d.meta.cluster_id) for d in result.found_directories if d.meta}
         self.named_by_directories = bool(named - {None, ""})
         named.update(log.cluster_id for log in result.found_logs)
         clusters = {c for c in named if c}
@@ -92,6 +98,10 @@ class _Whose:
             folder = self.place(Path(log.path)).parent
             self.clusters.setdefault(folder, set()).update({log.cluster_id} - {""})
         self.told = {p.resolve(): broker for p, broker in told.brokers.items()}
+
+    def cluster(self, named: str | None) -> str:
+        """The cluster that is so named; "" where none is."""
+        return self.one.get(named or "", named or "")
 
     def place(self, path: Path) -> Path:
         """Where a file lies as the user knows it, archives being folders."""
@@ -151,7 +161,7 @@ def _attribute(result: Collection, roots: list[Path], spread: Spread, told: Told
             cluster = found.cluster_id
             by_cluster.setdefault(cluster, []).append(found.metadata)
     for dump in result.metadata_dumps:
-        by_cluster.setdefault(dump.cluster_id or whose.only, []).append(dump)
+        by_cluster.setdefault(whose.cluster(dump.cluster_id) or whose.only, []).append(dump)
     for cluster, histories in sorted(by_cluster.items()):
         two_lives = _of_two_lives(cluster, histories)
         if two_lives is not None and not told.laid_out:
@@ -199,7 +209,8 @@ def _attribute_zookeeper(result: Collection, whose: _Whose) -> None:
         for history in found:
             # A log that tells of nothing of Kafka's is of the only cluster there.
             mine = [s for s in steps if s.file in history.files or len(found) == 1]
-            of_cluster.setdefault(history.cluster_id or whose.only, []).extend(mine)
+            named = whose.cluster(history.cluster_id) or whose.only
+            of_cluster.setdefault(named, []).extend(mine)
     for cluster, steps in sorted(of_cluster.items()):
         found = histories(steps)
         if len(found) == 1:
@@ -374,7 +385,7 @@ def _cluster_of(
     that does not is taken in only beside evidence of the same broker.
     """
     if meta is not None and meta.cluster_id:
-        return meta.cluster_id
+        return whose.cluster(meta.cluster_id)
     if meta is not None and whose.named_by_directories:
         beside = around[1] or whose.only if around and around[0] == meta.broker_id else ""
         return beside or None
