@@ -14,9 +14,9 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PosixPath
+from typing import Any, BinaryIO, Protocol, cast
 
 import cramjam
 import zstandard
@@ -28,6 +28,50 @@ LARGEST_RATIO = 600
 UNSUSPICIOUS_BYTES = 1 << 30
 _TEXT_PIECE = 1 << 16
 _HOLE = re.compile(rb"\0{64,}")
+
+
+class Part(PosixPath):
+    """Some lines of a text file, numbered from 1: opened, all others are empty, so that every line
+    keeps its number."""
+
+    lines: frozenset[int] | None = None
+
+    @classmethod
+    def of(cls, path: Path | str, lines: Iterable[int]) -> "Part":
+        """Those lines of the file."""
+        part = cls(str(path))
+        part.lines = frozenset(lines)
+        return part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Part.of, (str(self), self.lines or ()))
+
+
+class _OnlyLines(io.RawIOBase):
+    """Text of which some lines are left and the others are empty."""
+
+    def __init__(self, inner: BinaryIO, lines: frozenset[int]) -> None:
+        self._inner, self._lines = inner, lines
+        self._number = 0
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        if not self._rest:
+            self._number += 1
+            line = self._inner.readline()
+            self._rest = line if self._number in self._lines or not line else b"\n"
+        taken = self._rest[: len(view)]
+        self._rest = self._rest[len(taken) :]
+        view[: len(taken)] = taken
+        return len(taken)
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
 
 
 class _Stepwise(Protocol):
@@ -195,6 +239,14 @@ def open_unpacked(path: Path, most: int | None = None) -> BinaryIO:
 
     most: the bytes it may unpack to, where that is not for its own size to say.
     """
+    lines = path.lines if isinstance(path, Part) else None
+    stream = _unpacked(path, most)
+    if lines is None:
+        return stream
+    return cast(BinaryIO, io.BufferedReader(_OnlyLines(stream, lines)))
+
+
+def _unpacked(path: Path, most: int | None) -> BinaryIO:
     stream: BinaryIO = path.open("rb")
     try:
         head = cast(_Peekable, stream).peek(8)[:8]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from replication.evidence.opening import DAMAGED, open_unpacked
+from replication.evidence.opening import DAMAGED, Part, open_unpacked
 from replication.evidence.unreadable import Unreadable
 
 LONGEST_LINE = 1 << 20
@@ -13,16 +13,20 @@ _UNIX_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def text_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str | Unreadable]]:
-    """(number from 1, line with its line end) in file order. Memory is bounded by `longest` bytes.
+    """(number from 1, line with its line end) in file order, of a part of a file its lines alone.
+    Memory is bounded by `longest` bytes.
 
     A line that is too long or no UTF-8, a compressed file that breaks off and a file that cannot be
     opened each answer an Unreadable; nothing is raised.
     """
     number = 0
+    only = path.lines if isinstance(path, Part) else None
     try:
         with open_unpacked(path) as file:
             while line := file.readline(longest):
                 number += 1
+                if only is not None and number not in only:
+                    continue
                 if len(line) == longest and not line.endswith(b"\n"):
                     reason = f"this line is longer than {longest} bytes"
                     yield number, Unreadable(str(path), f"line {number}", reason)

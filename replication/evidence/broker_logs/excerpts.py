@@ -25,6 +25,8 @@ from replication.evidence.unreadable import Unreadable
 LARGEST = 2 << 20
 # What mail, issue trackers and terminals put in front of a line.
 _QUOTED = re.compile(r"^(?:[>|`*•\s]|-\s|\d{1,5}[:.)]\s|\S+@\S+[:$#]\s)+")
+# A line without its time may keep its level.
+_LEVEL = re.compile(r"^\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?[ \t:]+")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # Kafka's own header, wherever in a line it stands, and its logger, whatever is pasted behind it.
 _HEADER = re.compile(
@@ -170,7 +172,7 @@ def _bare(text: str, *, anywhere: bool) -> tuple[str, str]:
         begin = BROKERS_PREFIX.search(text)
         if begin is not None and text[: begin.start()].endswith('"'):
             text = text.rstrip().removesuffix(",").removesuffix('"')
-    bare = text[begin.start() :] if begin else _QUOTED.sub("", text)
+    bare = text[begin.start() :] if begin else _LEVEL.sub("", _QUOTED.sub("", text))
     logger = _LOGGER.search(bare)
     return (bare[: logger.end()], bare[logger.end() :] or " ") if logger else (bare, "")
 
@@ -210,7 +212,10 @@ def _by_tools(text: str) -> Iterator[_Said]:
 def _facts(message: str, logger: str | None, following: list[str]) -> Iterator[_Said]:
     """A message's facts; where it is none, with the lines that it may have been wrapped into."""
     text = message
-    for more in ("", *following):
+    for more in ("", *following) if message.strip() else ():
+        if BROKERS_PREFIX.match(_LEVEL.sub("", _QUOTED.sub("", more))):
+            # A message of its own.
+            return
         text = f"{text} {_QUOTED.sub('', more)}".rstrip() if more else text
         _, text_only, behind, _ = split_line(text)
         for name in {logger, behind, None}:

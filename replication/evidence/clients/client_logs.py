@@ -176,7 +176,7 @@ def client_log_kind(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
     Decided by the first lines: at least half of them must be of the kind, so that a damaged line
     does not hide a log and a stray line does not make one.
     """
-    kinds = [None if keys is None else _kind_of(keys) for keys in _first_keys(path, names)]
+    kinds = [None if keys is None else kind_of_fields(keys) for keys in _first_keys(path, names)]
     for kind in (ACKNOWLEDGEMENTS, CONSUMPTION):
         if kinds.count(kind) * 2 >= max(len(kinds), 1):
             return kind
@@ -200,7 +200,8 @@ def _first_keys(path: Path, names: AckFields) -> list[frozenset[str] | None]:
     return result
 
 
-def _kind_of(keys: frozenset[str]) -> str | None:
+def kind_of_fields(keys: frozenset[str]) -> str | None:
+    """ "acknowledgements" or "consumption", by the names of a line's fields; None for neither."""
     if not keys >= _COMMON:
         return None
     if keys >= _ONLY_ACKNOWLEDGED:
@@ -218,7 +219,7 @@ def line_of_client(text: str, names: AckFields | None) -> tuple[str | None, str 
     except _BadLine:
         return None, None
     known = frozenset(k for k, v in found.items() if v is not None or k == "offset")
-    kind = _kind_of(known)
+    kind = kind_of_fields(known)
     if kind is not None:
         try:
             (_acknowledgement if kind == ACKNOWLEDGEMENTS else _consumption)(found, "", 0)
@@ -244,7 +245,7 @@ def near_miss(path: Path, names: AckFields = AS_THEY_ARE) -> str | None:
     if not lines:
         return None
     known = frozenset.intersection(*lines)
-    if "format_version" in known or _kind_of(known) is not None:
+    if "format_version" in known or kind_of_fields(known) is not None:
         return None
     near = _nearly_acknowledged(known)
     return None if near is None else f"its lines name {near}"

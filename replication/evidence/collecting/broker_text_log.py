@@ -10,6 +10,7 @@ from typing import NamedTuple
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
 from replication.evidence.broker_logs.excerpts import LARGEST, is_kafkas, read_excerpt
+from replication.evidence.broker_logs.log_layouts import looks_like_broker_log
 from replication.evidence.broker_logs.log_places import log_directory
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
 from replication.evidence.broker_logs.starts import Mark, Starts, mark
@@ -17,7 +18,8 @@ from replication.evidence.broker_logs.telling_lines import Telling
 from replication.evidence.broker_logs.untold_starts import UntoldStarts
 from replication.evidence.broker_logs.writer_handles import Places
 from replication.evidence.broker_logs.writers import Writers
-from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to
+from replication.evidence.collecting.several_outputs import LOGS, outputs_of
+from replication.evidence.opening import READ_ERRORS, Part, open_unpacked, read_up_to
 from replication.evidence.unreadable import Unreadable
 
 # What tells of a broker's process that it started or stopped.
@@ -112,17 +114,38 @@ class BrokerLog:
 
 def with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable]:
     """A broker log's facts, and those of lines without a header in a file that may be pasted."""
+    outputs = outputs_of(path)
+    if outputs is None:
+        yield from _with_excerpts(path, zone, [path])
+        return
+    parts = [Part.of(path, outputs[kind]) for kind in LOGS if kind in outputs]
+    yield from _with_excerpts(_log_part(path), zone, parts)
+
+
+def _with_excerpts(
+    path: Path, zone: tzinfo, parts: Iterable[Path]
+) -> Iterator[LogLineFact | Unreadable]:
     told: set[int] = set()
-    for fact in read_broker_log(path, time_zone=zone):
-        if isinstance(fact, LogLineFact):
-            told.add(fact.line)
-        yield fact
+    for part in parts:
+        laid_out = part is path or looks_like_broker_log(part)
+        for fact in read_broker_log(part, time_zone=zone) if laid_out else ():
+            if isinstance(fact, LogLineFact):
+                told.add(fact.line)
+            yield fact
     yield from (fact for fact in excerpt(path, headed=False) if fact.line not in told)
+
+
+def _log_part(path: Path) -> Path:
+    """The file, of one of several kinds of output its lines of logs alone."""
+    outputs = None if isinstance(path, Part) else outputs_of(path)
+    if outputs is None:
+        return path
+    return Part.of(path, [n for kind in LOGS for n in outputs.get(kind, ())])
 
 
 def excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
     """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
-    return list(read_excerpt(path, headed=headed)) if _is_small(path) else []
+    return list(read_excerpt(_log_part(path), headed=headed)) if _is_small(path) else []
 
 
 def holds_kafkas_lines(path: Path) -> bool:

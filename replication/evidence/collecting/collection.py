@@ -20,7 +20,7 @@ from replication.evidence.clients.client_logs import (
     read_acknowledgements,
     read_consumptions,
 )
-from replication.evidence.collecting import laid_out
+from replication.evidence.collecting import laid_out, several_outputs
 from replication.evidence.collecting.archives import Unpacked
 from replication.evidence.collecting.broker_text_log import (
     BrokerLog,
@@ -40,6 +40,7 @@ from replication.evidence.collecting.finding import (
     why_ignored,
 )
 from replication.evidence.collecting.installations import read_again, with_writers
+from replication.evidence.collecting.several_outputs import outputs_of
 from replication.evidence.event_dumps import is_event_dump
 from replication.evidence.log_directories.digest_lines import (
     directories_of,
@@ -56,6 +57,7 @@ from replication.evidence.log_directories.log_directory import (
     read_log_directory,
 )
 from replication.evidence.metadata_log.history import MetadataHistory
+from replication.evidence.opening import Part
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize, read_log_dirs
 from replication.evidence.tools.metadata_dump import read_metadata_dump
@@ -95,6 +97,14 @@ _TOOLS = {
     DUMP_LOG: "kafka-dump-log",
     LOG_DIRS: "kafka-log-dirs",
     METADATA_QUORUM: "kafka-metadata-quorum",
+}
+
+# What of a file of several kinds is read as these tools' output.
+_PRINTED = {
+    several_outputs.METADATA: METADATA_DUMP,
+    several_outputs.DUMP: DUMP_LOG,
+    several_outputs.DIRECTORIES: LOG_DIRS,
+    several_outputs.QUORUM: METADATA_QUORUM,
 }
 
 
@@ -297,6 +307,8 @@ def read_file(
         result.event_dumps.append(path)
     elif is_binary(path) or is_of_distribution(path):
         result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
+    elif (outputs := outputs_of(path)) is not None:
+        _take_outputs(path, outputs, told, facts_folder, result)
     elif not (
         _take_client_log(path, ack_fields or AS_THEY_ARE, result) or _take_tools(path, result)
     ):
@@ -351,6 +363,51 @@ def _take_laid_out(path: Path, folder: Path | None, told: Told, result: Collecti
         result.ignored.append(Unreadable(str(path), "file", why_ignored(path)))
 
 
+def _text_log(
+    path: Path, zone: tzinfo, facts_folder: Path | None, unreadable: list[Unreadable]
+) -> BrokerLog:
+    names_zone = stamps_name_zone(path)
+    found = read_log(path, with_excerpts(path, zone), facts_folder, unreadable)
+    if not found.count and (said := excerpt(path, headed=True)):
+        found = read_log(path, said, facts_folder, unreadable)
+    found.names_zone = names_zone
+    return found
+
+
+def _take_outputs(
+    path: Path,
+    outputs: dict[str, list[int]],
+    told: Told,
+    facts_folder: Path | None,
+    result: Collection,
+) -> None:
+    """Reads a file of several kinds of output, each kind by its reader."""
+    names = told.ack_fields or AS_THEY_ARE
+    for kind in outputs:
+        part = Part.of(path, outputs[kind])
+        if kind == several_outputs.DIGEST:
+            _sort(read_digest_lines(part), result.digest_lines, result)
+        elif kind == several_outputs.CLIENT:
+            reading = Collection()
+            _take_client_log(part, names, reading)
+            result.take(reading)
+        elif kind in _PRINTED:
+            _take_tool(part, _PRINTED[kind], result)
+        elif kind == several_outputs.DESCRIBE:
+            _sort(read_topic_descriptions(part), result.descriptions, result)
+        elif kind == several_outputs.PAYLOAD:
+            lines = several_outputs.lines_in_words(outputs[kind])
+            reason = (
+                "stands behind a printed record, so that it may be that record's payload: it is "
+                "not read; put an empty line between the two, or two files, where it is not"
+            )
+            result.unreadable.append(Unreadable(str(path), lines, reason))
+    if any(kind in outputs for kind in several_outputs.LOGS):
+        zone = told.time_zone or UTC
+        result.found_logs.append(_text_log(path, zone, facts_folder, result.unreadable))
+    result.recognised[str(path)] = several_outputs.in_words(outputs)
+
+
 def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
     """Reads the file where it is a client's log."""
     kind = client_log_kind(path, names)
@@ -378,17 +435,24 @@ def _take_client_log(path: Path, names: AckFields, result: Collection) -> bool:
 def _take_tools(path: Path, result: Collection) -> bool:
     """Reads the file where one of Kafka's tools printed it."""
     output = tool_output_kind(path)
+    if output is not None:
+        _take_tool(path, output, result)
+        result.recognised[str(path)] = f"output of {_TOOLS[output]}"
+    return output is not None
+
+
+def _take_tool(path: Path, output: str, result: Collection) -> None:
     if output == METADATA_DUMP:
         result.metadata_dumps.append(read_metadata_dump(path))
     elif output == DUMP_LOG:
-        result.found_dumps, result.unreadable, result.notes = read_dumped_segments(path)
+        segments, unreadable, notes = read_dumped_segments(path)
+        result.found_dumps += segments
+        result.unreadable += unreadable
+        result.notes += notes
     elif output == LOG_DIRS:
         _sort(read_log_dirs(path), result.log_dirs, result)
     elif output == METADATA_QUORUM:
         _sort(read_metadata_quorum(path), result.quorum, result)
-    if output is not None:
-        result.recognised[str(path)] = f"output of {_TOOLS[output]}"
-    return output is not None
 
 
 def _sort(read: Iterable[Any], kept: list[Any], result: Collection) -> None:

@@ -28,9 +28,28 @@ _INVALID_BYTES = re.compile(r"^Found (\d+) invalid bytes at the end of (.+)$")
 BATCH_LINE = re.compile(r"^baseOffset: \d+ lastOffset: \d+ ")
 _OLD_LINE = re.compile(r"^offset: \d+ position: \d+ ")
 _RECORD_LINE = re.compile(r"^\| offset: \d+ ")
+# A record of the metadata log with --skip-record-metadata.
+_PAYLOAD_LINE = re.compile(r'^payload: \{"type":"[A-Z_]+_RECORD"')
+_DUMPED_FILES = (".log", ".checkpoint", ".index", ".timeindex", ".snapshot", ".txnindex")
 _PAIR = re.compile(r"([A-Za-z]+): (-?\w[\w.]*)")
 _FORMAT_0_OVERHEAD, _FORMAT_1_OVERHEAD = 26, 34  # bytes around key and value of one message
 _CODECS = ("no", "gzip", "snappy", "lz4", "zstd")
+
+
+def is_dump_line(text: str) -> bool:
+    """Whether the line is one that the tool itself prints."""
+    dumping = DUMPING.match(text)
+    if dumping:
+        return dumping[1].rstrip().endswith(_DUMPED_FILES)
+    return any(
+        line.match(text)
+        for line in (STARTING, BATCH_LINE, _OLD_LINE, _RECORD_LINE, _INVALID_BYTES, _PAYLOAD_LINE)
+    )
+
+
+def prints_payload(text: str) -> bool:
+    """Whether the line prints a record's key or payload, which may go on in lines behind it."""
+    return " payload: " in text or " key: " in text
 
 
 @dataclass(frozen=True, slots=True)

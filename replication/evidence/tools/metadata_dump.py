@@ -32,6 +32,7 @@ _RECORD = re.compile(
     r"^\| offset: (\d{1,18}) CreateTime: (\d{1,15}) .*?headerKeys: \[[^\]]*\] ?(.*)$"
 )
 _PAYLOAD = re.compile(r"payload: (\{.*\})$")
+METADATA_PAYLOAD = re.compile(r'(?:^| )payload: \{"type":"[A-Z_]+_RECORD","version":')
 _ERROR = re.compile(r"payload: Error at \d+, skipping\. .*?(?:record with type (\d{1,9}))?$")
 _LEADER_CHANGE = re.compile(r"LeaderChange: (\{.*\})$")
 

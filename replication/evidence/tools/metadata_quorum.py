@@ -16,6 +16,7 @@ from replication.evidence.tools.printed_values import (
 from replication.evidence.unreadable import Unreadable
 
 _STATUS_LINE = re.compile(r"^([A-Z][A-Za-z]+):\s+(\S.*|)$")
+REPLICA_ROW = re.compile(r"^\d+\s+\S.*\s(?:Leader|Follower|Observer)$")
 REPLICATION_HEADER = re.compile(r"^(?:Node|Replica)Id\s+(?:\S+\s+)?LogEndOffset\s+Lag\s")
 
 

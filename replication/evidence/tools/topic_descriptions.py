@@ -41,8 +41,14 @@ _TOPIC_NAME = re.compile(r"^[A-Za-z0-9._-]{1,249}$")
 _DESCRIPTION = re.compile(
     r"^\s*Topic:\s?\S+\s+(TopicId:\s?\S+\s+)?(PartitionCount:|Partition:\s?\d)"
 )
+# How a line begins that a terminal wrapped, and a list of replicas that goes on in the next one.
+GOES_ON = re.compile(
+    r"^\s*(?:TopicId|PartitionCount|ReplicationFactor|Configs|Partition|Leader|Replicas|Isr|Elr"
+    r"|LastKnownElr|Adding Replicas|Removing Replicas|Offline Replicas):"
+)
+_LIST_GOES_ON = re.compile(r"(?s).*\d(?:,\s*\n|\s*\n,)\d[\d,]*(?:\s+[A-Z].*)?$")
 # A mail's marks in front of what it quotes.
-_QUOTED = re.compile(r"^(?:> ?)+")
+QUOTED = re.compile(r"^(?:> ?)+")
 _LINES_TO_KNOW_A_FILE_BY = 40
 
 
@@ -90,7 +96,7 @@ def is_topic_description(path: Path) -> bool:
     for number, line in text_lines(path):
         if isinstance(line, Unreadable) or number > _LINES_TO_KNOW_A_FILE_BY:
             return False
-        if _DESCRIPTION.match(_QUOTED.sub("", line)):
+        if _DESCRIPTION.match(QUOTED.sub("", line)):
             return True
     return False
 
@@ -103,11 +109,10 @@ def read_topic_descriptions(
     A last line without a line end is not trusted: a list of replicas that was cut is a list too.
     """
     at: int | None = None
-    for number, line in text_lines(path):
+    for number, line in _unwrapped(path):
         if isinstance(line, Unreadable):
             yield line
             continue
-        line = _QUOTED.sub("", line)
         text = line.strip()
         if not text or text.startswith("#"):
             at = _time_of_comment(text, at)
@@ -118,6 +123,29 @@ def read_topic_descriptions(
             yield _description(_fields(line.rstrip("\r\n")), at, str(path), number)
         except _BadLine as error:
             yield Unreadable(str(path), f"line {number}", str(error))
+
+
+def _unwrapped(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
+    """The lines, without a mail's marks; what a terminal wrapped is one line again, with the number
+    of its first."""
+    held: tuple[int, str] | None = None
+    for number, line in text_lines(path):
+        if not isinstance(line, Unreadable):
+            line = QUOTED.sub("", line)
+            text = line.strip()
+            if held is not None and (GOES_ON.match(line) or _LIST_GOES_ON.match(held[1] + text)):
+                blank = "" if text[:1] == "," or held[1].rstrip().endswith(",") else " "
+                held = (held[0], held[1].rstrip("\r\n") + blank + line.lstrip())
+                continue
+        if held is not None:
+            yield held
+            held = None
+        if isinstance(line, Unreadable) or not _DESCRIPTION.match(line):
+            yield number, line
+        else:
+            held = number, line
+    if held is not None:
+        yield held
 
 
 def _time_of_comment(text: str, before: int | None) -> int | None:
@@ -132,8 +160,9 @@ def _fields(line: str) -> dict[str, str]:
     tabbed = "\t" in line.strip()
     for part in line.split("\t") if tabbed else [line]:
         found = list(_FIELD_START.finditer(part))
-        if tabbed:
-            found = found[:1]  # a tab ends a field; a colon within it belongs to its value
+        if tabbed and found and found[0][1] == "Configs":
+            # A tab ends a field; a colon within settings belongs to their value.
+            found = found[:1]
         ends = [one.start() for one in found[1:]] + [len(part)]
         for start, end in zip(found, ends, strict=False):
             value = part[start.end() : end].strip()
