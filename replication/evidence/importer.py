@@ -88,7 +88,7 @@ class Import:
     def _left_aside(self) -> list[str]:
         found = self.collection
         told = [f"{u.path}: {u.reason}" for u in [*found.unreadable, *found.ignored]]
-        return [found.unpacked.shown(each) for each in told]
+        return [found.unpacked.shown(each) for each in dict.fromkeys(told)]
 
     def events(self) -> Iterator[ev.Event]:
         """All events, each partition's in sequence, with their content-derived ids."""

@@ -1,5 +1,5 @@
-"""A file of several kinds of output gives what each of them gives alone, in any order and however it
-was pasted; what cannot be told apart is said."""
+"""A file of several kinds of output gives what each of them gives alone, in any order and however
+it was pasted; what cannot be told apart is said."""
 
 import gzip
 import json
@@ -29,8 +29,9 @@ CUT = "[UnifiedLog partition=t-0, dir=/d] Truncating to offset 7"
 LOG = f"[2026-05-01 10:00:00,100] INFO {CUT} (kafka.log.UnifiedLog)"
 ACK = {"ts": "2026-05-01T10:00:00Z", "client": "c", "topic": "t", "partition": 0, "offset": 3,
        "acks": "all", "status": "acked"}  # fmt: skip
-DIRECTORIES = {"version": 1, "brokers": [{"broker": 1, "logDirs": [{"logDir": "/d", "error": None,
-    "partitions": [{"partition": "t-0", "size": 9, "offsetLag": 0, "isFuture": False}]}]}]}  # fmt: skip
+REPLICA = {"partition": "t-0", "size": 9, "offsetLag": 0, "isFuture": False}
+DIRECTORY = {"logDir": "/d", "error": None, "partitions": [REPLICA]}
+DIRECTORIES = {"version": 1, "brokers": [{"broker": 1, "logDirs": [DIRECTORY]}]}
 PIECES = {
     "describe": "Topic: t\tTopicId: " + ID + "\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: "
     "min.insync.replicas=1\n\tTopic: t\tPartition: 0\tLeader: 2\tReplicas: 1,2\tIsr: 2",
@@ -44,12 +45,12 @@ PIECES = {
     "log in JSON": json.dumps({"timestamp": "2026-05-01T10:00:00Z", "level": "INFO",
                                "logger": "kafka.log.UnifiedLog", "message": CUT}),
     "dump": f"Dumping /d/t-0/00000000000000000000.log\nStarting offset: 0\n{BATCH}\n{RECORD}",
-    "metadata dump": "Dumping /d/__cluster_metadata-0/00000000000000000000.log\nStarting offset: 0\n"
-    f"{BATCH}\n{METADATA}",
+    "metadata dump": "Dumping /d/__cluster_metadata-0/00000000000000000000.log\n"
+    f"Starting offset: 0\n{BATCH}\n{METADATA}",
     "directories": "Querying brokers for log directories information\nReceived log directory "
     f"information from brokers 1\n{json.dumps(DIRECTORIES)}",
     "directories on many lines": json.dumps(DIRECTORIES, indent=2),
-    "quorum": f"ClusterId:              {ID}\nLeaderId:               100\nLeaderEpoch:            1\n"
+    "quorum": f"ClusterId:              {ID}\nLeaderId:               100\nLeaderEpoch:     1\n"
     "HighWatermark:          50\nCurrentVoters:          [100]\nCurrentObservers:       [1]",
     "quorum's replicas": "NodeId\tLogEndOffset\tLag\tLastFetchTimestamp\tLastCaughtUpTimestamp\t"
     "Status\n100\t50\t0\t1795188000000\t1795188000000\tLeader",

@@ -5,6 +5,7 @@
 that begins like a known one and goes on otherwise is handed out as `Unreadable`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from replication.evidence.broker_logs.line_families import INDEX
-from replication.evidence.broker_logs.line_families.family import LineFamily
+from replication.evidence.broker_logs.line_families.family import SHORTENED, LineFamily
 from replication.evidence.broker_logs.line_reader import LineReader, LogLine, Skipped
 from replication.evidence.broker_logs.log_layouts import looks_like_broker_log
 from replication.evidence.broker_logs.threads import broker_of_thread
@@ -86,7 +87,23 @@ def read_broker_log(
             yield Unreadable(where, "whole file", reason)
 
 
+_CUT_SHORT = re.compile(SHORTENED)
+
+
+def is_cut_short(message: str) -> bool:
+    """Whether somebody left out the rest of a line and marked that."""
+    return _CUT_SHORT.search(message) is not None
+
+
+def cut_short(path: str, number: int, message: str) -> Unreadable:
+    """A line that begins as one that is read, and of which the rest was left out."""
+    reason = f"is cut short, and what it says is not read: {message[:160]} (paste the whole line)"
+    return Unreadable(path, f"line {number}", reason)
+
+
 def _unknown_wording(path: str, line: LogLine, family: LineFamily) -> Unreadable:
+    if is_cut_short(line.message):
+        return cut_short(path, line.number, line.message)
     shown = line.message if len(line.message) <= 160 else line.message[:160] + ".."
     what = family.kind or "a known line"
     return Unreadable(path, f"line {line.number}", f"begins like {what}, unknown wording: {shown}")

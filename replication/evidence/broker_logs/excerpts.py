@@ -8,9 +8,10 @@ import html
 import quopri
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
-from replication.evidence.broker_logs.broker_log import LogLineFact
+from replication.evidence.broker_logs.broker_log import LogLineFact, cut_short, is_cut_short
 from replication.evidence.broker_logs.line_families import INDEX
 from replication.evidence.broker_logs.line_families.family import (
     Found,
@@ -105,7 +106,7 @@ _WRITER = re.compile(
 _TOO_LONG = re.compile(r"\d{20}(?![.\d])|\d{21}")
 
 
-def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
+def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact | Unreadable]:
     """What the lines say, in their order. headed: lines that begin with a time too; without, only
     those that a reader of whole logs leaves out."""
     lines = _lines(path)
@@ -123,7 +124,7 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
         if has_head:
             writer = _writer(message)
         found: list[_Said] = []
-        if headed or not has_head or bare != text:
+        if headed or not has_head or bare != text or logger is None:
             wrapped = [] if behind else [t for _, t in lines[index + 1 : index + 3]]
             found = list(_facts(message, logger, wrapped))
         # An exception may stand behind its line, without the line end that was between them.
@@ -132,6 +133,9 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact]:
         for kind, fields, node, topic, partition in [*found, *_by_tools(text)]:
             if not is_beyond_kafka(Found(fields, node, topic, partition)):
                 yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
+        if not found and is_cut_short(message) and BROKERS_PREFIX.match(message):
+            if INDEX.read(message, None) is not None:
+                yield cut_short(str(path), number, message)
 
 
 def is_kafkas(path: Path) -> bool:
@@ -147,7 +151,15 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     read = [(n, t) for n, t in text_lines(path) if not isinstance(t, Unreadable)]
     if any("=3D" in t for _, t in read) and any(_SOFT_BREAK.search(t) for _, t in read):
         read = list(_of_mail(read))
-    return [(n, t.rstrip("\r\n")) for n, t in read]
+    return [(n, each) for n, t in read for each in _torn(t.rstrip("\r\n"))]
+
+
+def _torn(text: str) -> list[str]:
+    """The line; where another begins in its middle, as of two writers or a cut copy, those that are
+    whole: what is left of a number is another number."""
+    begins = [found.start() for found in _HEADER.finditer(text)][1:]
+    pieces = [text[a:b] for a, b in pairwise([0, *begins, len(text)])]
+    return [p for p in pieces[:-1] if _WHOLE.match(p.rstrip())] + pieces[-1:]
 
 
 def _of_mail(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -1,9 +1,11 @@
 """Reads one text log of a broker, or of several that wrote into one file."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,16 +125,38 @@ def with_excerpts(path: Path, zone: tzinfo) -> Iterator[LogLineFact | Unreadable
 
 
 def _with_excerpts(
-    path: Path, zone: tzinfo, parts: Iterable[Path]
+    path: Path, zone: tzinfo, parts: Sequence[Path]
 ) -> Iterator[LogLineFact | Unreadable]:
+    """In the order of the lines: what a line tells is read by those before it."""
+    read: Iterable[LogLineFact | Unreadable] = chain.from_iterable(
+        read_broker_log(part, time_zone=zone)
+        for part in parts
+        if part is path or looks_like_broker_log(part)
+    )
+    if len(parts) > 1:
+        read = sorted(read, key=_line)
+    more = deque(sorted(excerpt(path, headed=False), key=_line))
     told: set[int] = set()
-    for part in parts:
-        laid_out = part is path or looks_like_broker_log(part)
-        for fact in read_broker_log(part, time_zone=zone) if laid_out else ():
-            if isinstance(fact, LogLineFact):
-                told.add(fact.line)
-            yield fact
-    yield from (fact for fact in excerpt(path, headed=False) if fact.line not in told)
+    for fact in read:
+        line = _line(fact)
+        while more and _line(more[0]) < line:
+            if _line(more[0]) not in told:
+                yield more[0]
+            more.popleft()
+        if isinstance(fact, LogLineFact) or "is cut short" in fact.reason:
+            told.add(line)
+        yield fact
+    yield from (fact for fact in more if _line(fact) not in told)
+
+
+_LINE = re.compile(r"line (\d+)")
+
+
+def _line(fact: LogLineFact | Unreadable) -> int:
+    if isinstance(fact, LogLineFact):
+        return fact.line
+    named = _LINE.fullmatch(fact.where)
+    return int(named[1]) if named else 0
 
 
 def _log_part(path: Path) -> Path:
@@ -143,7 +167,7 @@ def _log_part(path: Path) -> Path:
     return Part.of(path, [n for kind in LOGS for n in outputs.get(kind, ())])
 
 
-def excerpt(path: Path, *, headed: bool) -> list[LogLineFact]:
+def excerpt(path: Path, *, headed: bool) -> list[LogLineFact | Unreadable]:
     """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
     return list(read_excerpt(_log_part(path), headed=headed)) if _is_small(path) else []
 

@@ -123,7 +123,7 @@ def _are_several(kinds: Iterable[tuple[int, str]]) -> bool:
 
 
 def _has_text(found: dict[str, list[int]]) -> bool:
-    """Whether output of one tool stands in a text of somebody's, or what may be a payload behind."""
+    """Whether output of one tool stands in a text of somebody's, or before what may be payload."""
     if PAYLOAD in found:
         return True
     return OTHER in found and any(kind in found for kind in (DESCRIBE, QUORUM, DIRECTORIES))

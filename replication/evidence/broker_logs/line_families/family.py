@@ -321,6 +321,9 @@ FETCHER_PREFIX = (
 )
 FETCHER_MANAGER_PREFIX = r"^\[ReplicaFetcherManager on broker (?P<node>\d+)\] "
 
+# How people and programs mark that they left out the rest of a line.
+SHORTENED = r"(?:\.{2,}|\u2026|\[(?:\.{3}|\u2026)\]|\(truncated\))\s*$"
+
 # Topic partitions: `t-0`, or `[t,0]` up to 0.11.
 TP = r"(?P<tp__3>\[[^\],\s]+,\d+\]|[^\s\[\],]+-\d+)"
 

@@ -7,6 +7,7 @@ from replication.evidence.broker_logs.line_families.family import (
     FETCHER_PREFIX,
     LOG_CLASSES,
     LOG_PREFIX,
+    SHORTENED,
     TP,
     Fields,
     Found,
@@ -176,6 +177,24 @@ _TO_LEADER_EPOCH = _reason(
         "due to leader epoch and offset EpochEndOffset(errorCode=0, partition=0, leaderEpoch=0, "
         "endOffset=20)",
         **_AT, to_offset=20, leader_epoch=0, end_offset=20, completed=True, reason="leader_epoch",
+    ),
+)  # fmt: skip
+
+# Somebody shortened the line: why it cuts is not there, what it cuts to and who told it is.
+_SHORTENED = LineFamily(
+    kind="truncation_reason",
+    versions="2.4 - 4.3, shortened behind the state by who pasted it",
+    loggers=_FETCHER,
+    words=("Truncating",),
+    trigger=" with TruncationState(",
+    pattern=FETCHER_PREFIX + r"Truncating partition " + TP + r" with TruncationState\("
+    r"offset=(?P<to_offset>\d+), completed=(?P<completed>\w+)\)(?: due to ?[a-z ]*)? ?" + SHORTENED,
+    examples=(
+        example(
+            _FETCHER_1_OF_2 + "Truncating partition t-0 with TruncationState(offset=20, "
+            "completed=true) ...",
+            **_AT, to_offset=20, completed=True,
+        ),
     ),
 )  # fmt: skip
 
@@ -507,6 +526,7 @@ FAMILIES: tuple[LineFamily, ...] = (
     _TRUNCATE_FULLY,
     _TO_HIGH_WATERMARK,
     _TO_LEADER_EPOCH,
+    _SHORTENED,
     _NO_TRUNCATION_NEEDED,
     _UNKNOWN_OFFSET,
     _ASKS_AGAIN,
