@@ -5,7 +5,7 @@ A shape is a section of one of the text files here:
 
     === its name
     why: what the right answer is, and why
-    args: --kafka 2.8.2
+    args: --kafka 2.8.2 --broker 1 FOLDER/PATH
     file PATH
     | a line of the file
     |e a line with escapes, \\x00 for a zero byte
@@ -148,11 +148,12 @@ def test_the_answer_is_right(
     shape: Shape, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lay_out(shape, tmp_path)
-    status = main(["diagnose", str(tmp_path), *shape.args])
+    args = [arg.replace("FOLDER", str(tmp_path)) for arg in shape.args]
+    status = main(["diagnose", str(tmp_path), *args])
     said = capsys.readouterr()
     answer = {}
     if status in (0, 1, 3):
-        main(["diagnose", str(tmp_path), *shape.args, "--format", "json"])
+        main(["diagnose", str(tmp_path), *args, "--format", "json"])
         answer = json.loads(capsys.readouterr().out)
     failed = [e for e in shape.expected if not _holds(e, status, said.out + said.err, answer)]
     assert failed == [], f"{shape.why}: {failed}\n{said.out}{said.err}"

@@ -124,18 +124,29 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact | Unreadab
         if has_head:
             writer = _writer(message)
         found: list[_Said] = []
-        if headed or not has_head or bare != text or logger is None:
-            wrapped = [] if behind else [t for _, t in lines[index + 1 : index + 3]]
+        unended = has_head and logger is None and not headed and bare == text
+        if headed or not has_head or bare != text or unended:
+            wrapped = [] if behind or unended else [t for _, t in lines[index + 1 : index + 3]]
             found = list(_facts(message, logger, wrapped))
+        if unended and found and message[-1:].isdigit():
+            found = []
+            reason = (
+                f"ends within a line that may be longer: {message[:160]} (paste the whole line)"
+            )
+            yield Unreadable(str(path), f"line {number}", reason)
         # An exception may stand behind its line, without the line end that was between them.
         owner = _writer(message)
         found += _thrown(behind if found else bare + behind, owner if owner is not None else writer)
         for kind, fields, node, topic, partition in [*found, *_by_tools(text)]:
             if not is_beyond_kafka(Found(fields, node, topic, partition)):
                 yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
-        if not found and is_cut_short(message) and BROKERS_PREFIX.match(message):
-            if INDEX.read(message, None) is not None:
-                yield cut_short(str(path), number, message)
+        if (
+            not found
+            and is_cut_short(message)
+            and BROKERS_PREFIX.match(message)
+            and INDEX.read(message, None) is not None
+        ):
+            yield cut_short(str(path), number, message)
 
 
 def is_kafkas(path: Path) -> bool:

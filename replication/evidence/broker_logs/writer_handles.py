@@ -58,21 +58,40 @@ class Homes:
 @dataclass(slots=True)
 class Places:
     """By where replicas lie: a broker has each in one directory until it moves it, and none outside
-    of its settings. So what names another directory in between is another broker's line. So is
-    one that moves a log's start to where it is.
-
-    at_least: how many brokers wrote the file, as far as lines about one partition show. outside: a
-    directory is named that none of them has.
+    of its settings. So what names another directory in between is another broker's line, but where
+    both are one broker's: it moves a replica from one to the other. So is one that moves a log's
+    start to where it is. With KRaft a broker prints its settings once its logs are loaded, so that
+    all of the file tells which directories are somebody's.
     """
 
-    at_least: int = 1
-    outside: bool = False
+    _more: int = 1
     _homes: Homes = field(default_factory=Homes)
     _named: set[int] = field(default_factory=set)
     _last: dict[_Place, str] = field(default_factory=dict)
     _seen: dict[_Place, set[str]] = field(default_factory=dict)
+    _turns: dict[_Place, set[str]] = field(default_factory=dict)
+    _future: set[tuple[_Place, str]] = field(default_factory=set)
+    # Of those whose settings were printed by then, nobody's.
+    _foreign: set[str] = field(default_factory=set)
     # When a log's start was moved to where.
     _began: dict[_Place, dict[int, int | None]] = field(default_factory=dict)
+
+    @property
+    def at_least(self) -> int:
+        """How many brokers wrote the file, as far as lines about one partition show."""
+        owned = self._homes.of.values()
+        apart = [
+            len(homes)
+            for place, turns in self._turns.items()
+            if len(homes := {h for h in turns if (place, h) not in self._future}) > 1
+            and not any(homes <= own for own in owned)
+        ]
+        return max([self._more, *apart])
+
+    @property
+    def outside(self) -> bool:
+        """Whether a directory is named that none of the brokers has."""
+        return bool(self._foreign - set().union(*self._homes.of.values()))
 
     def learn(self, fact: LogLineFact) -> None:
         """Takes a line in the order of the file."""
@@ -81,17 +100,21 @@ class Places:
         if fact.broker is not None:
             self._named.add(fact.broker)
         home = log_directory(fact) if fact.partition is not None else None
-        if home is None or is_aside(fact):
+        if home is None:
             return
         place = (fact.topic, fact.partition)
+        if is_aside(fact):
+            if str(fact.fields["directory"]).rstrip("/\\").endswith("-future"):
+                self._future.add((place, home))
+            return
         seen = self._seen.setdefault(place, set())
         if home in seen and self._last[place] != home:
-            self.at_least = max(self.at_least, len(seen))
+            self._turns[place] = seen
         seen.add(home)
         self._last[place] = home
         all_known = bool(self._named) and self._named <= self._homes.of.keys()
         if all_known and not any(home in own for own in self._homes.of.values()):
-            self.outside = True
+            self._foreign.add(home)
 
     def _learn_start(self, fact: LogLineFact) -> None:
         place = (fact.topic, fact.partition)
@@ -101,7 +124,7 @@ class Places:
             # A line that stands there twice is of one moment.
             to = fact.fields["log_start_offset"]
             if self._began.setdefault(place, {}).setdefault(to, fact.at) != fact.at:
-                self.at_least = max(self.at_least, 2)
+                self._more = 2
 
 
 @dataclass(slots=True)

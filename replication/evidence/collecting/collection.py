@@ -243,7 +243,13 @@ def read_all(
     result.found_directories += seen
     result.unreadable += [u for directory in seen for u in directory.unreadable]
     result.digest_lines = []
-    logs = with_writers(result.found_logs, result.unpacked.place, again)
+    decided = {path.resolve() for path in told.brokers}
+    logs = with_writers(
+        result.found_logs,
+        result.unpacked.place,
+        again,
+        lambda path: not decided.isdisjoint((path.resolve(), *path.resolve().parents)),
+    )
     result.found_logs = clusters_apart(
         clusters_in_turn(logs, result.unpacked.place, result.notes),
         spread=spread,

@@ -49,12 +49,18 @@ class _Reader:
 
 
 def with_writers(
-    logs: list[BrokerLog], place: Callable[[Path], Path], again: _Again
+    logs: list[BrokerLog],
+    place: Callable[[Path], Path],
+    again: _Again,
+    decided: Callable[[Path], bool] = lambda _: False,
 ) -> list[BrokerLog]:
     """The logs, those of several brokers read once more.
 
-    place: where a file lies as the user knows it. again: reads such logs, in their order.
+    place: where a file lies as the user knows it. again: reads such logs, in their order. decided:
+    whether the user said of which broker the file at that place is; one that names no other is.
     """
+    for log in logs:
+        log.shared = log.shared and not (len(_writers(log)) < 2 and decided(place(Path(log.path))))
     folders: dict[Path, list[BrokerLog]] = {}
     for log in logs:
         folders.setdefault(place(Path(log.path)).parent, []).append(log)

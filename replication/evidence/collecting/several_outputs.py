@@ -92,14 +92,17 @@ def outputs_of(path: Path) -> dict[str, list[int]] | None:
     elif not _MARK.search(head) or _is_json_of_one_kind(head):
         return None
     found: dict[str, list[int]] = {}
+    times: list[int] = []
     kinds = _kinds((n, t) for n, t in text_lines(path) if not isinstance(t, Unreadable))
     for number, kind in kinds:
         if kind == _COMMENT:
             # A time that somebody put before outputs, of whichever they are.
-            for tool in (DESCRIBE, QUORUM):
-                found.setdefault(tool, []).append(number)
+            times.append(number)
         elif kind:
             found.setdefault(kind, []).append(number)
+    for tool in (DESCRIBE, QUORUM):
+        if tool in found:
+            found[tool] = sorted([*found[tool], *times])
     told = [kind for kind, numbers in found.items() if kind in KINDS and numbers]
     return found if _are_several((0, kind) for kind in told) or _has_text(found) else None
 
