@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.broker_text import REPLICAS, Cluster, Partition
+from replication.evidence.collecting.envelopes import ShippedLine
 from replication.evidence.digest import LINES_NAME, LINES_VERSION
 from replication.evidence.importer import import_evidence
 from replication.evidence.shipping.compaction import TOGETHER
-from replication.evidence.shipping.envelopes import ShippedLine
 from replication.evidence.shipping.live_join import Joined, LiveJoin
 
 CHANGED = 100

@@ -27,7 +27,7 @@ from pathlib import Path
 from benchmarks.live import Fleet
 from benchmarks.month import TERMINATED, TICKS, environment, held, submit
 from benchmarks.process_tree import descendants, memory_of
-from replication.evidence.shipping.envelopes import ShippedLine
+from replication.evidence.collecting.envelopes import ShippedLine
 from replication.paths import project_root
 
 AIM = 1.2

@@ -31,7 +31,8 @@ MOST_ROWS = 12
 def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
     answer = plain_values(answer)
-    lines = [f"{headline(answer)}.", *_looked_at(answer), "", *granted_text(answer)]
+    lines = [f"{headline(answer)}.", *_broken_off(answer), *_looked_at(answer), ""]
+    lines += granted_text(answer)
     lines += loss_text(answer)
     lines += _diverged(answer)
     lines += _other_violations(answer)
@@ -137,6 +138,26 @@ def _which(rows: list[dict[str, Any]], twice: set[str]) -> str:
     if first["topic"] not in twice:
         return names(rows)
     return f"{names(rows)} (topic id {first['topic_id'] or 'unknown'})"
+
+
+# What is said of a file or an archive of which the end is not there.
+_BREAKS_OFF = ("breaks off", "reading stops")
+
+
+def _broken_off(answer: dict[str, Any]) -> list[str]:
+    """Which of what was handed over was not read to its end."""
+    cut = [
+        u["path"]
+        for u in answer["input"]["unreadable"]
+        if any(words in u["reason"] for words in _BREAKS_OFF)
+    ]
+    if not cut:
+        return []
+    more = f" and {counted(len(set(cut)) - 1, 'file')} more" if len(set(cut)) > 1 else ""
+    return [
+        f"Not all of the evidence was read: {cut[0]}{more} breaks off or is damaged, and what lies "
+        "behind is not judged; hand it over whole."
+    ]
 
 
 def _looked_at(answer: dict[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from replication.evidence.shipping.envelopes import (
+from replication.evidence.collecting.envelopes import (
     KNOWN_FIELDS,
     FieldNames,
     NotALine,

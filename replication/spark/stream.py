@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from replication import places
 from replication.command_line import INCIDENT_HELP, ack_fields, incident_name, time_zone
-from replication.evidence.shipping.envelopes import FieldNames
+from replication.evidence.collecting.envelopes import FieldNames
 from replication.places import HadoopPath, Place
 from replication.protocol.folding import codec
 from replication.spark import fold_stream, ingest, runs, session, settings

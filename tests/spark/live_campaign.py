@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.importer import import_evidence
-from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.protocol.judgement.bounded import fold_all
 from tests.kafka_lab.history import (
     Election,

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from replication.evidence import digest
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.event_dumps import read_events
-from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.shipping.live_join import LiveJoin
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity, fold_partition, identity_of

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from replication.evidence.collecting.envelopes import FieldNames
 from replication.evidence.importer import import_evidence
-from replication.evidence.shipping.envelopes import FieldNames
 from replication.evidence.shipping.live_join import named
 from replication.protocol.judgement.bounded import fold_all
 from replication.spark.alerting import Alerting, Channels

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from replication.evidence.collecting.exports import laid_out
 from replication.evidence.opening import READ_ERRORS, open_unpacked
 from replication.evidence.unreadable import Unreadable
 
@@ -95,11 +96,19 @@ class Unpacked:
         return Path(path)
 
     def take(self, archive: Path) -> Path | None:
-        """Unpacks an archive that was found; the folder of its members, None where it is none."""
+        """Unpacks an archive, or an export of several brokers' logs, that was found; the folder of
+        its members, None where it is neither."""
         kind = archive_kind(archive)
-        if kind is None:
-            return None
         folder = self.into / str(len(self.folders))
+        if kind is None:
+            # What a shipper sent of several brokers is a folder of their logs.
+            unread = laid_out(archive, folder)
+            if unread is None:
+                shutil.rmtree(folder, ignore_errors=True)
+                return None
+            self.unreadable += unread
+            self.folders[archive] = folder
+            return folder
         self.folders[archive] = folder
         self._unpack(archive, kind, folder, 1)
         return folder

@@ -20,11 +20,11 @@ from typing import Any
 
 from replication.evidence.clients.client_logs import AS_THEY_ARE, AckFields
 from replication.evidence.collecting.collection import NoEvidence, Told
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine
 from replication.evidence.event_dumps import write_events
 from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished, identified
-from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.memory import WITHIN_MS, Fingerprints, Memory
 from replication.evidence.shipping.settled import Base, settled, without_settled
 from replication.evidence.shipping.silence import Heard, heard_of, silent_brokers

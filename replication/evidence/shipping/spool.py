@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from replication.evidence.clients.client_logs import ACKNOWLEDGEMENTS, CONSUMPTION
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine
 from replication.evidence.collecting.laid_out import (
     ACKNOWLEDGED,
     CONSUMED,
@@ -32,7 +33,6 @@ from replication.evidence.log_directories.digest_lines import checked, order_of,
 from replication.evidence.opening import is_packed
 from replication.evidence.shipping.compaction import IN_A_SPOOL, Bases, compact, number_of
 from replication.evidence.shipping.divided_dumps import Line, put_together
-from replication.evidence.shipping.envelopes import NotALine, ShippedLine
 from replication.evidence.shipping.silence import Heard, moment_of
 from replication.evidence.text_lines import LONGEST_LINE
 

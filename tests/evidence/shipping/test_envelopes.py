@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from replication.evidence.shipping.envelopes import (
+from replication.evidence.collecting.envelopes import (
     FieldNames,
     NotALine,
     ShippedLine,

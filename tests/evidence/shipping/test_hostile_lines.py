@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.shipping import compaction
-from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.shipping.live_join import LiveJoin
 from tests.evidence.shipping.test_live_join import answers, newest
 from tests.evidence.shipping.test_spool import sent_of

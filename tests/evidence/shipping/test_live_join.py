@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from replication.evidence.collecting.envelopes import NotALine, shipped_lines
 from replication.evidence.event_dumps import read_events
 from replication.evidence.importer import import_evidence
 from replication.evidence.shipping import compaction
-from replication.evidence.shipping.envelopes import NotALine, shipped_lines
 from replication.evidence.shipping.live_join import LiveJoin, named
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import fold_all

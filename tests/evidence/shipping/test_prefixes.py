@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from replication.evidence import digest
+from replication.evidence.collecting.envelopes import ShippedLine, shipped_lines
 from replication.evidence.importer import import_evidence
-from replication.evidence.shipping.envelopes import ShippedLine, shipped_lines
 from replication.evidence.shipping.live_join import LiveJoin, named
 from replication.evidence.shipping.silence import moment_of
 from replication.protocol.ground.events import Event

@@ -12,10 +12,10 @@ import pytest
 from benchmarks.live import Fleet
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.broker_logs.packed_facts import Packer
+from replication.evidence.collecting.envelopes import ShippedLine
 from replication.evidence.importer import import_evidence
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.shipping import compaction, live_join
-from replication.evidence.shipping.envelopes import ShippedLine
 from replication.evidence.shipping.live_join import LiveJoin, named
 from replication.evidence.shipping.settled import Base, without_settled
 from replication.protocol.judgement.bounded import fold_all

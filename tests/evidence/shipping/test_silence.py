@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.digest import DigestLines
-from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.shipping.live_join import LiveJoin
 from replication.evidence.shipping.silence import heard_of, moment_of, silent_hosts
 from replication.evidence.shipping.spool import Spool

@@ -15,9 +15,9 @@ import pytest
 
 from replication import cli
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
+from replication.evidence.collecting.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.joining.repeated_lines import each_once
 from replication.evidence.shipping.compaction import TOGETHER
-from replication.evidence.shipping.envelopes import NotALine, ShippedLine, shipped_lines
 from replication.evidence.shipping.spool import Spool, _Log, safe_name
 from replication.evidence.text_lines import LONGEST_LINE
 

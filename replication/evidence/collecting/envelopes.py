@@ -26,7 +26,8 @@ from replication.evidence.log_directories.digest_lines import (
 LINE_FIELDS = ("message", "log", "msg", "MESSAGE", "event.original", "line", "@message")
 HOST_FIELDS = (
     "kubernetes.pod_name", "kubernetes.pod.name", "host.name", "host.hostname", "hostname",
-    "host", "agent.hostname", "_HOSTNAME", "beat.hostname", "source_host", "logsource",
+    "host", "labels.pod", "labels.host", "labels.instance", "agent.hostname", "_HOSTNAME",
+    "beat.hostname", "source_host", "logsource",
 )  # fmt: skip
 PATH_FIELDS = (
     "log.file.path", "file", "path", "filename", "$!metadata.filename", "metadata.filename",
@@ -37,6 +38,7 @@ CLUSTER_FIELDS = (
     "kafka_cluster", "kafka.cluster", "fields.kafka_cluster", "fields.cluster", "labels.cluster",
     "kubernetes.labels.strimzi_io/cluster", "kubernetes.labels.strimzi.io/cluster", "cluster",
 )  # fmt: skip
+WITHIN = ("_source", "attributes", "fields", "jsonPayload", "result", "record", "event")
 CONTAINER_LINE = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) ([FP]) ?"
 )
@@ -135,6 +137,12 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
         return
     line = _first(envelope, names.line + LINE_FIELDS)
     if not isinstance(line, str):
+        inner = next((envelope[k] for k in WITHIN if isinstance(envelope.get(k), dict)), None)
+        if inner is not None:
+            # What a search or a collector's sink exports: one object within another.
+            yield from _opened({**{k: v for k, v in envelope.items() if k not in WITHIN}, **inner},
+                               names)  # fmt: skip
+            return
         yield NotALine(
             f"no field holds a line; of the names {', '.join(names.line + LINE_FIELDS)} none is "
             "there: name the one that does (--line-field)"
