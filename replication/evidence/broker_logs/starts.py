@@ -206,6 +206,9 @@ class Starts:
         return {broker for broker in brokers if self._may_be_starting(broker, at)}
 
     def _may_be_starting(self, broker: int, at: Position) -> bool:
+        if not self._begun:
+            # Of what somebody pasted no process's first line is there: none can be missed.
+            return True
         # Of its starts the last that is named before, and the next.
         own = self._of_broker.get(broker, [])
         which = bisect_right(own, at, key=lambda start: start.named)
