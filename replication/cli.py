@@ -275,7 +275,13 @@ def _folded(
         incident or None,
     )  # fmt: skip
     acknowledgements = imported.collection.acknowledgements
-    name_clients(answer, acknowledgements, by_time=imported.clocks_compare)
+    several = len(imported.files) > 1
+    name_clients(
+        answer,
+        acknowledgements,
+        by_time=imported.clocks_compare,
+        cluster_of=imported.cluster_of if several else None,
+    )
     return Diagnosis(imported, kept, folded, answer, sources)
 
 

@@ -24,7 +24,8 @@ from replication.protocol.ground import events as ev
 @dataclass(slots=True)
 class Import:
     """The outcome of an import. partitions: joined, but for the last step of each. late_notes: of
-    each partition by its index, once its events have been read."""
+    each partition by its index, once its events have been read. files: by cluster the files that
+    name none and are its."""
 
     collection: Collection
     clusters: list[ClusterFacts]
@@ -34,6 +35,11 @@ class Import:
     incident: str = ""
     seen: dict[int, list[Unreadable]] = field(default_factory=dict)
     late_notes: dict[int, list[str]] = field(default_factory=dict)
+    files: dict[str, set[str]] = field(default_factory=dict)
+
+    def cluster_of(self, path: str) -> str | None:
+        """The cluster that a file without a cluster's name is of; None where nothing tells."""
+        return next((cluster for cluster, paths in self.files.items() if path in paths), None)
 
     @property
     def unreadable(self) -> list[Unreadable]:
@@ -150,7 +156,10 @@ def import_evidence(
     for partition in partitions:
         partition.payload_id_in = payload_id_in
         partition.clock_bound = told.clock_bound
-    return Import(collection, clusters, partitions, _trace_id(collection), generation, incident)
+    trace_id = _trace_id(collection)
+    return Import(
+        collection, clusters, partitions, trace_id, generation, incident, files=files
+    )  # fmt: skip
 
 
 def _files_by_cluster(collection: Collection, ids: list[str]) -> dict[str, set[str]]:

@@ -1,6 +1,6 @@
 """Losses in paragraphs, one for each event: what went, why, what allowed it, whom it concerns."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from replication.reports.headline import counted
@@ -38,29 +38,36 @@ def badness(loss: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def name_clients(
-    answer: dict[str, Any], acknowledgements: Iterable[Any], *, by_time: bool = True
+    answer: dict[str, Any],
+    acknowledgements: Iterable[Any],
+    *,
+    by_time: bool = True,
+    cluster_of: Callable[[str], str | None] | None = None,
 ) -> None:
     """Puts into each of answer's loss_details whose records they were, and their first keys.
 
     acknowledgements: with topic, partition, offset, status, client, payload_id and ts. Where
     several name one offset, the one from before the election is meant; else none is named. by_time:
-    the election's time may be held against the clients' clocks.
+    the election's time may be held against the clients' clocks. cluster_of: of which cluster an
+    acknowledgement log is, by its path, where several are judged.
     """
     rows = {x["finding_id"]: x for x in answer["losses"]}
-    wanted: dict[tuple[str, int], list[tuple[int, int, dict[str, Any]]]] = {}
+    wanted: dict[tuple[str | None, str, int], list[tuple[int, int, dict[str, Any]]]] = {}
     for detail in answer["loss_details"]:
         row = rows[detail["finding_id"]]
         if row["tier"] in ("acknowledged_by_isr", "acknowledged_by_leader", "consumed"):
-            place = wanted.setdefault((row["topic"], row["partition"]), [])
+            cluster = row["cluster_id"] or "" if cluster_of else None
+            place = wanted.setdefault((cluster, row["topic"], row["partition"]), [])
             place.append((row["first_offset"], row["end_offset"], detail))
-    named: dict[tuple[str, int, int], tuple[dict[str, Any], list[Any]]] = {}
+    named: dict[tuple[str, str, int, int], tuple[dict[str, Any], list[Any]]] = {}
     for one in acknowledgements if wanted else ():
-        ranges = wanted.get((one.topic, one.partition), ())
+        cluster = cluster_of(one.path) if cluster_of else None
+        ranges = wanted.get((cluster, one.topic, one.partition), ())
         if one.status != "acked" or one.offset is None:
             continue
         detail = next((d for first, end, d in ranges if first <= one.offset < end), None)
         if detail is not None:
-            key = (one.topic, one.partition, one.offset)
+            key = (cluster or "", one.topic, one.partition, one.offset)
             named.setdefault(key, (detail, []))[1].append(one)
     for _, (detail, found) in sorted(named.items(), key=lambda kv: kv[0]):
         at = (detail["election"] or {}).get("at")
@@ -77,8 +84,12 @@ def loss_text(answer: dict[str, Any]) -> list[str]:
     """All losses, those of one event together, the worst event first."""
     details = details_of(answer)
     lines: list[str] = []
+    several = len({p["cluster_id"] for p in answer["partitions"]}) > 1
     for rows in events_of(answer["losses"], details):
-        lines += [*_paragraph(rows, [details.get(r["finding_id"], NO_DETAIL) for r in rows]), ""]
+        told = _paragraph(rows, [details.get(r["finding_id"], NO_DETAIL) for r in rows])
+        if several:
+            told.insert(-1, f"  Cluster: {rows[0]['cluster_id'] or 'of unknown id'}.")
+        lines += [*told, ""]
     return lines
 
 

@@ -137,6 +137,21 @@ def test_clients_and_first_keys_are_named_where_one_acknowledgement_is_meant() -
     assert "  Whose: 1 client (p); the first keys: k5, k6." in loss_text(made)
 
 
+def test_acknowledgements_are_of_the_cluster_that_they_lie_beside() -> None:
+    class Ack:
+        def __init__(self, path: str, key: str) -> None:
+            self.topic, self.partition, self.status, self.offset = "t", 0, "acked", 5
+            self.path, self.client, self.payload_id, self.ts = path, path, key, 10
+
+    losses = tuple(loss(cluster_id=cluster, finding_id=cluster) for cluster in ("a", "b"))
+    details = tuple(detail(finding_id=cluster) for cluster in ("a", "b"))
+    made = answer(losses=losses, details=details)
+
+    name_clients(made, [Ack("a/acks", "ka"), Ack("b/acks", "kb")], cluster_of=lambda p: p[0])
+
+    assert [d["first_keys"] for d in made["loss_details"]] == [["ka"], ["kb"]]
+
+
 def test_every_kind_of_artefact_has_a_way() -> None:
     for artefact in (
         "the log directory of broker 1", "the whole state-change.log of broker 2",
