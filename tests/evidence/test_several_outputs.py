@@ -98,7 +98,7 @@ def test_any_two_in_one_file_give_what_each_gives(first: str, between: str, tmp_
         if second == first or {first, second} == {"acknowledgements", "acknowledgements in CSV"}:
             continue
         text = f"{PIECES[first]}\n{BETWEEN[between]}{PIECES[second]}\n"
-        path = tmp_path / "ticket.md"
+        path = tmp_path / "ticket.txt"
         path.write_text(text)
         a, b = alone(PIECES[first], tmp_path), alone(PIECES[second], tmp_path)
         both = {what: a[what] + b[what] for what in a}
@@ -122,7 +122,7 @@ def test_all_in_one_file_packed(tmp_path: Path) -> None:
 
 
 def test_other_text_is_told_where_it_stands(tmp_path: Path) -> None:
-    path = tmp_path / "notes.md"
+    path = tmp_path / "notes.txt"
     path.write_text(f"It went so:\n{PIECES['describe']}\nAnd then?\n{LOG}\n")
     (told,) = read_file(path).recognised.values()
     assert told == (
