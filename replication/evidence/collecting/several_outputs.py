@@ -8,6 +8,7 @@ record's, whatever it looks like.
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +70,27 @@ _LOG_LINE = re.compile(
 _BETWEEN = re.compile(r"^(?:[$#%] |```|\S+@\S+[:$#])")
 # Without any of these a text is a log, or nothing that is known.
 _MARK = re.compile(
-    rb"(?m)^[ \t>]*(?:Topic:|Dumping |baseOffset: \d|offset: \d|\| offset: |(?:"
+    rb"\n[ \t>]*(?:Topic:|Dumping |baseOffset: \d|offset: \d|\| offset: |(?:"
     + _QUORUM_NAMES.encode()
-    + rb"):|(?:Node|Replica)Id\s|Querying brokers|Received log dir|\{"
-    + rb"|.{0,40}\btopic[,;\t]partition)"
+    + rb"):|(?:Node|Replica)Id\s|Querying brokers|Received log dir|\{)"
 )
+# Apart, since what begins with a word is found fast.
+_CSV_NAMES = (re.compile(rb"topic\"?[,;\t]"), re.compile(rb"partition\"?[,;\t]\"?offset"))
 
 
 def outputs_of(path: Path) -> dict[str, list[int]] | None:
     """By kind the numbers of the lines, from 1, of a file that holds several kinds, or output of a
     tool with other text; None for any other file."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return _outputs_of(path, about.st_size, about.st_mtime_ns)
+
+
+# A file is asked about by each that reads some of it.
+@lru_cache(maxsize=4)
+def _outputs_of(path: Path, size: int, changed: int) -> dict[str, list[int]] | None:
     try:
         with open_unpacked(path) as stream:
             head = without_holes(read_up_to(stream, LARGEST + 1))
@@ -87,9 +99,9 @@ def outputs_of(path: Path) -> dict[str, list[int]] | None:
     if len(head) > LARGEST:
         # Line by line it takes its time.
         beginning = head[: head.rfind(b"\n", 0, _SAMPLE) + 1]
-        if not _MARK.search(beginning) or not _are_several(_kinds(_texts(beginning))):
+        if not _is_marked(beginning) or not _are_several(_kinds(_texts(beginning))):
             return None
-    elif not _MARK.search(head) or _is_json_of_one_kind(head):
+    elif not _is_marked(head) or _is_json_of_one_kind(head):
         return None
     found: dict[str, list[int]] = {}
     times: list[int] = []
@@ -105,6 +117,12 @@ def outputs_of(path: Path) -> dict[str, list[int]] | None:
             found[tool] = sorted([*found[tool], *times])
     told = [kind for kind, numbers in found.items() if kind in KINDS and numbers]
     return found if _are_several((0, kind) for kind in told) or _has_text(found) else None
+
+
+def _is_marked(text: bytes) -> bool:
+    if _MARK.search(b"\n" + text[:_AT_AN_END]) or _MARK.search(text):
+        return True
+    return any(names.search(text) for names in _CSV_NAMES)
 
 
 def _is_json_of_one_kind(text: bytes) -> bool:
