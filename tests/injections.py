@@ -97,7 +97,7 @@ DEFENCES = [
     Defence("pieces of a shipped metadata log a terabyte apart",
             "evidence/log_directories/digest_lines.py", "        if came < 0:", "        if False:",
             HOSTILE_DIGESTS + "test_a_terabyte_is_no_file_of_a_metadata_log"),
-    Defence("halves of characters and NUL in shipped lines", "evidence/shipping/envelopes.py",
+    Defence("halves of characters and NUL in shipped lines", "evidence/collecting/envelopes.py",
             "_NO_TEXT.sub(_IN_ITS_PLACE, text).splitlines()", "text.splitlines()",
             SHIPPING + "test_envelopes.py::"
             "test_no_half_of_a_character_and_no_zero_leaves_an_envelope"),
