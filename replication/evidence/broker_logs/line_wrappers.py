@@ -34,7 +34,10 @@ _WRAPPERS = tuple(
 )
 # Kafka's own header, of a second and a level at least; and whatever stands before it in a line.
 _KAFKAS_HEADER = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] " + LEVEL + rb" "
-_ANYTHING_BEFORE = re.compile(rb"(?m)^[^\n]{1,400}?(?=" + _KAFKAS_HEADER + rb")")
+_MOST_BEFORE = 400
+_ANYTHING_BEFORE = re.compile(rb"(?m)^[^\n]{1,%d}?(?=" % _MOST_BEFORE + _KAFKAS_HEADER + rb")")
+_LATER_HEADER = re.compile(_KAFKAS_HEADER)
+_LONGEST_HEADER = 40
 COLOURS = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _STARTS_WITH_LEVEL = re.compile(LEVEL + rb"[ :]")
@@ -138,10 +141,15 @@ def is_docker_json(line: bytes) -> bool:
 
 def wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
     """The wrapper behind which most lines begin as log lines do; none where lines begin bare."""
-    behind = [match.end() for line in lines if (match := _ANYTHING_BEFORE.match(line))]
-    bare = sum(HEADER.match(line) is not None for line in lines)
-    if bare > len(behind) or (bare and not behind):
-        return None, ""
+    # As `_ANYTHING_BEFORE`, which looks at every place.
+    end = 1 + _MOST_BEFORE + _LONGEST_HEADER
+    found = [match.start() for line in lines if (match := _LATER_HEADER.search(line, 1, end))]
+    behind = sum(place <= _MOST_BEFORE for place in found)
+    bare = 0
+    for line in lines:
+        bare += HEADER.match(line) is not None
+        if bare > behind:
+            return None, ""
     best: tuple[int, re.Pattern[bytes] | None, str] = (0, None, "")
     for wrapper in _WRAPPERS:
         inside = dateless = 0
@@ -155,6 +163,6 @@ def wrapper_of(lines: list[bytes]) -> tuple[re.Pattern[bytes] | None, str]:
             best = (inside, wrapper, "unwrapping")
         if dateless > best[0]:
             best = (dateless, wrapper, "dating")
-    if len(behind) > best[0] or bare:
+    if behind > best[0] or bare:
         return _ANYTHING_BEFORE, "unwrapping"
     return best[1], best[2]

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from pathlib import Path
 
 from replication.evidence.broker_logs.json_lines import json_line_fields
@@ -24,11 +24,13 @@ from replication.evidence.broker_logs.loggers_in_lines import (
     TRAILING_LOGGER,
     behind_what_layouts_print,
     is_shortened,
+    trailing_logger,
 )
 from replication.evidence.opening import READ_ERRORS, open_unpacked, read_up_to, without_holes
 
 SAMPLE = 1 << 18
 _SAMPLE_LINES = 600
+_MOSTLY_ENOUGH = (1 << 16, 1 << 17, None)
 
 _BROKER_LOGGER = re.compile(
     r"^(?:state\.change\.logger|kafka\.(?!examples|javaapi|consumer|producer|mirrormaker|etl)[\w.$]+"
@@ -63,12 +65,14 @@ class Layout:
         return lambda block: reduce(lambda text, change: change(text), chain, block)
 
 
+# One file is asked for its layout several times in a row.
+@lru_cache(maxsize=1)
 def detect_layout(sample: bytes) -> Layout | None:
     """The layout of a file that begins with `sample`; None where no line looks like a log line."""
     transforms: tuple[str, ...] = ()
     if COLOURS.search(sample):
         sample, transforms = COLOURS.sub(b"", sample), ("colours",)
-    lines = [line for line in sample.splitlines() if line.strip()][:_SAMPLE_LINES]
+    lines = _first_lines(sample)
     if (lines and lines[0].lstrip().startswith((b"{", b"[{"))) or lines[:1] == [b"["]:
         if not is_docker_json(lines[0]):
             if any(map(json_line_fields, lines[:50])):
@@ -87,18 +91,29 @@ def detect_layout(sample: bytes) -> Layout | None:
     return None if form is None else Layout(form, transforms, wrapper)
 
 
+def _first_lines(sample: bytes) -> list[bytes]:
+    """The first lines that are not blank."""
+    for size in _MOSTLY_ENOUGH:
+        lines = [line for line in sample[:size].splitlines() if line.strip()]
+        # The last one of a part goes on.
+        if len(lines) > _SAMPLE_LINES:
+            break
+    return lines[:_SAMPLE_LINES]
+
+
 def _form_of(lines: list[bytes]) -> str | None:
     """Which of the forms most lines with a header are in."""
     counts = {"brackets": 0, "logger_first": 0, "no_logger": 0}
     for line in lines:
+        if counts["brackets"] * 2 > len(lines):
+            break
         header = HEADER.match(line)
         if header is None:
             continue
-        trailing = TRAILING_LOGGER.search(line, header.end())
-        leading = LOGGER_FIRST.match(line, header.end())
-        if trailing and _is_whole(trailing, line[header.end() :]):
+        trailing = trailing_logger(line, header.end())
+        if trailing is not None and _is_whole(trailing, line, header.end()):
             counts["brackets"] += 1
-        elif leading and b"." in leading["logger"]:
+        elif (leading := LOGGER_FIRST.match(line, header.end())) and b"." in leading["logger"]:
             counts["logger_first"] += 1
         else:
             counts["no_logger"] += 1
@@ -152,7 +167,17 @@ def looks_like_broker_log(path: Path) -> bool:
     transform = layout.transform(None)
     if transform:
         sample = transform(sample if sample.endswith(b"\n") else sample + b"\n")
-    return any(_is_broker_line(line, layout.form) for line in sample.splitlines())
+    lines = (line for line in sample.splitlines() if layout.form == "json" or _may_be_brokers(line))
+    return any(_is_broker_line(line, layout.form) for line in lines)
+
+
+def _may_be_brokers(line: bytes) -> bool:
+    """Whether a line has what `_is_broker_line` asks for, wherever it stands."""
+    return (
+        b"kafka." in line
+        or b"state.change.logger" in line
+        or BROKERS_PREFIX_BYTES.search(line) is not None
+    )
 
 
 def _is_broker_line(line: bytes, form: str) -> bool:
@@ -178,12 +203,17 @@ def _is_broker_line(line: bytes, form: str) -> bool:
     return _is_brokers(logger, line[begin:].decode("utf-8", "replace"))
 
 
-def _is_whole(trailing: re.Match[bytes], message: bytes) -> bool:
+def _is_whole(logger: bytes, line: bytes, begin: int) -> bool:
     """Whether a logger's name is printed whole, Kafka's or of another program."""
-    name = _name(trailing)
-    if _BROKER_LOGGER.match(name):
-        return True
-    return "." in name and not is_shortened(name) and not BROKERS_PREFIX_BYTES.match(message)
+    of_broker, whole = _kind_of_name(logger)
+    return of_broker or (whole and not BROKERS_PREFIX_BYTES.match(line, begin))
+
+
+@lru_cache(maxsize=1 << 10)
+def _kind_of_name(logger: bytes) -> tuple[bool, bool]:
+    """Whether a logger is a broker's, and whether its name is whole, whosever it is."""
+    name = logger.decode("utf-8", "replace")
+    return _BROKER_LOGGER.match(name) is not None, "." in name and not is_shortened(name)
 
 
 def _name(found: re.Match[bytes]) -> str:

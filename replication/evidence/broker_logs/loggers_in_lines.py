@@ -73,6 +73,9 @@ def may_be_kafkas(logger: str, message: str) -> bool:
     return is_shortened(logger) or BROKERS_PREFIX.match(message) is not None
 
 
+_UTC_CLOCK = Clock(UTC)
+
+
 def split_line(text: str) -> tuple[int | None, str, str | None, bool]:
     """One line by itself: its time (UTC where it names no zone), message, logger, and whether it
     begins as log lines do."""
@@ -80,7 +83,7 @@ def split_line(text: str) -> tuple[int | None, str, str | None, bool]:
     header = HEADER.match(line)
     begin = header.end() if header else 0
     message, logger, _ = without_logger(line, begin)
-    at = Clock(UTC).at(header) if header else None
+    at = _UTC_CLOCK.at(header) if header else None
     return at, message.decode("utf-8", "replace").strip(), logger, header is not None
 
 
@@ -107,6 +110,17 @@ def without_logger(line: bytes, begin: int) -> tuple[bytes, str | None, str | No
         return line[begin:], None, None
     logger = short_logger(trailing["logger"].decode())
     return line[begin : trailing.start()], logger, thread_of(trailing)
+
+
+def trailing_logger(line: bytes, begin: int) -> bytes | None:
+    """The whole name of the logger that stands behind the message which begins there."""
+    if line.endswith(b")"):
+        place = line.rfind(b" (", begin)
+        name = line[place + 2 : -1]
+        if place >= 0 and (name in _short_names or _LOGGER_NAME.fullmatch(name)):
+            return name
+    trailing = TRAILING_LOGGER.search(line, begin)
+    return None if trailing is None else trailing["logger"]
 
 
 def thread_of(*found: re.Match[bytes] | None) -> str | None:
