@@ -26,6 +26,7 @@ BENCHMARKS = {
     "quality": [],
     "small_batches": [],
     "streaming": ["--rounds", "1"],
+    "week_of_logs": ["--rounds", "1"],
 }
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 RESULTS = Path("benchmarks") / "RESULTS.md"

@@ -40,15 +40,23 @@ def write(folder: Path, size: int) -> None:
     """Writes size bytes of segments below folder: the same logs on every broker."""
     batches = size // BATCH_BYTES // PARTITIONS // len(BROKERS)
     for broker in BROKERS:
-        directory = folder / f"broker-{broker}" / "data"
-        for partition in range(PARTITIONS):
-            _write_partition(directory / f"orders-{partition}", max(1, batches))
-        (directory / "meta.properties").write_text(
-            f"version=1\nnode.id={broker}\ncluster.id={CLUSTER}\n"
-        )
-        ends = "".join(f"orders {p} {batches * RECORDS_OF_BATCH}\n" for p in range(PARTITIONS))
-        high_watermarks = directory / "replication-offset-checkpoint"
-        high_watermarks.write_text(f"0\n{PARTITIONS}\n{ends}")
+        partitions = {f"orders-{number}": max(1, batches) for number in range(PARTITIONS)}
+        write_directory(folder / f"broker-{broker}" / "data", broker, partitions)
+
+
+def write_directory(directory: Path, broker: int, partitions: dict[str, int]) -> None:
+    """Writes one log directory. partitions: how many batches of each, by topic and number."""
+    for name, batches in partitions.items():
+        _write_partition(directory / name, batches)
+    (directory / "meta.properties").write_text(
+        f"version=1\nnode.id={broker}\ncluster.id={CLUSTER}\n"
+    )
+    ends = "".join(
+        f"{' '.join(name.rsplit('-', 1))} {batches * RECORDS_OF_BATCH}\n"
+        for name, batches in partitions.items()
+    )
+    high_watermarks = directory / "replication-offset-checkpoint"
+    high_watermarks.write_text(f"0\n{len(partitions)}\n{ends}")
 
 
 def _write_partition(directory: Path, batches: int) -> None:
