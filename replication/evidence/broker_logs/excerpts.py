@@ -4,12 +4,16 @@ Every line is tried for what it says by itself. What is no line of a broker is p
 a whole issue thread can be handed over as one file.
 """
 
-import html
+import codecs
+import io
 import quopri
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import compress, pairwise
 from pathlib import Path
+from typing import cast
 
 from replication.evidence.broker_logs.broker_log import LogLineFact, cut_short, is_cut_short
 from replication.evidence.broker_logs.line_families import INDEX
@@ -18,8 +22,15 @@ from replication.evidence.broker_logs.line_families.family import (
     is_beyond_kafka,
     topic_partition,
 )
+from replication.evidence.broker_logs.lines_that_may_tell import (
+    TYPOGRAPHY,
+    WRAPPED_INTO,
+    Lines,
+    undisguised,
+)
 from replication.evidence.broker_logs.loggers_in_lines import BROKERS_PREFIX, split_line
-from replication.evidence.text_lines import text_lines
+from replication.evidence.opening import READ_ERRORS, open_unpacked
+from replication.evidence.text_lines import LONGEST_LINE
 from replication.evidence.unreadable import Unreadable
 
 # What people paste is small; a whole log is read in another way.
@@ -28,17 +39,12 @@ LARGEST = 2 << 20
 _QUOTED = re.compile(r"^(?:[>|`*•\s]|-\s|\d{1,5}[:.)]\s|\S+@\S+[:$#]\s)+")
 # A line without its time may keep its level.
 _LEVEL = re.compile(r"^\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?[ \t:]+")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # Kafka's own header, wherever in a line it stands, and its logger, whatever is pasted behind it.
 _HEADER = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
 )
 _LOGGER = re.compile(r" \((?:kafka|org\.apache\.kafka|state\.change)\.[\w.$]+(?::\d+)?\)")
-# What mail, chats and word processors make of blanks and quotation marks.
-_TYPOGRAPHY = str.maketrans(
-    {"\u00a0": " ", "\u202f": " ", "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
-)
-_SOFT_BREAK = re.compile(r"=\r?\n$")
+_SOFT_BREAK = re.compile(rb"=\r?\n$")
 _TP = r"(?P<tp>[^\s\[\],:]+-\d+|\[[^\],\s]+,\d+\])"
 # Messages of exceptions stand in traces, without a logger. Kind, pattern; groups but `tp` are
 # offsets. Kafka: ReplicaFetcherThread.processPartitionData, UnifiedLog.append and
@@ -77,9 +83,11 @@ _EXCEPTIONS = tuple(
         ),
     )
 )
-_TRIGGERS = re.compile(
-    r"mismatch for|in append to|Cannot increment|UNKNOWN_LEADER|newer epoch|processing data for"
-)
+_THROWN = (
+    "mismatch for", "in append to", "Cannot increment", "UNKNOWN_LEADER", "newer epoch",
+    "processing data for",
+)  # fmt: skip
+_TRIGGERS = re.compile("|".join(_THROWN))
 # LeaderElectionCommand.electLeaders and ReplicaVerificationTool.verifyCheckSum.
 _ELECTED = re.compile(
     r"^Successfully completed leader election \(UNCLEAN\) for partitions "
@@ -92,11 +100,13 @@ _DIFFER = re.compile(
 )
 # A whole line as Kafka's own layout writes it, with nothing around it that somebody put there; a
 # line of the settings printed at a start, or of a stack; what only a line with more to say holds.
-_WHOLE = re.compile(
-    _HEADER.pattern + rf"[^&\x1b{''.join(map(chr, _TYPOGRAPHY))}]*" + _LOGGER.pattern + "$"
-)
+_WHOLE = re.compile(_HEADER.pattern + rf"[^&\x1b{''.join(TYPOGRAPHY)}]*" + _LOGGER.pattern + "$")
 _BENEATH = re.compile(r"\t[\w.]+ = |\tat ")
 _SAYS_MORE = re.compile(_TRIGGERS.pattern + "|: partition ")
+# What lines hold that say something whatever they begin with; what lines with a time hold.
+_SAYS_BY_ITSELF = tuple(word.encode() for word in (*_THROWN, ": partition ", "(UNCLEAN)"))
+_LEVELS = tuple(b"TRACE DEBUG INFO WARN ERROR FATAL".split())
+_MAY_BE_KAFKAS = re.compile(BROKERS_PREFIX.pattern.encode() + rb"|" + _LOGGER.pattern.encode())
 # Kind, fields, writer, topic, partition.
 _Said = tuple[str, dict[str, object], int | None, str | None, int | None]
 _WRITER = re.compile(
@@ -108,61 +118,169 @@ _TOO_LONG = re.compile(r"\d{20}(?![.\d])|\d{21}")
 
 def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact | Unreadable]:
     """What the lines say, in their order. headed: lines that begin with a time too; without, only
-    those that a reader of whole logs leaves out."""
-    lines = _lines(path)
-    writer: int | None = None
-    head = ""
-    for index, (number, text) in enumerate(lines):
-        whole = not headed and _WHOLE.match(text)
-        if (whole or (not headed and _BENEATH.match(text))) and not _SAYS_MORE.search(text):
-            head = text if whole else head
-            continue
-        if head:
-            writer, head = _writer(split_line(head)[1]), ""
-        bare, behind = _bare(text, anywhere=headed)
-        at, message, logger, has_head = split_line(bare)
-        if has_head:
-            writer = _writer(message)
-        found: list[_Said] = []
-        unended = has_head and logger is None and not headed and bare == text
-        if headed or not has_head or bare != text or unended:
-            wrapped = [] if behind or unended else [t for _, t in lines[index + 1 : index + 3]]
-            found = list(_facts(message, logger, wrapped))
-        if unended and found and message[-1:].isdigit():
-            found = []
-            reason = (
-                f"ends within a line that may be longer: {message[:160]} (paste the whole line)"
-            )
-            yield Unreadable(str(path), f"line {number}", reason)
-        # An exception may stand behind its line, without the line end that was between them.
-        owner = _writer(message)
-        found += _thrown(behind if found else bare + behind, owner if owner is not None else writer)
-        for kind, fields, node, topic, partition in [*found, *_by_tools(text)]:
-            if not is_beyond_kafka(Found(fields, node, topic, partition)):
-                yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
-        if (
-            not found
-            and is_cut_short(message)
-            and BROKERS_PREFIX.match(message)
-            and INDEX.read(message, None) is not None
-        ):
-            yield cut_short(str(path), number, message)
+    those that a reader of whole logs leaves out. Nothing where the file is large."""
+    lines = PastedLines.of(path)
+    writers = _Writers(lines, headed=headed)
+    for index in lines.that_may_tell(headed=headed):
+        pieces = lines.pieces(index, index + 1)
+        for place, text in enumerate(pieces):
+            if not headed and _is_nothing_more(text):
+                continue
+            bare, behind = _bare(text, anywhere=headed)
+            at, message, logger, has_head = split_line(bare)
+            where = str(path), lines.numbers[index]
+            found: list[_Said] = []
+            unended = has_head and logger is None and not headed and bare == text
+            if headed or not has_head or bare != text or unended:
+                wrapped: list[str] = []
+                if not (behind or unended):
+                    later = lines.pieces(index + 1, index + WRAPPED_INTO)
+                    wrapped = [*pieces[place + 1 :], *later][: WRAPPED_INTO - 1]
+                found = list(_facts(message, logger, wrapped))
+            if unended and found and message[-1:].isdigit():
+                found = []
+                yield _unended(*where, message)
+            # An exception may stand behind its line, without the line end that was between them.
+            thrown = behind if found else bare + behind
+            if _TRIGGERS.search(thrown):
+                owner = _writer(message)
+                owner = writers.at(index, pieces[: place + 1]) if owner is None else owner
+                found += _thrown(thrown, owner)
+            for kind, fields, node, topic, partition in [*found, *_by_tools(text)]:
+                if not is_beyond_kafka(Found(fields, node, topic, partition)):
+                    number = lines.numbers[index]
+                    yield LogLineFact(kind, at, number, str(path), node, topic, partition, fields)
+            if not found and _is_known_and_cut_short(message):
+                yield cut_short(*where, message)
 
 
-def is_kafkas(path: Path) -> bool:
-    """Whether some line is a broker's, though it tells nothing that is read."""
-    return any(
-        BROKERS_PREFIX.search(text) or (_LOGGER.search(text) and _HEADER.search(text))
-        for _, text in _lines(path)
+def _unended(path: str, number: int, message: str) -> Unreadable:
+    reason = f"ends within a line that may be longer: {message[:160]} (paste the whole line)"
+    return Unreadable(path, f"line {number}", reason)
+
+
+def _is_known_and_cut_short(message: str) -> bool:
+    return (
+        is_cut_short(message)
+        and BROKERS_PREFIX.match(message) is not None
+        and INDEX.read(message, None) is not None
     )
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
-    """The lines with their numbers, of a mail as it is stored as they were written."""
-    read = [(n, t) for n, t in text_lines(path) if not isinstance(t, Unreadable)]
-    if any("=3D" in t for _, t in read) and any(_SOFT_BREAK.search(t) for _, t in read):
-        read = list(_of_mail(read))
-    return [(n, each) for n, t in read for each in _torn(t.rstrip("\r\n"))]
+def is_kafkas(path: Path) -> bool:
+    """Whether some line of a small file is a broker's, though it tells nothing that is read."""
+    lines = PastedLines.of(path)
+    return any(
+        BROKERS_PREFIX.search(text) or (_LOGGER.search(text) and _HEADER.search(text))
+        for index in lines.searched.matching(_MAY_BE_KAFKAS)
+        for text in lines.pieces(index, index + 1)
+    )
+
+
+class PastedLines:
+    """A small file's lines as bytes, with their numbers; of a mail as it is stored those that were
+    written. A line that is too long or no UTF-8 is left out."""
+
+    def __init__(
+        self, raw: list[bytes], numbers: Sequence[int], searched: list[bytes] | None = None
+    ) -> None:
+        self.raw, self.numbers = raw, numbers
+        self._searched = raw if searched is None else searched
+
+    @classmethod
+    def of(cls, path: Path) -> "PastedLines":
+        """None of a file that is large or cannot be read: who reads it as a log says so."""
+        data = _read_small(path)
+        raw = data.split(b"\n")
+        if not raw[-1]:
+            raw.pop()
+        numbers: Sequence[int] = range(1, len(raw) + 1)
+        if max(map(len, raw), default=0) >= LONGEST_LINE or not _is_utf8(data):
+            readable = [len(line) < LONGEST_LINE and _is_utf8(line) for line in raw]
+            raw, numbers = list(compress(raw, readable)), list(compress(numbers, readable))
+        if raw and numbers[0] == 1:
+            raw[0] = raw[0].removeprefix(codecs.BOM_UTF8)
+        return cls._of_mail(data, raw, numbers) if b"=3D" in data else cls(raw, numbers)
+
+    @classmethod
+    def _of_mail(cls, data: bytes, raw: list[bytes], numbers: Sequence[int]) -> "PastedLines":
+        """Quoted-printable lines, put together and decoded; each with the number of its first."""
+        ended = [line + b"\n" for line in raw]
+        if raw and numbers[-1] > data.count(b"\n"):
+            ended[-1] = raw[-1]
+        if not any(b"=3D" in t for t in raw) or not any(map(_SOFT_BREAK.search, ended)):
+            return cls(raw, numbers)
+        lines: list[bytes] = []
+        firsts: list[int] = []
+        first, whole = 0, b""
+        for number, text in zip(numbers, ended, strict=True):
+            first = first if whole else number
+            broken = _SOFT_BREAK.search(text)
+            whole += text[: broken.start()] if broken else text
+            if not broken:
+                lines.append(quopri.decodestring(whole).decode("utf-8", "replace").encode())
+                firsts.append(first)
+                whole = b""
+        # What it is decoded to may hold line ends.
+        return cls(lines, firsts, [line.replace(b"\n", b" ") for line in lines])
+
+    @cached_property
+    def searched(self) -> Lines:
+        return Lines(self._searched)
+
+    def text(self, index: int) -> str:
+        """One line without its line end."""
+        return self.raw[index].decode("utf-8").rstrip("\r\n")
+
+    def pieces(self, first: int, end: int) -> list[str]:
+        """The lines of these places, as far as there are any, and of torn ones what is whole."""
+        places = range(first, min(end, len(self.raw)))
+        return [piece for index in places for piece in _torn(self.text(index))]
+
+    def that_may_tell(self, *, headed: bool) -> list[int]:
+        """The places of the lines that something may be read from, by themselves or together with
+        those that they were wrapped into."""
+        messages = self.searched.with_messages(headed=headed)
+        return sorted(messages | self.searched.with_any(_SAYS_BY_ITSELF))
+
+
+class _Writers:
+    """Who wrote the lines, by the last line before that has a time."""
+
+    def __init__(self, lines: PastedLines, *, headed: bool) -> None:
+        self._lines, self._headed = lines, headed
+        self._known_to = 0
+        self._writer: int | None = None
+
+    @cached_property
+    def _heads(self) -> list[int]:
+        return sorted(self._lines.searched.with_any(_LEVELS))
+
+    def at(self, index: int, pieces: list[str]) -> int | None:
+        """The writer of the line at that place, which only grows. pieces: what is known of it."""
+        first, end = (bisect_left(self._heads, n) for n in (self._known_to, index))
+        for place in reversed(self._heads[first:end]):
+            if self._take(self._lines.pieces(place, place + 1)):
+                break
+        self._known_to = index
+        before = self._writer
+        self._take(pieces)
+        named, self._writer = self._writer, before
+        return named
+
+    def _take(self, pieces: list[str]) -> bool:
+        """Whether one of the pieces begins with a time; the last that does names the writer."""
+        for piece in reversed(pieces):
+            text = piece
+            if self._headed or not _is_nothing_more(text):
+                text = _bare(text, anywhere=self._headed)[0]
+            elif not _WHOLE.match(text):
+                continue
+            _, message, _, has_head = split_line(text)
+            if has_head:
+                self._writer = _writer(message)
+                return True
+        return False
 
 
 def _torn(text: str) -> list[str]:
@@ -173,23 +291,44 @@ def _torn(text: str) -> list[str]:
     return [p for p in pieces[:-1] if _WHOLE.match(p.rstrip())] + pieces[-1:]
 
 
-def _of_mail(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Quoted-printable lines, put together and decoded; each with the number of its first."""
-    number, whole = 0, ""
-    for line, text in lines:
-        number, whole = (number, whole) if whole else (line, "")
-        broken = _SOFT_BREAK.search(text)
-        whole += text[: broken.start()] if broken else text
-        if not broken:
-            yield number, quopri.decodestring(whole.encode()).decode("utf-8", "replace")
-            whole = ""
+def _is_nothing_more(text: str) -> bool:
+    """Whether a line is one that the reader of whole logs reads, or one beneath such a line."""
+    known = _WHOLE.match(text) or _BENEATH.match(text)
+    return known is not None and not _SAYS_MORE.search(text)
+
+
+def _read_small(path: Path) -> bytes:
+    """The file's whole lines, and the last one where it does not break off; nothing of a large
+    file."""
+    pieces: list[bytes] = []
+    try:
+        with open_unpacked(path) as stream:
+            left = LARGEST + 1
+            while left and (piece := cast(io.BufferedReader, stream).read1(left)):
+                pieces.append(piece)
+                left -= len(piece)
+    except READ_ERRORS:
+        data = b"".join(pieces)
+        return data[: data.rfind(b"\n") + 1] if len(data) <= LARGEST else b""
+    data = b"".join(pieces)
+    return data if left else b""
+
+
+def _is_utf8(text: bytes) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _bare(text: str, *, anywhere: bool) -> tuple[str, str]:
     """The line without what mail, trackers, pages and terminals put around it; and what stands
     behind its logger. anywhere: a broker's prefix may stand behind anything; in a log that is read
     by its layout that layout has read it."""
-    text = html.unescape(_COLOURS.sub("", text)).translate(_TYPOGRAPHY)
+    text = undisguised(text)
     begin = _HEADER.search(text)
     if begin is None and anywhere and not split_line(text)[3]:
         begin = BROKERS_PREFIX.search(text)

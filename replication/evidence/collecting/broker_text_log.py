@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from replication.evidence.broker_logs.births import Births
 from replication.evidence.broker_logs.broker_log import LogLineFact, read_broker_log
-from replication.evidence.broker_logs.excerpts import LARGEST, is_kafkas, read_excerpt
+from replication.evidence.broker_logs.excerpts import is_kafkas, read_excerpt
 from replication.evidence.broker_logs.log_layouts import looks_like_broker_log
 from replication.evidence.broker_logs.log_places import log_directory
 from replication.evidence.broker_logs.packed_facts import PackedLines, Packer
@@ -21,7 +21,7 @@ from replication.evidence.broker_logs.untold_starts import UntoldStarts
 from replication.evidence.broker_logs.writer_handles import Places
 from replication.evidence.broker_logs.writers import Writers
 from replication.evidence.collecting.several_outputs import LOGS, outputs_of
-from replication.evidence.opening import READ_ERRORS, Part, open_unpacked, read_up_to
+from replication.evidence.opening import Part
 from replication.evidence.unreadable import Unreadable
 
 # What tells of a broker's process that it started or stopped.
@@ -169,20 +169,12 @@ def _log_part(path: Path) -> Path:
 
 def excerpt(path: Path, *, headed: bool) -> list[LogLineFact | Unreadable]:
     """What lines say that a reader of whole logs leaves out; nothing where the file is large."""
-    return list(read_excerpt(_log_part(path), headed=headed)) if _is_small(path) else []
+    return list(read_excerpt(_log_part(path), headed=headed))
 
 
 def holds_kafkas_lines(path: Path) -> bool:
     """Whether a small file has a line of a broker, though none that is read."""
-    return _is_small(path) and is_kafkas(path)
-
-
-def _is_small(path: Path) -> bool:
-    try:
-        with open_unpacked(path) as stream:
-            return len(read_up_to(stream, LARGEST + 1)) <= LARGEST
-    except READ_ERRORS:
-        return False  # Who reads it as a log says so.
+    return is_kafkas(path)
 
 
 def read_log(
