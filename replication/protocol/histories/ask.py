@@ -18,6 +18,8 @@ from replication.protocol.histories.filters.timeline import UNSURE, Timeline, bo
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
 
+# As the first leader epoch of a record that nothing shows.
+NOWHERE = 1 << 60
 # How many steps the histories of one partition may take together.
 MOST_STEPS_OF_ALL = 4_000_000
 # What a question answers of one history: several, where even one history leaves it open.
@@ -144,8 +146,10 @@ class Histories:
         line = self.line(assumed)
         unseen = not assumed.names & named.NOTHING_UNSEEN
         run = Run(line, first, assumed, unseen=unseen)
-        if end is not None and not unseen and not run.claims and _is_below_a_promise(line, first):
-            run = Run(line, first, assumed, unseen=True)
+        if end is not None and not unseen and not run.claims:
+            nameless = not run.labels and run.first_shown < NOWHERE
+            if nameless or _is_below_a_promise(line, first):
+                run = Run(line, first, assumed, unseen=True)  # Some record is there.
         key = (run.signature(), assumed)
         known = self._found.get(key)
         if known is None:

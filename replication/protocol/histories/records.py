@@ -1,5 +1,6 @@
 """The records of one run of offsets, by number; and what may be forgotten of them."""
 
+from replication.protocol.histories.assumptions import NOTHING_UNSEEN
 from replication.protocol.histories.filters.at_offset import Claim, Run
 from replication.protocol.histories.moves.states import At, Leading
 
@@ -55,7 +56,10 @@ class Records:
                 continue
             found.append(record)
             named = named or (written_in is not None and not several)
-        if run.unseen and not named:
+        # Where no record is thought of that nothing shows, one that nobody saw is the only one.
+        only_one = bool(run.assumed.names & NOTHING_UNSEEN)
+        another = any(at.appended >> r & 1 for r in self.unseen.values())
+        if run.unseen and not named and not (only_one and another):
             found.append(self.unseen_of(leader_epoch, at.occurrence))
         return found
 

@@ -188,6 +188,8 @@ class Search:
             record = at.records[place]
             if item.records is not None and record not in item.records:
                 return False
+            if item.has and not record:
+                return False
             shown = 0 < record <= len(self.run.labels)
             if item.above and shown and not (at.committed_by_any or at.committed):
                 return False

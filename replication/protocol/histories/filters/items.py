@@ -218,15 +218,17 @@ class Items(Mapping[int, tuple[Item, ...]]):
         if x < (step.log_start_offset or 0):
             return None
         above = (step.high_watermark or 0) > x
+        part = step.kind_of_copy == "part"
+        within = x < (step.log_end_offset or 0) and not part and not self.line.compacted
+        there = True if within else None  # Some record, though nobody saw which.
         for first, end, leader_epoch, content in step.spans:
             if first <= x < end:
                 if leader_epoch is None and content is None:
-                    return Item("copy", above=above)
+                    return Item("copy", there, above)
                 return Item("copy", above=above, records=self.run.records(leader_epoch, content))
-        part = step.kind_of_copy == "part"
         open_end = part or step.clean is not True or self.line.compacted
         if x < (step.log_end_offset or 0) or open_end:
-            return Item("copy", above=above)
+            return Item("copy", there, above)
         return Item("copy", above=above, records=frozenset([0]))
 
 

@@ -90,7 +90,8 @@ def of_leader(by: Broker, item: Item, at: Leading) -> Iterator[Leading]:
 
 def shows(item: Item, record: int, ever: int) -> bool:
     """Whether a copy may be of a replica that holds that record."""
-    return (item.records is None or record in item.records) and (not item.above or bool(ever))
+    may_be_it = fits(item, record) and (item.records is None or record in item.records)
+    return may_be_it and (not item.above or bool(ever))
 
 
 def _began(by: Broker, item: Item, at: Leading) -> Iterator[Leading]:
