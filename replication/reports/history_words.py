@@ -31,11 +31,11 @@ def two_histories_text(verdict: dict[str, Any]) -> str:
         "",
         _row("", "NOTHING IS LOST", "A RECORD IS LOST"),
     ]
-    for epoch in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
-        kept = [t["words"] for t in told["kept"] if t["leader_epoch"] == epoch]
-        broken = [t["words"] for t in told["broken"] if t["leader_epoch"] == epoch]
-        here = "they part here" if part and part["leader_epoch"] == epoch else ""
-        lines += _rows(f"epoch {epoch}", kept, broken)
+    for number in sorted({t["leader_epoch"] for t in (*told["kept"], *told["broken"])}):
+        kept = [t["words"] for t in told["kept"] if t["leader_epoch"] == number]
+        broken = [t["words"] for t in told["broken"] if t["leader_epoch"] == number]
+        here = "they part here" if part and part["leader_epoch"] == number else ""
+        lines += _rows(f"epoch {number}", kept, broken)
         if here:
             lines.append(_row("", f"^ {here}", f"^ {here}"))
     lines += ["", "Which of the two it was, these would tell:"]
@@ -45,13 +45,13 @@ def two_histories_text(verdict: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(epoch: str, kept: list[str], broken: list[str]) -> list[str]:
+def _rows(head: str, kept: list[str], broken: list[str]) -> list[str]:
     left = [part for words in kept or [NOTHING] for part in textwrap.wrap(words, WIDTH)]
     right = [part for words in broken or [NOTHING] for part in textwrap.wrap(words, WIDTH)]
     height = max(len(left), len(right))
     left += [""] * (height - len(left))
     right += [""] * (height - len(right))
-    heads = [epoch] + [""] * (height - 1)
+    heads = [head] + [""] * (height - 1)
     return [_row(*cells) for cells in zip(heads, left, right, strict=True)]
 
 

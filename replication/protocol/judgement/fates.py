@@ -47,7 +47,7 @@ class Fates:
         """The runs in which every history breaks a promise."""
         return [(f, assuming) for f, o, assuming in self.answer(name) if o == BROKEN]
 
-    def open(self, name: str) -> list[Fate]:
+    def undecided(self, name: str) -> list[Fate]:
         """The runs in which some history keeps a promise and another breaks it."""
         return [fate for fate, o, _ in self.answer(name) if o not in (BROKEN, KEPT)]
 

@@ -109,7 +109,7 @@ class _Gone:
 def losses(fates: Fates) -> list[Loss]:
     """The ledger's rows, in offset order."""
     state, rows = fates.histories.state, []
-    more = any(fates.open(name) for name in (ACKNOWLEDGED, COMMITTED)) or any(
+    more = any(fates.undecided(name) for name in (ACKNOWLEDGED, COMMITTED)) or any(
         not state.covered(s) for s in ("acknowledgements",) if state.told_of(s)
     )
     broken: dict[int, tuple[Fate, frozenset[str]]] = {}
@@ -378,8 +378,8 @@ def _steps(state: State, loss: Loss, where: str) -> list[Step]:
         held = clipped(replica.log.spans, loss.first_offset, loss.first_offset + 1)
         other = [s for s in held if same_record(s, loss.record) is False]
         if other:
-            epoch = other[0].leader_epoch
-            of = "" if epoch is None else f" of epoch {epoch}"
+            leader_epoch = other[0].leader_epoch
+            of = "" if leader_epoch is None else f" of epoch {leader_epoch}"
             steps.append(Step(
                 replica.as_of, f"broker {number} holds another record{of} at {where}"
             ))  # fmt: skip

@@ -34,7 +34,7 @@ def judge_promise(view: View, promise: Promise, rows: list[Loss]) -> Verdict:
         verdict = violated(name, findings)
         verdict.assuming = min((sorted(a) for _, a in broken), key=lambda a: (len(a), a))
         return verdict
-    if not fates.open(name):
+    if not fates.undecided(name):
         not_known = unknown_log(view)
         if not_known is not None:
             return unknown(name, *not_known)
@@ -63,7 +63,7 @@ def unknown_log(view: View) -> tuple[str, list[str]] | None:
 
 def _open(view: View, promise: Promise) -> Verdict:
     fates, name = view.fates, promise.name
-    stretches = [fate.stretch for fate in fates.open(name)]
+    stretches = [fate.stretch for fate in fates.undecided(name)]
     contradicted = [s for s in stretches if s.contradicted]
     if contradicted:
         first = contradicted[0]

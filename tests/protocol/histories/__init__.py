@@ -1,0 +1,1 @@
+"""The referee of histories: the machine, which knows what really happened."""

@@ -21,43 +21,43 @@ def facts(kind: str, elections: int) -> Iterator[ev.Fact]:
     yield ev.BecameLeader(1, 0, 0, 0, 0)
     yield ev.BecameFollower(2, 0, 1, 0, 0)
     end, leader = 0, 1
-    for epoch in range(1, elections + 1):
+    for leader_epoch in range(1, elections + 1):
         turn = _lost if kind == "unclean" else _kept
-        yield from turn(epoch, end, leader, restarts=kind == "restarts")
+        yield from turn(leader_epoch, end, leader, restarts=kind == "restarts")
         end, leader = end + (1 if kind == "unclean" else 2), 3 - leader
 
 
-def _kept(epoch: int, end: int, leader: int, *, restarts: bool) -> Iterator[ev.Fact]:
+def _kept(leader_epoch: int, end: int, leader: int, *, restarts: bool) -> Iterator[ev.Fact]:
     other, after = 3 - leader, end + 2
-    yield ev.LeaderAppended(leader, end, after, epoch - 1)
-    yield ev.FollowerAppended(other, end, after, epoch - 1)
-    yield ev.FetchRequested(other, leader, after, epoch - 1)
+    yield ev.LeaderAppended(leader, end, after, leader_epoch - 1)
+    yield ev.FollowerAppended(other, end, after, leader_epoch - 1)
+    yield ev.FetchRequested(other, leader, after, leader_epoch - 1)
     yield ev.HighWatermarkAdvanced(leader, after)
-    yield ev.RecordsAcknowledged(end, after, "all", epoch - 1)
+    yield ev.RecordsAcknowledged(end, after, "all", leader_epoch - 1)
     yield ev.FetchAnswered(other, leader, after)
     yield ev.HighWatermarkAdvanced(other, after)
     if restarts:
         yield ev.ReplicaStopped(leader, "clean", after)
-    yield ev.LeadershipRecorded(other, epoch, (1, 2), epoch, "clean", (1, 2))
-    yield ev.BecameLeader(other, epoch, after, after, epoch)
+    yield ev.LeadershipRecorded(other, leader_epoch, (1, 2), leader_epoch, "clean", (1, 2))
+    yield ev.BecameLeader(other, leader_epoch, after, after, leader_epoch)
     if restarts:
         yield ev.ReplicaStarted(leader, 0, after, after, True)
-    yield ev.BecameFollower(leader, epoch, other, after, after, epoch)
+    yield ev.BecameFollower(leader, leader_epoch, other, after, after, leader_epoch)
 
 
-def _lost(epoch: int, end: int, leader: int, *, restarts: bool) -> Iterator[ev.Fact]:
-    other, after, alone = 3 - leader, end + 2, epoch > 1
+def _lost(leader_epoch: int, end: int, leader: int, *, restarts: bool) -> Iterator[ev.Fact]:
+    other, after, alone = 3 - leader, end + 2, leader_epoch > 1
     high_watermark = after if alone else end
-    yield ev.LeaderAppended(leader, end, after, epoch - 1)
+    yield ev.LeaderAppended(leader, end, after, leader_epoch - 1)
     yield ev.HighWatermarkAdvanced(leader, high_watermark)
-    yield ev.RecordsAcknowledged(end, after, "all" if alone else "1", epoch - 1)
-    yield ev.LeadershipRecorded(other, epoch, (other,), epoch, "unclean", (1, 2))
-    yield ev.BecameLeader(other, epoch, end, end, epoch)
-    yield ev.BecameFollower(leader, epoch, other, after, high_watermark, epoch)
+    yield ev.RecordsAcknowledged(end, after, "all" if alone else "1", leader_epoch - 1)
+    yield ev.LeadershipRecorded(other, leader_epoch, (other,), leader_epoch, "unclean", (1, 2))
+    yield ev.BecameLeader(other, leader_epoch, end, end, leader_epoch)
+    yield ev.BecameFollower(leader, leader_epoch, other, after, high_watermark, leader_epoch)
     yield ev.Truncated(leader, end, after, "diverging_epoch")
-    yield ev.LeaderAppended(other, end, end + 1, epoch)
+    yield ev.LeaderAppended(other, end, end + 1, leader_epoch)
     yield ev.HighWatermarkAdvanced(other, end + 1)
-    yield ev.FollowerAppended(leader, end, end + 1, epoch)
+    yield ev.FollowerAppended(leader, end, end + 1, leader_epoch)
     yield ev.HighWatermarkAdvanced(leader, end + 1)
 
 

@@ -172,14 +172,14 @@ class _Reader:
     def numbers(self, record: Record) -> frozenset[int]:
         """The numbers that a record may have."""
         named: dict[bool, set[int]] = {True: set(), False: set()}
-        for number, (epoch, content) in enumerate(self.run.labels, 1):
+        for number, (written_in, content) in enumerate(self.run.labels, 1):
             in_no_copy = content is not None and content < 0
-            if epoch in (None, record[0]) and (in_no_copy or content in (None, record[1])):
+            if written_in in (None, record[0]) and (in_no_copy or content in (None, record[1])):
                 named[in_no_copy].add(number)
         if named[False] or named[True]:
             return frozenset(named[False] or named[True])
         unseen = self.search.records.unseen
-        return frozenset(n for (epoch, _), n in unseen.items() if epoch == record[0])
+        return frozenset(n for (written_in, _), n in unseen.items() if written_in == record[0])
 
     def reads(self, at: At) -> bool:
         """Whether this admitted end is the true one."""

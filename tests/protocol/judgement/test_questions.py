@@ -1,0 +1,73 @@
+"""Losses as the histories tell them: the question, the cause, the copies, and the two histories."""
+
+from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
+from replication.protocol.histories.search import Search
+from replication.protocol.judgement.cause import cause_of
+from replication.protocol.judgement.copies import surviving_copies
+from replication.protocol.judgement.fates import fates_of
+from replication.protocol.judgement.ledger import TIERS, losses
+from replication.protocol.judgement.questions import (
+    ACKNOWLEDGED,
+    BROKEN,
+    COMMITTED,
+    KEPT,
+    QUESTIONS,
+    differ,
+)
+from replication.protocol.judgement.survival import Promise, judge_promise
+from replication.protocol.judgement.two_histories import two_histories, words
+from replication.protocol.judgement.view import view_of
+from tests.protocol.judgement.told import copy, elected, given, told
+
+LOST: list[ev.Fact] = [
+    *given(), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
+    ev.LeadershipRecorded(1, 0, (1,), 1), ev.RecordsAcknowledged(0, 2, "all", 0, 0),
+    elected(2, 1, "unclean", (2,)), ev.BecameLeader(2, 1, 0, 0),
+    copy(1, (0, 2, 0, 0), mark=2), copy(2, (0, 3, 1, 1), mark=3), copy(3),
+]  # fmt: skip
+
+
+def test_every_promise_is_a_question() -> None:
+    fates = fates_of(told(LOST))
+    for name in QUESTIONS:
+        assert all(outcomes for _, outcomes, _ in fates.answer(name))
+    assert [fate.stretch.first for fate, _ in fates.broken(COMMITTED)] == [0]
+    assert {o for _, o, _ in fates.answer(ACKNOWLEDGED)} == {BROKEN, KEPT}
+    assert differ(fates.runs[0].stretch.admitted) == BROKEN
+
+
+def test_the_cause_is_the_step_without_which_the_record_survives() -> None:
+    (broken, _), *_ = fates_of(told(LOST)).broken(COMMITTED)
+    run = broken.stretch.admitted.run
+    found = cause_of(
+        Search(run, exact=True), lambda at: at.committed & ~1, by_clients=True, acks_one=False
+    )
+    assert found.name == "unclean_election"
+    assert found.window is not None
+    assert (found.window.leader, found.window.leader_epoch) == (2, 1)
+
+
+def test_a_copy_that_still_holds_the_record_is_named() -> None:
+    (copied,) = surviving_copies(told(LOST), {2}, Span(0, 2, 0, 0), {1: True})
+    assert (copied.replica, copied.kind) == (1, "replica")
+    assert copied.destroyed_when == "broker 1 starts as a follower"
+
+
+def test_two_histories_of_a_run_part_somewhere() -> None:
+    untold = [f for f in LOST if not isinstance(f, ev.RecordsAcknowledged | ev.CoverageDeclared)]
+    view = view_of(told([f for f in untold if not isinstance(f, ev.ReplicaLogObserved)]))
+    (fate, *_) = view.fates.undecided(COMMITTED)
+    kept, broken = two_histories(fate.stretch, COMMITTED).parts
+    assert [words(t) for t in kept] != [words(t) for t in broken]
+    verdict = judge_promise(view, Promise(COMMITTED, "a committed record"), [])
+    assert verdict.verdict == "UNKNOWN"
+    assert verdict.histories is not None
+
+
+def test_the_ledger_has_a_row_for_what_every_history_loses() -> None:
+    (row,) = losses(fates_of(told(LOST)))
+    assert (row.first_offset, row.end_offset, row.tier, row.status) == (
+        0, 2, "acknowledged_by_isr", "recoverable",
+    )  # fmt: skip
+    assert row.tier in TIERS
