@@ -290,8 +290,8 @@ NOTHING_WRONG = {
 
 
 def folded(evidence: list[Path]) -> list[FoldedPartition]:
-    """All that the evidence tells."""
-    return fold_all(import_evidence(evidence).events())
+    """All that the evidence tells, with nothing taken for granted."""
+    return fold_all(import_evidence(evidence).events(), strict=True)
 
 
 def wrong_in(incident: str, partitions: list[FoldedPartition]) -> list[str]:

@@ -115,8 +115,7 @@ class Histories:
             yield named.REPLICAS_AS_SEEN
         if any(_may_have_lived_on(line, r) for r in uncovered):
             yield named.COPIES_ARE_CURRENT
-        replaced = [w.next_other for w in line.windows if w.leader is not None]
-        if any(other is not None and other.kind in UNSURE for other in replaced):
+        if any(w.kind in UNSURE for w in line.windows[1:]):
             yield named.REPLACED_LEADERS_HAD_STOPPED
         unsure = any(w.unnamed or w.kind in (None, "unknown") for w in line.windows)
         if unsure or line.ends_early:
