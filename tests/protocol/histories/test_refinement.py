@@ -22,6 +22,11 @@ KEPT = [
             "fetch C", "elect C isr=B,C", "fetch A max=1", "elect B isr=B",
         ],
     ),
+    # An answer of an earlier epoch of the same leader is taken late (before KAFKA-18991).
+    (
+        "kafka=3.6.0 controller=kraft unclean=yes",
+        ["produce A r", "fetch B response=delayed", "elect B", "fetch A", "elect A", "receive B"],
+    ),
     # All hold the record, and it becomes committed only in a later epoch.
     (
         "kafka=2.7.2 controller=zookeeper unclean=yes",

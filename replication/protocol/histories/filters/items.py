@@ -19,7 +19,8 @@ class Item(NamedTuple):
     told. records: the records that it may be about; None: any. cut: whether a cut removed the
     offset. clean: of started and stopped. again: a leader that was told once more without a
     restart, a follower of the same leader as before. shown: an earlier step showed the record on
-    this broker. last: the copy that tells how the replica is at the end.
+    this broker. last: the copy that tells how the replica is at the end. late: of fetched, it may
+    be from an answer of the same leader in an earlier epoch of its.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Item(NamedTuple):
     again: bool = False
     shown: bool = False
     last: bool = False
+    late: bool = False
 
 
 class Final(NamedTuple):
@@ -181,7 +183,11 @@ class Items(Mapping[int, tuple[Item, ...]]):
         first, end = step.first_offset or 0, step.log_end_offset or 0
         if not first <= self.run.offset < end:
             return None
-        return Item(step.kind, records=self.run.records(step.leader_epoch, step.content))
+        records = self.run.records(step.leader_epoch, step.content)
+        late = step.kind == "fetched" and self.line.takes_late_answers(
+            self.index.before[number].leader_epoch
+        )
+        return Item(step.kind, records=records, late=late)
 
     def high_watermark(self, number: int, step: OwnStep) -> Item:
         return Item(step.kind, above=self._has(step.high_watermark))

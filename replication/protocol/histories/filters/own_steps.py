@@ -241,5 +241,5 @@ def _fetched(item: Item, at: Following, exposed: frozenset[tuple[int, int]]) -> 
         return
     values = {record for record, _ in exposed}
     for record in item.records or ():
-        if not values or record in values:
+        if not values or record in values or item.late:
             yield at._replace(connected=True, record=record, had=at.had | {record})

@@ -98,6 +98,7 @@ class Timeline:
     told_to_clients: Spread[Told] = field(default_factory=lambda: Spread(()))
     last_away: int = -1
     controller_is_known: bool = False
+    first_led: dict[int, int] = field(default_factory=dict)
     items_read: int = 0
     starts: list[int] = field(default_factory=list)
     ends_early: bool = False
@@ -110,6 +111,15 @@ class Timeline:
     def starts_up_to(self, offset: int) -> int:
         """How many leader epochs begin at the offset or below."""
         return bisect_right(self.starts, offset)
+
+    def takes_late_answers(self, leader_epoch: int) -> bool:
+        """Whether a follower may take an answer that its leader gave in an earlier epoch: until
+        KAFKA-18991 it compares the offset alone."""
+        window = self.by_epoch.get(leader_epoch)
+        if window is None or window.leader is None:
+            return False
+        dropped = self.flags is not None and self.flags.has("late_fetch_response_dropped")
+        return not dropped and self.first_led[window.leader] < leader_epoch
 
     def led_again(self, leader: int | None, after: int, before: int) -> list[int]:
         """The leader epochs between two that the same broker led."""
@@ -172,6 +182,9 @@ def _make_index(line: Timeline) -> None:
     """Lets runs of offsets find what concerns them."""
     away = [w.number for w in line.windows if w.leader not in line.covered and w.leader_was_away]
     line.last_away = max(away, default=-1)
+    for window in reversed(line.windows):
+        if window.leader is not None:
+            line.first_led[window.leader] = window.leader_epoch
     line.starts = sorted(w.start for w in line.windows if w.start is not None)
     line.shown_at = Spread((s[0], s[1], s[2:]) for s in line.labels)
     line.written_at = Spread((s[0], s[1], s[2:]) for s in line.written)
