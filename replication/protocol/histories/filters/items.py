@@ -92,9 +92,12 @@ class Items(Mapping[int, tuple[Item, ...]]):
                 yield item
 
     def of(self, number: int) -> Item | None:
-        """The item of one step; None where it tells nothing of the offset."""
+        """The item of one step; None where it tells nothing of the offset, or where nothing tells
+        of its moment."""
         self.line.items_read += 1
         step = self.index.steps[number]
+        if not self.covered and step.kind != "copy" and self._is_unplaced(number, step):
+            return None
         return _READ[step.kind](self, number, step)
 
     def later_copies(self, leader_epoch: int) -> Iterator[Item]:
@@ -116,6 +119,17 @@ class Items(Mapping[int, tuple[Item, ...]]):
             return None
         stopped = step.clean is True or step.kind_of_copy == "part"
         return item, not stopped and self.run.offset >= (step.log_end_offset or 0)
+
+    def _is_unplaced(self, number: int, step: OwnStep) -> bool:
+        """Whether nothing tells in which leader epoch a broker whose lines are missing did a step:
+        no role of it is known by then, or, where nothing is assumed, it may have had others since.
+        """
+        leader_epoch = self.index.before[number].leader_epoch
+        if leader_epoch == NEVER:
+            return True
+        if self.run.assumed.names or step.kind in ("led", "followed"):
+            return False
+        return not (step.kind == "wrote" and step.leader_epoch == leader_epoch)
 
     # -- of each kind of step -------------------------------------------------------------------
     def _is_shown(self, number: int) -> bool:
@@ -205,7 +219,7 @@ class Items(Mapping[int, tuple[Item, ...]]):
         if number == self.last_copy and self._is_final(number):
             gone = not self.covered or self._has_moved_on(step)
             return None if gone else item._replace(last=True)
-        unplaced = not self.covered and self.index.before[number].leader_epoch == NEVER
+        unplaced = not self.covered and self._is_unplaced(number, step)
         if not self.run.assumed.moments_known or unplaced:
             return None  # A copy of a moment that nothing tells: only its records count.
         return item

@@ -70,10 +70,12 @@ def of_leader(by: Broker, item: Item, at: Leading) -> Iterator[Leading]:
             yield at._replace(role=False)
     elif kind == "cut":
         yield from _cut_by_leader(item, at)
-    elif kind == "wrote":
+    elif kind == "wrote" or (kind == "fetched" and not by.covered):
         if not at.record:
             for record in item.records or ():
                 yield wrote(at, record)
+        elif kind == "fetched" and at.record in (item.records or ()):
+            yield at
     elif kind == "high_watermark":
         yield from _leader_at_high_watermark(item, at)
     elif kind == "checkpoint":

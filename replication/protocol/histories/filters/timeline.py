@@ -277,9 +277,15 @@ def _windows(state: State, line: Timeline, recorded: list[Recorded]) -> list[Win
             elif step.kind == "followed" and step.leader_epoch is not None:
                 led = window(step.leader_epoch)
                 led.leader = step.leader if led.leader is None else led.leader
+            elif step.kind == "wrote" and step.leader_epoch is not None:
+                led = window(step.leader_epoch)
+                led.leader = number if led.leader is None else led.leader
             for leader_epoch, start in _starts(step):
                 begun = window(leader_epoch)
                 begun.start = start if begun.start is None else min(begun.start, start)
+    for span in (*line.labels, *line.written):
+        if span.leader_epoch is not None:
+            window(span.leader_epoch)
     if not windows and (line.labels or line.promises):
         window(0)  # Whoever led, led in some epoch.
     known = line.controller_is_known
