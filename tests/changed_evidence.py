@@ -58,11 +58,11 @@ def changed_copy(incident: str, change: Change, into: Path) -> Path:
 
 
 def folded_with(incident: str, change: Change) -> list[FoldedPartition]:
-    """The changed incident's partitions; none where nothing of the evidence is left."""
+    """The changed incident's partitions, nothing taken for granted; none where nothing is left."""
     with tempfile.TemporaryDirectory() as into:
         evidence = changed_copy(incident, change, Path(into))
         try:
-            return fold_all(import_evidence([evidence]).events())
+            return fold_all(import_evidence([evidence]).events(), strict=True)
         except NoEvidence:
             return []
 

@@ -30,7 +30,7 @@ def answered(folder: Path) -> tuple[Import, dict[str, list[FoldedPartition]]]:
     """What was read, and the partitions by cluster id."""
     imported = import_evidence([folder])
     found: dict[str, list[FoldedPartition]] = {}
-    for folded in fold_all(imported.events()):
+    for folded in fold_all(imported.events(), strict=True):
         found.setdefault(folded.identity[0], []).append(folded)
     return imported, found
 

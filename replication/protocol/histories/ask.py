@@ -14,7 +14,13 @@ from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, 
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.signs import tells_of_a_loss
-from replication.protocol.histories.filters.timeline import UNSURE, Timeline, borders, timeline_of
+from replication.protocol.histories.filters.timeline import (
+    UNSURE,
+    Timeline,
+    borders,
+    lived_before,
+    timeline_of,
+)
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
 
@@ -69,7 +75,7 @@ class Histories:
 
     def __init__(self, state: State, *, strict: bool = False) -> None:
         self.state, self.strict = state, strict
-        self._lines: dict[bool, Timeline] = {}
+        self._lines: dict[frozenset[str], Timeline] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
         self._rungs: list[Assumed] = []
@@ -81,10 +87,10 @@ class Histories:
 
     def line(self, assumed: Assumed) -> Timeline:
         """The timeline under assumptions."""
-        as_seen = named.REPLICAS_AS_SEEN in assumed.names
-        if as_seen not in self._lines:
-            self._lines[as_seen] = timeline_of(self.state, assumed)
-        return self._lines[as_seen]
+        made = assumed.names & {named.REPLICAS_AS_SEEN, named.NOTHING_BEFORE}
+        if made not in self._lines:
+            self._lines[made] = timeline_of(self.state, assumed)
+        return self._lines[made]
 
     def rungs(self) -> list[Assumed]:
         """From all that can be assumed here down to nothing."""
@@ -111,6 +117,8 @@ class Histories:
         line = self.line(named.EVERYTHING)
         uncovered = [r for r in line.replicas if r not in line.covered]
         yield named.DISKS_KEEP
+        if lived_before(self.state, line.covered):
+            yield named.NOTHING_BEFORE
         if line.assigned is None and len(line.replicas) > 1:
             yield named.REPLICAS_AS_SEEN
         if any(_may_have_lived_on(line, r) for r in uncovered):

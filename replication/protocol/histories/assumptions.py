@@ -14,6 +14,7 @@ REPLACED_LEADERS_HAD_STOPPED = "replaced_leaders_had_stopped"
 ELECTIONS_AS_RECORDED = "elections_as_recorded"
 EVERY_SEND_IS_KNOWN = "every_send_is_known"
 RECORDS_AS_SEEN = "records_as_seen"
+NOTHING_BEFORE = "nothing_before"
 # Under either of these no record is thought of that nothing shows.
 NOTHING_UNSEEN = frozenset((EVERY_SEND_IS_KNOWN, RECORDS_AS_SEEN))
 
@@ -68,6 +69,13 @@ ASSUMPTIONS = {
             "no record was written that the acknowledgement log does not name",
             "a record in a line or a log that no known send wrote",
             "nothing, where --all-producers is true and every send was answered",
+        ),
+        Assumption(
+            NOTHING_BEFORE,
+            "nothing was lost before the first line of a broker's log that its first lines do not "
+            "show",
+            "a record that cannot have been written since",
+            "broker logs from the creation of the topic on, or an acknowledgement log",
         ),
         Assumption(
             RECORDS_AS_SEEN,

@@ -20,13 +20,12 @@ from replication.machine import scenario
 from replication.machine.machine_state import World
 from replication.machine.scenario_check import fold_steps
 from replication.machine.scenario_text import parse_command
-from replication.protocol.ground.events import LeadershipRecorded
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import Admitted, Histories, Stretch
 from tests.protocol.default_evidence import Story, evidence, folded, left_by, withholdings
 from tests.protocol.histories.true_ends import TrueStory, is_admitted
 from tests.protocol.missing_evidence import Facts, removals, silently_without, without
-from tests.protocol.schedules import schedule_machine
+from tests.protocol.schedules import is_lawful, schedule_machine
 
 
 @dataclass
@@ -89,22 +88,6 @@ def hold(score: Score, world: World, name: str, state: State, truth: TrueStory) 
             if found == "EXCLUDED" and asked == "default" and stretch.assumed.names:
                 found = "excluded by an assumption"
             score.add(kind, found, f"{name}, offset {offset}")
-
-
-def is_lawful(world: World) -> bool:
-    """Whether no election put a member into the ISR that had not been in it. A schedule may tell
-    the controller so; no controller of Kafka's does, and members that had to catch up are counted
-    upon."""
-    before: tuple[int, ...] = ()
-    for step in world.steps:
-        fact = step.fact
-        if not isinstance(fact, LeadershipRecorded):
-            continue
-        isr = fact.isr or ()
-        if fact.election_kind in ("clean", "preferred", "same_leader") and set(isr) - set(before):
-            return False
-        before = isr
-    return True
 
 
 def compare(seeds: range, count: int, score: Score | None = None) -> Score:

@@ -20,9 +20,9 @@ def told(facts: Sequence[ev.Fact], grade: str = "forensic") -> State:
     return state
 
 
-def verdict(facts: Sequence[ev.Fact], invariant: str = COMMITTED) -> str:
+def verdict(facts: Sequence[ev.Fact], invariant: str = COMMITTED, *, strict: bool = False) -> str:
     """One verdict on forensic facts."""
-    judged = answer(told(facts)).verdicts
+    judged = answer(told(facts), strict=strict).verdicts
     return next(str(v["verdict"]) for v in judged if v["invariant"] == invariant)
 
 

@@ -9,7 +9,11 @@ from replication.protocol.ground.model import Span
 from replication.protocol.ground.story import WRITES, OwnStep, Recorded
 from replication.protocol.ground.topic_partition import Promise, State
 from replication.protocol.ground.versions import Behaviour
-from replication.protocol.histories.assumptions import REPLICAS_AS_SEEN, Assumed
+from replication.protocol.histories.assumptions import (
+    NOTHING_BEFORE,
+    REPLICAS_AS_SEEN,
+    Assumed,
+)
 from replication.protocol.histories.filters.by_offset import (
     Before,
     Spread,
@@ -138,6 +142,9 @@ def timeline_of(state: State, assumed: Assumed) -> Timeline:
     catch_up(state)
     story = state.story
     covered, traced = _brokers_covered(state)
+    if NOTHING_BEFORE not in assumed.names and not story.ordered:
+        covered -= lived_before(state, covered)
+        traced &= covered
     recorded = sorted(
         story.recorded, key=lambda r: (r.leader_epoch, r.partition_epoch or 0)
     )  # Stable: what has no epoch of its own keeps the order it was told in.
@@ -203,6 +210,18 @@ def _end_told(line: Timeline, step: OwnStep, before: Before) -> int | None:
     if step.kind == "led" and end is None and anew and not line.compacted and line.kraft:
         return line.start_of(before.leader_epoch)
     return end
+
+
+def lived_before(state: State, covered: set[int]) -> set[int]:
+    """Brokers whose lines begin in the midst of the partition's life: their first one that tells
+    their log end has records below it."""
+    found = set()
+    for number in covered:
+        told = (s for s in state.story.own.get(number, ()) if s.kind not in ("copy", "checkpoint"))
+        first = next((s for s in told if s.log_end_offset is not None), None)
+        if first is not None and first.kind not in WRITES and first.log_end_offset:
+            found.add(number)
+    return found
 
 
 def _brokers_covered(state: State) -> tuple[set[int], set[int]]:
