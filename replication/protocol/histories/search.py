@@ -170,7 +170,7 @@ class Search:
         """The ends that the last copies and what clients were told admit."""
         run, line = self.run, self.line
         torn = [f.place for f in run.final if f.torn and not self.brokers[f.place].covered]
-        # The end of a log that nobody copied is what its broker's steps leave, if disks lose nothing.
+        # If disks lose nothing, a log that nobody copied ends as its broker's steps leave it.
         for number in line.not_captured if run.assumed.unseen_losses != 0 else ():
             place = run.place[number]
             if not self.brokers[place].covered:
