@@ -67,7 +67,6 @@ def row_of(incident: str, change: Change) -> tuple[Row, list[str]]:
         verdicts = verdicts_of(found)
         row[topic_partition] = [verdicts[name] for name in DECIDING]
         wrong += wrong_verdicts(incident, topic_partition, verdicts)
-        wrong += other_words(incident, topic_partition, found)
     return row, wrong
 
 

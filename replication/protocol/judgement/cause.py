@@ -102,11 +102,9 @@ class _OfPath:
     def cause(self) -> Cause:
         isr = self._isr_before()
         removed, had = self._removed(), self._had_it()
-        name = self._name(isr, removed, had)
+        name, lossy = self._name(isr, removed, had), self._lossy()
         contributing = ("storage_loss",) if name == "last_replica_standing" else ()
-        return Cause(
-            name, contributing, self.window, isr, self._lossy(), written_in=self.written_in
-        )
+        return Cause(name, contributing, self.window, isr, lossy, written_in=self.written_in)
 
     def _name(self, isr: frozenset[int], removed: str | None, had: bool) -> str:
         if self.window.kind in UNCLEAN_KINDS:
@@ -129,6 +127,8 @@ class _OfPath:
             return "unclean_election"
         if removed in BY_CUT:
             return BY_CUT[removed]
+        if members and removed != "storage" and not self._lossy():
+            return "unknown"  # That all members lost it, no start shows.
         return "storage_loss" if members or removed == "storage" else "unclean_election"
 
     def _by_storage(self, isr: frozenset[int]) -> str:

@@ -30,8 +30,10 @@ def judge(view: View) -> Verdict:
     """By the copies at hand; where they do not decide, by the histories: HOLDS where none of them
     leaves two replicas with different records."""
     verdict = _by_copies(view)
-    if verdict.verdict != UNKNOWN or not view.fates.line.labels:
-        return verdict
+    flags = view.fates.line.flags
+    named = flags is not None and flags.has("leader_epoch_in_record_batches")
+    if verdict.verdict != UNKNOWN or not view.fates.line.labels or not named:
+        return verdict  # Without leader epochs histories cannot tell records apart that nobody saw.
     fates, not_known = view.fates, unknown_log(view)
     if any(o != KEPT for _, o, _ in fates.answer(NAME)) or not_known is not None:
         return verdict
