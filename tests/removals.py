@@ -7,7 +7,9 @@ explains the difference; it refuses while a verdict contradicts the ground truth
 import json
 import sys
 from collections import Counter
+from functools import cache
 
+from replication.protocol.judgement.bounded import FoldedPartition
 from tests.changed_evidence import (
     DECIDING,
     EXPECTED,
@@ -19,11 +21,37 @@ from tests.changed_evidence import (
     verdicts_of,
     wrong_verdicts,
 )
+from tests.damaged_artefacts import lost, said_first
 
 TABLE = INCIDENTS / "removals.json"
 NOTHING_LEFT = "nothing of this partition is left"
 
 Row = dict[str, list[str]]
+
+
+@cache
+def _with_everything(incident: str) -> list[FoldedPartition]:
+    return folded_with(incident, lambda _: None)
+
+
+def other_words(incident: str, topic_partition: str, found: FoldedPartition) -> list[str]:
+    """Another cause or contract of a loss than all evidence gives, but for unknown; more losses
+    than there are; fewer, as if they were all."""
+    whole = living(_with_everything(incident), topic_partition)
+    assert whole is not None
+    told, every = lost(found), lost(whole)
+    other = [
+        f"{topic_partition} offset {offset}: {words}, not {sorted(every[offset])}"
+        for offset, rows in told.items()
+        for words in rows
+        if offset in every
+        for place in (0, 1)
+        if words[place] not in {"unknown"} | {row[place] for row in every[offset]}
+    ]
+    count, right = (sum(x["records"] or 0 for x in f.answer.losses) for f in (found, whole))
+    if count > right or (count < right and said_first(found)[0].isdigit()):
+        other.append(f"{topic_partition}: {count} lost, not {right}: {said_first(found)}")
+    return other
 
 
 def row_of(incident: str, change: Change) -> tuple[Row, list[str]]:
@@ -39,6 +67,7 @@ def row_of(incident: str, change: Change) -> tuple[Row, list[str]]:
         verdicts = verdicts_of(found)
         row[topic_partition] = [verdicts[name] for name in DECIDING]
         wrong += wrong_verdicts(incident, topic_partition, verdicts)
+        wrong += other_words(incident, topic_partition, found)
     return row, wrong
 
 
