@@ -1,10 +1,10 @@
 """Notes events into the story of a partition: each broker's own steps, the controller's records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.model import clipped, touching
+from replication.protocol.ground.model import EpochEntry, Span, clipped, touching
 from replication.protocol.ground.story import WRITES, OwnStep, Recorded, Story
 from replication.protocol.ground.topic_partition import State
 
@@ -159,14 +159,35 @@ def _copy(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     step = OwnStep(
         "copy", event.event_id, log_end_offset=fact.log_end_offset,
         high_watermark=fact.high_watermark, log_start_offset=fact.log_start_offset,
-        clean=fact.stopped, spans=fact.spans, epoch_entries=fact.epoch_entries or (),
-        kind_of_copy=fact.copy, observed_at=event.observed_at,
+        clean=fact.stopped, spans=_by_epoch(fact.spans, fact.epoch_entries or ()),
+        epoch_entries=fact.epoch_entries or (), kind_of_copy=fact.copy, observed_at=event.observed_at,
     )  # fmt: skip
     steps = state.story.own.setdefault(fact.replica, [])
     if steps and steps[-1].kind == "copy" and _only_grew(steps[-1], step):
         steps[-1] = step
         return
     steps.append(step)
+
+
+def _by_epoch(spans: tuple[Span, ...], entries: tuple[EpochEntry, ...]) -> tuple[Span, ...]:
+    """The spans; those of no known record with the leader epochs that the replica's epoch file has
+    there."""
+    found: list[Span] = []
+    for span in spans:
+        if entries and (span.leader_epoch, span.content) == (None, None):
+            found += _split(span, entries)
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def _split(span: Span, entries: tuple[EpochEntry, ...]) -> Iterator[Span]:
+    """One span, cut where the entries of an epoch file begin."""
+    yield from clipped([span], span.first_offset, entries[0].start_offset)
+    ends = [*(e.start_offset for e in entries[1:]), span.end_offset]
+    for entry, end in zip(entries, ends, strict=True):
+        for first, last, _, content in clipped([span], entry.start_offset, end):
+            yield Span(first, last, entry.leader_epoch, content)
 
 
 def _only_grew(before: OwnStep, now: OwnStep) -> bool:

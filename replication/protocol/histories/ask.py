@@ -28,8 +28,13 @@ from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Searc
 NOWHERE = 1 << 60
 # How many steps the histories of one partition may take together.
 MOST_STEPS_OF_ALL = 4_000_000
+# An answer is asked again with fewer assumptions in so many times the steps it took, and so many
+# more; what takes longer is taken to be needed.
+MOST_TIMES_AS_MANY = 20
+MOST_STEPS_OF_FEWER = 10_000
 # What a question answers of one history: several, where even one history leaves it open.
 Outcomes = frozenset[object]
+KEPT: Outcomes = frozenset([False])
 Question = Callable[["Admitted"], Outcomes]
 
 
@@ -148,8 +153,10 @@ class Histories:
                 return Stretch(first, end, admitted, assumed, vacuous=vacuous)
         return Stretch(first, end, admitted, rungs[-1], contradicted=True)
 
-    def admitted(self, first: int, end: int | None, assumed: Assumed) -> Admitted:
-        """The ends of one run under assumptions."""
+    def admitted(
+        self, first: int, end: int | None, assumed: Assumed, most: int = MOST_STEPS
+    ) -> Admitted:
+        """The ends of one run under assumptions. most: how many steps that may take."""
         line = self.line(assumed)
         unseen = not assumed.names & named.NOTHING_UNSEEN
         run = Run(line, first, assumed, unseen=unseen)
@@ -160,12 +167,12 @@ class Histories:
         key = (run.signature(), assumed)
         known = self._found.get(key)
         if known is None:
-            known = self._found[key] = self._follow(first, end, run)
+            known = self._found[key] = self._follow(first, end, run, most)
         return Admitted(first, end, known.run, known.search, known.ends, known.too_many)
 
-    def _follow(self, first: int, end: int | None, run: Run) -> Admitted:
+    def _follow(self, first: int, end: int | None, run: Run, most: int) -> Admitted:
         left = self._effort.most_steps - self._effort.steps
-        search = Search(run, effort=Effort(min(MOST_STEPS, left), MOST_STATES))
+        search = Search(run, effort=Effort(min(most, left), MOST_STATES))
         try:
             ends, too_many = frozenset(search.ends()), False
         except TooMany:
@@ -173,18 +180,26 @@ class Histories:
         self._effort.steps += search.effort.steps
         return Admitted(first, end, run, search, ends, too_many)
 
-    def decide(self, stretch: Stretch, question: Question) -> tuple[Outcomes, frozenset[str]]:
+    def decide(
+        self, stretch: Stretch, question: Question, needed: frozenset[str] = frozenset()
+    ) -> tuple[Outcomes, frozenset[str]]:
         """What the histories of a run answer, and which assumptions that rests on: the smallest set
-        that is found by leaving one after the other out."""
+        that is found by leaving one after the other out.
+
+        needed: what other runs of the same answer rest on; that is not left out.
+        """
         outcomes = question(stretch.admitted)
-        if stretch.vacuous and not self._still(stretch, question, frozenset([False]), STRICT):
-            return frozenset([False]), self.rungs()[0].names & named.NOTHING_UNSEEN
+        if stretch.vacuous:
+            unseen = self.rungs()[0].names & named.NOTHING_UNSEEN
+            if unseen <= needed or outcomes != KEPT:
+                return KEPT, unseen
+            if not self._still(stretch, question, KEPT, STRICT):
+                return KEPT, unseen
         if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST):
             return outcomes, frozenset()
-        if self._still(stretch, question, outcomes, STRICT):
-            return outcomes, frozenset()
         kept = stretch.assumed
-        for name in sorted(stretch.assumed.names):
+        # What keeps records out that nothing shows is left out first: without it histories are many.
+        for name in sorted(kept.names - needed, key=lambda n: (n not in named.NOTHING_UNSEEN, n)):
             fewer = without(kept, name)
             if self._still(stretch, question, outcomes, fewer):
                 kept = fewer
@@ -193,7 +208,9 @@ class Histories:
     def _still(
         self, stretch: Stretch, question: Question, outcomes: Outcomes, assumed: Assumed
     ) -> bool:
-        admitted = self.admitted(stretch.first, stretch.end, assumed)
+        """Whether fewer assumptions decide it, too; they do not where that takes too long."""
+        most = MOST_TIMES_AS_MANY * stretch.admitted.search.effort.steps + MOST_STEPS_OF_FEWER
+        admitted = self.admitted(stretch.first, stretch.end, assumed, most)
         if admitted.too_many or not admitted.ends:
             return False
         return question(admitted) == outcomes

@@ -19,6 +19,8 @@ class Records:
     def __init__(self, run: Run, *, exact: bool) -> None:
         self.run, self.exact = run, exact
         self.shown = (1 << len(run.labels) + 1) - 2
+        # Where no record is thought of that nothing shows, one that nobody saw is the only one.
+        self.only_one = bool(run.assumed.names & NOTHING_UNSEEN)
         self.answered = self.seen_by_clients = 0
         for claim in run.claims:
             if claim.how == "acks_1":
@@ -56,10 +58,8 @@ class Records:
                 continue
             found.append(record)
             named = named or (written_in is not None and not several)
-        # Where no record is thought of that nothing shows, one that nobody saw is the only one.
-        only_one = bool(run.assumed.names & NOTHING_UNSEEN)
-        another = any(at.appended >> r & 1 for r in self.unseen.values())
-        if run.unseen and not named and not (only_one and another):
+        another = at.appended & 1 or any(at.appended >> r & 1 for r in self.unseen.values())
+        if run.unseen and not named and not (self.only_one and another):
             found.append(self.unseen_of(leader_epoch, at.occurrence))
         return found
 
@@ -97,12 +97,16 @@ class Records:
             committed = gone = 1
         if not self.run.by_offset_alone:
             past = unseen & ~held & ~committed & ~(missed & one)
+            gone_unseen = self.only_one and appended & past
             appended, by_any, committed = appended & ~past, by_any & ~past, committed & ~past
+            appended |= 1 if gone_unseen else 0
             lost &= held | ~unseen
         missed, missed_any = missed & one, missed_any & clients
         if one == ANY_RECORD and missed & ~self.shown and not self.exact:
             missed = missed & self.shown | 1
+            gone_unseen = self.only_one and appended & ~(held | self.shown)
             appended, by_any = appended & (held | self.shown), by_any & (held | self.shown)
+            appended |= 1 if gone_unseen else 0
             committed &= held | self.shown | 1
         by_any &= held | clients
         above &= covered

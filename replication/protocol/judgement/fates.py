@@ -25,6 +25,8 @@ class Fates:
 
     histories: Histories
     runs: list[Fate] = field(default_factory=list)
+    # By question what it rests on that the runs asked so far keep the promise.
+    _needed: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def line(self) -> Timeline:
@@ -41,7 +43,11 @@ class Fates:
     def _ask(self, stretch: Stretch, name: str) -> Answer:
         if stretch.contradicted or stretch.admitted.too_many:
             return frozenset([False, True]), frozenset()
-        return self.histories.decide(stretch, QUESTIONS[name])
+        needed = self._needed.setdefault(name, frozenset())
+        outcomes, assuming = self.histories.decide(stretch, QUESTIONS[name], needed)
+        if outcomes == KEPT:
+            self._needed[name] = needed | assuming
+        return outcomes, assuming
 
     def broken(self, name: str) -> list[tuple[Fate, frozenset[str]]]:
         """The runs in which every history breaks a promise."""

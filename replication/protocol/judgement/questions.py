@@ -3,7 +3,7 @@
 Each answers with every outcome that some history gives: True where the promise is broken there.
 """
 
-from replication.protocol.histories.ask import Admitted, Outcomes
+from replication.protocol.histories.ask import KEPT, Admitted, Outcomes
 from replication.protocol.histories.assumptions import ELECTIONS_AS_RECORDED
 from replication.protocol.histories.filters.at_offset import Claim
 from replication.protocol.histories.moves.states import At
@@ -12,7 +12,6 @@ COMMITTED = "committed_records_survive"
 ACKNOWLEDGED = "acknowledged_records_survive"
 CONSUMED = "consumed_records_survive"
 MATCHING = "log_matching"
-KEPT: Outcomes = frozenset([False])
 BROKEN: Outcomes = frozenset([True])
 ANY_ACKNOWLEDGED = ("acks_all", "acks_1")
 
