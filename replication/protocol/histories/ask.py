@@ -28,10 +28,11 @@ from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Searc
 NOWHERE = 1 << 60
 # How many steps the histories of one partition may take together.
 MOST_STEPS_OF_ALL = 4_000_000
-# An answer is asked again with fewer assumptions in so many times the steps it took, and so many
-# more; what takes longer is taken to be needed.
+# An answer is asked again with fewer assumptions in so many times the steps it took and so many
+# more, and with so many steps for all of a partition's; what takes longer is taken to be needed.
 MOST_TIMES_AS_MANY = 20
 MOST_STEPS_OF_FEWER = 10_000
+MOST_STEPS_OF_ALL_FEWER = 60_000
 # What a question answers of one history: several, where even one history leaves it open.
 Outcomes = frozenset[object]
 KEPT: Outcomes = frozenset([False])
@@ -83,6 +84,7 @@ class Histories:
         self._lines: dict[frozenset[str], Timeline] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
+        self._left = MOST_STEPS_OF_ALL_FEWER
         self._rungs: list[Assumed] = []
 
     @property
@@ -189,12 +191,9 @@ class Histories:
         needed: what other runs of the same answer rest on; that is not left out.
         """
         outcomes = question(stretch.admitted)
-        if stretch.vacuous:
-            unseen = self.rungs()[0].names & named.NOTHING_UNSEEN
-            if unseen <= needed or outcomes != KEPT:
-                return KEPT, unseen
-            if not self._still(stretch, question, KEPT, STRICT):
-                return KEPT, unseen
+        unseen = self.rungs()[0].names & named.NOTHING_UNSEEN
+        if stretch.vacuous and (unseen <= needed or outcomes != KEPT):
+            return KEPT, unseen
         if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST):
             return outcomes, frozenset()
         kept = stretch.assumed
@@ -203,6 +202,8 @@ class Histories:
             fewer = without(kept, name)
             if self._still(stretch, question, outcomes, fewer):
                 kept = fewer
+        if stretch.vacuous and not kept.names <= needed:
+            return KEPT, unseen
         return outcomes, kept.names
 
     def _still(
@@ -210,7 +211,9 @@ class Histories:
     ) -> bool:
         """Whether fewer assumptions decide it, too; they do not where that takes too long."""
         most = MOST_TIMES_AS_MANY * stretch.admitted.search.effort.steps + MOST_STEPS_OF_FEWER
-        admitted = self.admitted(stretch.first, stretch.end, assumed, most)
+        before = self._effort.steps
+        admitted = self.admitted(stretch.first, stretch.end, assumed, min(most, self._left))
+        self._left -= self._effort.steps - before
         if admitted.too_many or not admitted.ends:
             return False
         return question(admitted) == outcomes

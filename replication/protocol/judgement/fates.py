@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import Histories, Outcomes, Stretch
 from replication.protocol.histories.filters.timeline import Timeline
-from replication.protocol.judgement.questions import BROKEN, KEPT, QUESTIONS
+from replication.protocol.judgement.questions import BROKEN, KEPT, QUESTIONS, is_removed
 
 Answer = tuple[Outcomes, frozenset[str]]
 
@@ -41,6 +41,8 @@ class Fates:
             yield fate, *fate.answers[name]
 
     def _ask(self, stretch: Stretch, name: str) -> Answer:
+        if is_removed(stretch.admitted):
+            return KEPT, frozenset()
         if stretch.contradicted or stretch.admitted.too_many:
             return frozenset([False, True]), frozenset()
         needed = self._needed.setdefault(name, frozenset())

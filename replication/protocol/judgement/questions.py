@@ -43,8 +43,6 @@ def is_removed(admitted: Admitted) -> bool:
 
 def committed(admitted: Admitted) -> Outcomes:
     """Whether a record that was committed is missing from a later leader's log."""
-    if is_removed(admitted):
-        return KEPT
     return frozenset(
         bool(at.committed & (at.missed_committed | ~held_by(at, leader)))
         for at in admitted.ends
@@ -63,8 +61,6 @@ def consumed(admitted: Admitted) -> Outcomes:
 
 
 def _told(admitted: Admitted, how: tuple[str, ...], *, may_be_untold: bool) -> Outcomes:
-    if is_removed(admitted):
-        return KEPT
     claims = [c for c in admitted.run.claims if c.how in how]
     found: set[object] = set()
     for at in admitted.ends:

@@ -35,10 +35,11 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "TOGETHER", 2)
 
 
-def fleet_lines() -> list[list[ShippedLine]]:
+def fleet_lines(partitions: int = 25) -> list[list[ShippedLine]]:
     """Three brokers, 25 partitions: a minute's lines each; in all but the last two every partition
     gets another leader."""
     fleet = Fleet(3, 1)
+    fleet.cluster.partitions[:] = fleet.cluster.partitions[:partitions]
     found = [list(fleet.begins())]
     for number in range(MINUTES):
         moved = fleet.cluster.partitions if number < MINUTES - QUIET else []
@@ -60,6 +61,17 @@ def steady_lines(minutes: int = MINUTES) -> tuple[Fleet, list[list[ShippedLine]]
         fleet.cluster.now += 60_000
         found.append([*lines, *fleet.digests(few)])
     return fleet, found
+
+
+def made_anew(stamp: str, *brokers: int) -> list[ShippedLine]:
+    """Brokers found none of the four logs in their directories."""
+    made = "INFO Created log for partition {} in /var/lib/kafka/data/{} with properties {{}}"
+    return [
+        ShippedLine(f"{stamp}{made.format(name, name)} (kafka.log.LogManager)",
+                    f"broker-{broker}", "server.log", "fleet", offset=10_000_000 + number)
+        for broker in brokers
+        for number, name in enumerate(f"orders-00-{n}" for n in range(4))
+    ]  # fmt: skip
 
 
 def shipped(folder: Path, minutes: list[list[ShippedLine]], base_after: float) -> LiveJoin:
@@ -125,10 +137,13 @@ def test_changes_of_the_isr_and_retention_within_a_leader_epoch_are_forgotten(
     lengths = [len(newest(one.out)) for one in (live, without)]
     assert lengths[0] < lengths[1] * 0.6
     # Whoever leads without what was committed before the base is told of, as it is without one.
-    short = [replace(line, text=RESTARTED.sub(r"\1 0\2 0", line.text)) if not line.digest else line
-             for line in fleet.moved(fleet.cluster.partitions)]  # fmt: skip
+    stamp = next(fleet.told("shrunk", fleet.cluster.partitions)).text[:26]
+    fleet.cluster.now += 1_000
+    moved = list(fleet.moved(fleet.cluster.partitions))
+    short = [replace(line, text=RESTARTED.sub(r"\1 0\2 0", line.text))
+             if not line.digest else line for line in moved]  # fmt: skip
     for one in (live, without):
-        one.step(len(minutes), short)
+        one.step(len(minutes), [*made_anew(stamp, 1, 2, 3), *short])
     found, expected = verdicts(tmp_path / "with"), verdicts(tmp_path / "without")
     for identity, rows in expected.items():
         decided = [row for row in rows if row[1] != "UNKNOWN"]
@@ -159,13 +174,8 @@ def test_who_has_not_what_a_smaller_isr_may_have_committed_keeps_its_changes(
 def test_what_a_log_came_back_with_before_a_base_is_made_up_for(tmp_path: Path) -> None:
     """That a log was made, or loaded after a crash, is no doubt of who leads after the base."""
     _, minutes = steady_lines()
-    stamp = next(line.text[:26] for line in minutes[1] if not line.digest)
-    made = "INFO Created log for partition {} in /var/lib/kafka/data/{} with properties {{}}"
-    minutes[0] += [
-        ShippedLine(f"{stamp}{made.format(name, name)} (kafka.log.LogManager)", "broker-3",
-                    "server.log", "fleet", offset=10_000_000 + number)
-        for number, name in enumerate(f"orders-00-{n}" for n in range(4))
-    ]  # fmt: skip
+    stamp = next(line.text[:26] for line in minutes[0] if not line.digest)
+    minutes[0] += made_anew(stamp, 3)
     live = shipped(tmp_path / "with", minutes, BASE_AFTER)
     without = shipped(tmp_path / "without", minutes, 0)
     assert len(bases(live)) == 4
@@ -241,7 +251,7 @@ def shrunk(line: ShippedLine) -> ShippedLine | None:
 def test_what_is_open_is_kept(change: Change, tmp_path: Path) -> None:
     """Where a replica is behind, differs, is not seen or not in the ISR."""
     minutes = [
-        [new for line in lines if (new := change(line)) is not None] for lines in fleet_lines()
+        [new for line in lines if (new := change(line)) is not None] for lines in fleet_lines(4)
     ]
     live = shipped(tmp_path, minutes, BASE_AFTER)
     assert not bases(live)
@@ -256,7 +266,7 @@ def test_a_base_is_kept_as_it_is() -> None:
 
 def test_the_folder_says_the_same_as_what_is_kept(tmp_path: Path) -> None:
     """Importing what is left in the spool, without the bases, contradicts nothing."""
-    minutes = fleet_lines()
+    minutes = fleet_lines(4)
     live = shipped(tmp_path, minutes, BASE_AFTER)
     spool = live.folder / "spool" / "fleet"
     events = [named(event, "fleet") for event in import_evidence([spool]).events()]
