@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from replication import command_line, doctor, progress, scenario_command
+from replication.decisions import command as decisions
 from replication.evidence.collecting.collection import NoEvidence
 from replication.evidence.collecting.many_processes import spread_over
 from replication.evidence.collecting.observations import brokers_of
@@ -116,6 +117,10 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(trace)
     trace_command.arguments(trace)
     trace.set_defaults(run=_trace)
+    decide = commands.add_parser("decide", help="which replica is to lead now, and in which steps")
+    command_line.evidence_arguments(decide)
+    decisions.arguments(decide)
+    decide.set_defaults(run=_decide)
     scenario = commands.add_parser(
         "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
     )
@@ -474,6 +479,11 @@ def _trace(arguments: argparse.Namespace) -> int:
     return trace_command.run(
         arguments, wanted, diagnosis.imported, diagnosis.folded, diagnosis.answer
     )
+
+
+def _decide(arguments: argparse.Namespace) -> int:
+    diagnosis = _read(arguments)
+    return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"])
 
 
 def _versions(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""What now: what each choice of a leader costs, which to take, and in which steps."""

@@ -1,0 +1,164 @@
+"""The answer of `decide` as one JSON-able object (docs/decisions.schema.json)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from replication.decisions.candidates import Candidate, Lost, Outlook, outlook
+from replication.decisions.choosing import (
+    NOTHING_TO_DECIDE,
+    SHOW_BOTH,
+    UNDECIDED,
+    Choice,
+    by_log_end,
+    choose,
+    last_leader,
+)
+from replication.decisions.plan import Plan, plan_of
+from replication.decisions.questions import PROMISED, TIERS
+from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.histories.assumptions import ASSUMPTIONS
+
+FORMAT_VERSION = 1
+# Exit statuses, in the sense of the other commands.
+ALL_KEPT, SOME_LOST, NOT_DECIDED = 0, 1, 3
+
+
+@dataclass(slots=True)
+class Decision:
+    """All that is answered about one partition."""
+
+    outlook: Outlook
+    choice: Choice
+    plan: Plan
+
+
+def decide(state: State, *, strict: bool = False) -> Decision:
+    """Asks the histories, chooses, and plans."""
+    found = outlook(state, strict=strict)
+    choice = choose(found)
+    return Decision(found, choice, plan_of(found, choice))
+
+
+def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, Any]:
+    """The whole answer; partitions at which there is nothing to decide are counted only."""
+    shown = [d for d in decisions if d.choice.advice != NOTHING_TO_DECIDE]
+    rows = [partition_json(d) for d in shown]
+    used = {name for row in rows for name in row["assuming"]}
+    return {
+        "format_version": FORMAT_VERSION,
+        "incident": incident,
+        "partitions_looked_at": len(decisions),
+        "partitions": rows,
+        "assumptions": [
+            {
+                "name": name,
+                "sentence": a.sentence,
+                "withdrawn_by": a.withdrawn_by,
+                "unnecessary_with": a.unnecessary_with,
+            }
+            for name, a in ASSUMPTIONS.items()
+            if name in used
+        ],
+    }
+
+
+def partition_json(decision: Decision) -> dict[str, Any]:
+    """One partition: the choices, the advice and the plan."""
+    of, choice, plan = decision.outlook, decision.choice, decision.plan
+    state, flags = of.state, of.state.behaviour()
+    isr = state.registration.isr
+    return {
+        "cluster_id": state.cluster_id or None,
+        "topic": state.topic,
+        "topic_id": state.topic_id or None,
+        "partition": state.partition,
+        "occasion": choice.occasion,
+        "leader": choice.leader,
+        "last_leader": last_leader(state),
+        "isr": None if isr is None else list(isr),
+        "min_insync_replicas": state.settings.min_insync_replicas,
+        "kafka_version": state.settings.kafka_version,
+        "controller": state.settings.controller or (flags.controller if flags else None),
+        "advice": choice.advice,
+        "replica": choice.replica,
+        "costs": choice.costs,
+        "safe": choice.safe,
+        "rivals": choice.rivals,
+        "ranking": choice.ranking,
+        "proof": None if choice.proof is None else asdict(choice.proof),
+        "newest_epoch_then_longest_log": by_log_end(state),
+        "settled_by": choice.settled_by,
+        "assuming": sorted(_assuming(decision)),
+        "lost_under_every_choice": {t: _ranges(of.gone[t].surely) for t in TIERS},
+        "candidates": [_candidate(c) for c in _ranked(decision)],
+        "not_yet": [asdict(n) for n in plan.not_yet],
+        "traps": [asdict(t) for t in plan.traps],
+        "release_known": plan.release_known,
+        "steps": [
+            {"number": n, **asdict(step), "tried": list(step.tried)}
+            for n, step in enumerate(plan.steps, 1)
+        ],
+    }
+
+
+def exit_status(decisions: Sequence[Decision]) -> int:
+    """0 each choice that is due costs nothing promised; 1 one costs something promised, whatever is
+    chosen; 3 one is not decided."""
+    if any(d.choice.advice == UNDECIDED for d in decisions):
+        return NOT_DECIDED
+    lost = any(
+        d.choice.advice == SHOW_BOTH or any(d.outlook.gone[t].surely for t in PROMISED)
+        for d in decisions
+        if d.choice.advice != NOTHING_TO_DECIDE
+    )
+    return SOME_LOST if lost else ALL_KEPT
+
+
+def _assuming(decision: Decision) -> frozenset[str]:
+    """What the advice rests on: what is said of the chosen one, or of all that are shown."""
+    chosen = decision.choice.replica
+    named = [c for c in decision.outlook.candidates if chosen in (None, c.replica)]
+    return frozenset().union(*(c.assuming for c in named))
+
+
+def _ranked(decision: Decision) -> list[Candidate]:
+    order = {n: i for i, n in enumerate(decision.choice.ranking)}
+    return sorted(decision.outlook.candidates, key=lambda c: order[c.replica])
+
+
+def _candidate(c: Candidate) -> dict[str, Any]:
+    return {
+        "replica": c.replica,
+        "clean_election": c.trusted,
+        "runs": c.runs,
+        "log_is_here": c.at_hand,
+        "keeps_all_promised": c.is_safe,
+        "lost": {tier: _lost(c.lost[tier]) for tier in TIERS},
+        "costs": {tier: _lost(c.own[tier]) for tier in TIERS},
+        "copies": [
+            {
+                "replica": x.replica,
+                "cut_by_first_fetch": _ranges(x.cut),
+                "kept_and_diverging": _ranges(x.diverging),
+                "either": _ranges(x.undecided),
+                "assuming": sorted(x.assuming),
+            }
+            for x in c.copies
+        ],
+        "assuming": sorted(c.assuming),
+    }
+
+
+def _lost(lost: Lost) -> dict[str, Any]:
+    return {
+        "surely": _ranges(lost.surely),
+        "surely_records": size(lost.surely),
+        "perhaps": _ranges(lost.perhaps),
+        "perhaps_records": None if has_no_end(lost.perhaps) else size(lost.perhaps),
+    }
+
+
+def _ranges(ranges: Ranges) -> list[list[int | None]]:
+    return [[first, None if end == NO_END else end] for first, end in ranges]

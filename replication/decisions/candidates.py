@@ -1,0 +1,220 @@
+"""Each replica as the next leader: what is lost under it, and what becomes of the other copies."""
+
+from dataclasses import dataclass, field
+
+from replication.decisions.following import CUT, keeps
+from replication.decisions.questions import OPEN, PROMISED, TIERS, Asked, of_any_tier
+from replication.decisions.ranges import NO_END, Ranges, joined
+from replication.protocol.ground.topic_partition import State
+from replication.protocol.histories.ask import KEPT, Histories, Question, Stretch
+from replication.protocol.histories.assumptions import RECORDS_AS_SEEN
+from replication.protocol.histories.filters.timeline import Timeline
+from replication.protocol.judgement.questions import BROKEN, is_removed
+from replication.protocol.judgement.who_may_lead import runs, trusted_replicas
+
+# What is taken for granted of a partition of which nothing tells that anybody led it.
+UNTOLD = frozenset([RECORDS_AS_SEEN])
+
+
+@dataclass(slots=True)
+class Lost:
+    """Offsets at which a record of one tier is lost: in every admitted history, or in some."""
+
+    surely: Ranges = field(default_factory=list)
+    perhaps: Ranges = field(default_factory=list)
+
+    @property
+    def worst(self) -> Ranges:
+        """All that may be lost."""
+        return joined([*self.surely, *self.perhaps])
+
+
+@dataclass(slots=True)
+class Copy:
+    """Offsets at which another replica has a record that is lost under the candidate. cut: it loses
+    it with its first fetches from the candidate; diverging: it keeps a record that the candidate
+    has not; undecided: nothing tells which. assuming: what that rests on.
+    """
+
+    replica: int
+    cut: Ranges = field(default_factory=list)
+    diverging: Ranges = field(default_factory=list)
+    undecided: Ranges = field(default_factory=list)
+    assuming: frozenset[str] = frozenset()
+
+    @property
+    def ranges(self) -> Ranges:
+        """All that only a copy of it from before the election is sure to keep."""
+        return joined([*self.cut, *self.diverging, *self.undecided])
+
+
+@dataclass(slots=True)
+class Candidate:
+    """One replica as the next leader.
+
+    lost: by tier, whatever its log lacks; own: what it lacks and another candidate has, so what
+    this choice costs. trusted: it is elected without an unclean election. at_hand: its log is among
+    the evidence. copies: who still has what it lacks. assuming: what the answer rests on.
+    """
+
+    replica: int
+    trusted: bool
+    runs: bool
+    at_hand: bool
+    lost: dict[str, Lost] = field(default_factory=dict)
+    own: dict[str, Lost] = field(default_factory=dict)
+    copies: list[Copy] = field(default_factory=list)
+    assuming: frozenset[str] = frozenset()
+
+    def worst(self, tiers: tuple[str, ...] = PROMISED) -> Ranges:
+        """All offsets at which it may cost a record of some tier."""
+        return joined(r for tier in tiers for r in self.own[tier].worst)
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether it costs nothing that was promised, in every admitted history."""
+        return not self.worst()
+
+
+@dataclass(slots=True)
+class Outlook:
+    """Every candidate of one partition. gone: by tier, what is lost whoever leads. more: by two
+    candidates, where the first has a promised record that the second lacks. open: the runs of
+    offsets at which the histories do not decide all candidates."""
+
+    state: State
+    line: Timeline
+    candidates: list[Candidate]
+    gone: dict[str, Lost] = field(default_factory=dict)
+    more: dict[tuple[int, int], Lost] = field(default_factory=dict)
+    open: list[Stretch] = field(default_factory=list)
+
+
+def outlook(state: State, *, strict: bool = False) -> Outlook:
+    """Asks the histories of a partition for each replica as its next leader."""
+    never = _not_to_be_assumed(state)
+    histories = Histories(state, strict=strict, never=never)
+    line = histories.line(histories.rungs()[0])
+    trusted = trusted_replicas(state)
+    found = [
+        Candidate(n, n in trusted, runs(state, n), state.log_is_known(state.replicas.get(n)))
+        for n in (line.assigned or line.replicas)
+        if n >= 0
+    ]
+    result = Outlook(state, line, found)
+    _Asking(histories, result).ask()
+    return result
+
+
+def _not_to_be_assumed(state: State) -> frozenset[str]:
+    """A leader whose log is not here may have written what nothing shows: who chooses another in
+    its place must not take it that it has not."""
+    led = [t.leader for t in state.history.terms]
+    led += [r.leader for r in state.story.recorded if r.leader is not None]
+    unseen = any(not state.log_is_known(state.replicas.get(n)) for n in led)
+    return frozenset([RECORDS_AS_SEEN]) if unseen else frozenset()
+
+
+class _Asking:
+    """Puts every question to every run of offsets."""
+
+    def __init__(self, histories: Histories, result: Outlook) -> None:
+        self.histories, self.result, self.asked = histories, result, Asked()
+        self.copies: dict[tuple[int, int], Copy] = {}
+        self.questions: list[_Asked] = []
+        everybody = tuple(c.replica for c in result.candidates)
+        for c in result.candidates:
+            n, others = c.replica, tuple(o for o in everybody if o != c.replica)
+            for tier in TIERS:
+                c.lost[tier], c.own[tier] = Lost(), Lost()
+                self._add(self.asked.lost(tier, n), c.lost[tier], (c,))
+                self._add(self.asked.costs(tier, n, others), c.own[tier], (c,))
+            for other in others:
+                more = result.more.setdefault((n, other), Lost())
+                self._add(self.asked.has_more(PROMISED, n, other), more, ())
+        for tier in TIERS:
+            result.gone[tier] = Lost()
+            self._add(self.asked.gone(tier, everybody), result.gone[tier], ())
+
+    def _add(self, question: Question, into: Lost, about: tuple[Candidate, ...]) -> None:
+        self.questions.append(_Asked(question, into, about))
+
+    def ask(self) -> None:
+        """Fills what the candidates lose."""
+        for stretch in self.histories.stretches():
+            end = NO_END if stretch.end is None else stretch.end
+            for asked in self.questions:
+                self._of(stretch, (stretch.first, end), asked)
+            for c in self.result.candidates:
+                if any(_ends_with(lost, stretch.first) for lost in c.lost.values()):
+                    self._copies(stretch, c.replica, (stretch.first, end))
+            if any(_is_open(c, stretch.first) for c in self.result.candidates):
+                self.result.open.append(stretch)
+        for asked in self.questions:
+            asked.into.surely = joined(asked.into.surely)
+            asked.into.perhaps = joined(asked.into.perhaps)
+        for (leader, _), copy in sorted(self.copies.items()):
+            copy.cut, copy.diverging = joined(copy.cut), joined(copy.diverging)
+            copy.undecided = joined(copy.undecided)
+            next(c for c in self.result.candidates if c.replica == leader).copies.append(copy)
+
+    def _of(self, stretch: Stretch, offsets: tuple[int, int], asked: "_Asked") -> None:
+        outcomes, assuming = OPEN, frozenset[str]()
+        if not (stretch.contradicted or stretch.admitted.too_many):
+            outcomes, assuming = self.histories.decide(stretch, asked.question, asked.needed)
+        if not self.result.line.windows:
+            # Nothing names a leader epoch: that nobody ever led, and wrote, is taken for granted.
+            strict = self.histories.strict
+            outcomes = OPEN if strict else outcomes
+            assuming |= frozenset() if strict else self.histories.rungs()[0].names | UNTOLD
+        if outcomes == KEPT:
+            asked.needed |= assuming
+        else:
+            into = asked.into.surely if outcomes == BROKEN else asked.into.perhaps
+            into.append(offsets)
+        for c in asked.about:
+            c.assuming |= assuming
+
+    def _copies(self, stretch: Stretch, leader: int, offsets: tuple[int, int]) -> None:
+        """Who has a record here that the candidate lacks, in every history that loses one."""
+        admitted = stretch.admitted
+        ends = self.asked.ends(admitted)
+        place = admitted.run.place
+        if not ends or leader not in place or is_removed(admitted):
+            return
+        theirs = place[leader]
+        losing = [
+            (at, lost)
+            for at in ends
+            if (lost := of_any_tier(admitted, at) & ~(1 << at.records[theirs]))
+        ]
+        for number, own in place.items():
+            if number < 0 or own == theirs or not losing:
+                continue
+            if not all(at.records[own] and lost >> at.records[own] & 1 for at, lost in losing):
+                continue
+            kept = frozenset().union(*(keeps(admitted, at, own, theirs) for at, _ in losing))
+            copy = self.copies.setdefault((leader, number), Copy(number))
+            copy.assuming |= stretch.assumed.names
+            into = copy.cut if kept == CUT else copy.diverging
+            (into if len(kept) == 1 else copy.undecided).append(offsets)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One question, where its answers go, about whom it is, and what it rests on so far that
+    nothing is missing."""
+
+    question: Question
+    into: Lost
+    about: tuple[Candidate, ...]
+    needed: frozenset[str] = frozenset()
+
+
+def _ends_with(lost: Lost, first: int) -> bool:
+    """Whether the run that begins there was the last one at which something may be lost."""
+    return any(ranges and ranges[-1][0] == first for ranges in (lost.surely, lost.perhaps))
+
+
+def _is_open(c: Candidate, first: int) -> bool:
+    return any(c.own[t].perhaps and c.own[t].perhaps[-1][0] == first for t in PROMISED)

@@ -1,0 +1,121 @@
+"""The commands of a plan, as data: by action, release and mode, each with its check and its undo.
+
+`B` is a bootstrap server, `Z` a ZooKeeper connection string; {topic}, {partition}, {broker} and
+{directory} are filled in. Sources are the command classes of Kafka's releases.
+"""
+
+from dataclasses import dataclass
+
+ZOOKEEPER, KRAFT = "zookeeper", "kraft"
+BOTH = (ZOOKEEPER, KRAFT)
+# A release as numbers.
+Release = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One action in some releases of some modes.
+
+    since, until: releases, the second one excluded. command: None where no command line does it;
+    then `note` says what does. check: a command, prints: what it must print. undo: how to take it
+    back; None: it cannot be. tried: on brokers of which releases.
+    """
+
+    action: str
+    since: Release
+    until: Release | None
+    modes: tuple[str, ...]
+    command: str | None
+    check: str
+    prints: str
+    undo: str | None
+    note: str = ""
+    source: str = ""
+    tried: tuple[str, ...] = ()
+
+
+_DESCRIBE_Z = "kafka-topics.sh --zookeeper Z --describe --topic {topic}"
+_DESCRIBE_B = "kafka-topics.sh --bootstrap-server B --describe --topic {topic}"
+_LEADS = "Partition: {partition} with Leader: {broker}"
+_RUNS = "Partition: {partition} with {broker} among Replicas, and in Isr once it has caught up"
+_SET_Z = (
+    "kafka-configs.sh --zookeeper Z --alter --entity-type topics --entity-name {topic} "
+    "--{how}-config unclean.leader.election.enable{value}"
+)
+_ON_Z = _SET_Z.replace("{how}", "add").replace("{value}", "=true")
+_OFF_Z = _SET_Z.replace("{how}", "delete").replace("{value}", "")
+_OFF_B = _OFF_Z.replace("--zookeeper Z", "--bootstrap-server B")
+_ELECTED = (
+    "kafka-leader-election.sh --bootstrap-server B --election-type {kind} --topic {topic} "
+    "--partition {partition}"
+)
+_UNCLEAN = _ELECTED.replace("{kind}", "unclean")
+_PREFERRED = _ELECTED.replace("{kind}", "preferred")
+_START = "kafka-server-start.sh -daemon CONFIG   (on the machine of broker {broker})"
+_STOP = "kafka-server-stop.sh   (on the machine of broker {broker})"
+_PROCESS = "jps | grep Kafka   (on the machine of broker {broker})"
+
+COPY, DUMP, STOP, START, LEAD = "copy", "dump", "stop", "start", "start_to_lead"
+ELECT, PREFER, UNCLEAN_OFF, LEADERLESS = "elect_uncleanly", "prefer", "unclean_off", "leaderless"
+
+ROWS = (
+    Row(COPY, (0, 8), None, BOTH,
+        "cp -a {directory} SAFE/broker-{broker}/",
+        "diff -r {directory} SAFE/broker-{broker}/{topic}-{partition}", "nothing",
+        "rm -r SAFE/broker-{broker}/{topic}-{partition}",
+        "at best while the broker is stopped; with all directories of the partition beside it "
+        "whose names end in -delete, -stray or -future"),
+    Row(DUMP, (0, 8), (2, 0), (ZOOKEEPER,),
+        "kafka-run-class.sh kafka.tools.DumpLogSegments --deep-iteration --files {directory}/*.log",
+        "the same command", "the lost offsets", "nothing to undo: it only reads"),
+    Row(DUMP, (2, 0), None, BOTH,
+        "kafka-dump-log.sh --deep-iteration --files {directory}/*.log",
+        "the same command", "the lost offsets", "nothing to undo: it only reads",
+        source="kafka.tools.DumpLogSegments"),
+    Row(STOP, (0, 8), None, BOTH, _STOP, _PROCESS, "no Kafka process", _START),
+    Row(START, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _RUNS, _STOP),
+    Row(START, (2, 2), None, BOTH, _START, _DESCRIBE_B, _RUNS, _STOP),
+    Row(LEAD, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
+        "a member of the ISR that is back is elected by itself"),
+    Row(LEAD, (2, 2), None, BOTH, _START, _DESCRIBE_B, _LEADS, None,
+        "a member of the ISR, or an eligible leader replica, that is back is elected by itself"),
+    Row(LEADERLESS, (0, 8), (2, 2), (ZOOKEEPER,),
+        "kafka-topics.sh --zookeeper Z --describe --unavailable-partitions",
+        "the same command", "{topic} Partition: {partition}", "nothing to undo: it only reads"),
+    Row(LEADERLESS, (2, 2), None, BOTH,
+        "kafka-topics.sh --bootstrap-server B --describe --unavailable-partitions",
+        "the same command", "{topic} Partition: {partition}", "nothing to undo: it only reads",
+        source="kafka.admin.TopicCommand"),
+    Row(ELECT, (0, 8), (2, 1), (ZOOKEEPER,), _ON_Z, _DESCRIBE_Z, _LEADS, None,
+        "it acts at the next change of controller, or at the next start of a broker, only"),
+    Row(ELECT, (2, 1), (2, 4), (ZOOKEEPER,), _ON_Z, _DESCRIBE_Z, _LEADS, None,
+        "it acts at once, and again at each later crash until it is taken back", "KAFKA-6526"),
+    Row(ELECT, (2, 4), None, (ZOOKEEPER,), _UNCLEAN, _DESCRIBE_B, _LEADS, None,
+        "once, for this partition alone; no setting is left on", "KIP-460"),
+    Row(ELECT, (2, 8), (3, 1), (KRAFT,), None, _DESCRIBE_B, _LEADS, None,
+        "no command line elects uncleanly with KRaft before 3.1: bring a member of the ISR back",
+        "KAFKA-12670"),
+    Row(ELECT, (3, 1), None, (KRAFT,), _UNCLEAN, _DESCRIBE_B, _LEADS, None,
+        "once, for this partition alone; no setting is left on", "KIP-460"),
+    Row(PREFER, (0, 8), (2, 4), (ZOOKEEPER,),
+        "kafka-preferred-replica-election.sh --zookeeper Z --path-to-json-file FILE",
+        _DESCRIBE_Z, _LEADS, "the same with the former leader first in the assignment"),
+    Row(PREFER, (2, 4), None, BOTH, _PREFERRED, _DESCRIBE_B, _LEADS,
+        "the same with the former leader first in the assignment", source="KIP-460"),
+    Row(UNCLEAN_OFF, (0, 8), (2, 5), (ZOOKEEPER,), _OFF_Z, _DESCRIBE_Z,
+        "no unclean.leader.election.enable=true in Configs", _ON_Z),
+    Row(UNCLEAN_OFF, (2, 5), None, BOTH, _OFF_B, _DESCRIBE_B,
+        "no unclean.leader.election.enable=true in Configs",
+        _ON_Z.replace("--zookeeper Z", "--bootstrap-server B")),
+)  # fmt: skip
+
+
+def row_of(action: str, release: Release | None, mode: str | None) -> Row | None:
+    """The row of an action for a release and a mode; the newest release's where it is not known,
+    with the mode that it has. None where the table has none."""
+    at = release or (99,)
+    for row in ROWS:
+        in_time = row.since <= at and (row.until is None or at < row.until)
+        if row.action == action and in_time and (mode is None or mode in row.modes):
+            return row
+    return None

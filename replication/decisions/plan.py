@@ -1,0 +1,197 @@
+"""The steps of a choice, in order: what can be undone first, what cannot last, each with its check.
+
+Nothing of it is run here. Who carries it out goes on only where the check prints what it must.
+"""
+
+from dataclasses import dataclass, field
+
+from replication.decisions import commands
+from replication.decisions.candidates import Candidate, Outlook
+from replication.decisions.choosing import ANY, ELECT, KEEP, NOTHING_TO_DECIDE, START, Choice
+from replication.decisions.commands import Row, row_of
+from replication.decisions.traps import (
+    UNCLEAN_IS_ON,
+    Trap,
+    last_known,
+    mode_of,
+    release_of,
+    traps,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. undo: how to take it back; None where that cannot be: then copy_first is the
+    command that keeps what it destroys. tried: the releases on whose brokers the command was
+    tried."""
+
+    action: str
+    broker: int | None
+    words: str
+    command: str | None
+    check: str
+    prints: str
+    undo: str | None
+    copy_first: str | None
+    note: str
+    tried: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """A broker that must not start yet, and what its start would destroy or decide."""
+
+    broker: int
+    because: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to do, in order; who must not start yet; which traps are on the way. release_known:
+    whether the commands are those of the cluster's own release."""
+
+    steps: list[Step] = field(default_factory=list)
+    not_yet: list[NotYet] = field(default_factory=list)
+    traps: list[Trap] = field(default_factory=list)
+    release_known: bool = True
+
+
+def plan_of(outlook: Outlook, choice: Choice) -> Plan:
+    """The plan of a choice; where nothing is chosen, what keeps every choice open."""
+    if choice.advice in (NOTHING_TO_DECIDE, ANY):
+        return Plan()
+    steps = _Steps(outlook, choice)
+    steps.add_all()
+    found = traps(outlook, choice)
+    return Plan(
+        steps.steps, _not_yet(outlook, choice, found), found, release_of(outlook) is not None
+    )
+
+
+class _Steps:
+    def __init__(self, outlook: Outlook, choice: Choice) -> None:
+        self.outlook, self.choice = outlook, choice
+        self.release, self.mode = release_of(outlook), mode_of(outlook)
+        self.chosen = chosen_of(outlook, choice)
+        self.steps: list[Step] = []
+
+    def add_all(self) -> None:
+        for number in self._to_copy():
+            self._add(commands.COPY, number, f"Copy the partition's directory of broker {number}.")
+        if self.chosen is None or self.choice.advice == KEEP:
+            return
+        number = self.chosen.replica
+        others = [c for c in self.outlook.candidates if c.replica != number]
+        rest = [c for c in others if c.replica not in self.choice.safe or c.replica in self._cut()]
+        if self.choice.advice == ELECT or self._others_may_be_elected():
+            for c in others:
+                if c.runs:
+                    self._add(commands.STOP, c.replica, (
+                        f"Stop broker {c.replica}, so that only broker {number} can be elected."
+                    ))  # fmt: skip
+        if self.choice.advice == START:
+            self._add(commands.LEAD, number, f"Start broker {number}, and no other before it.")
+        elif self.choice.advice == ELECT:
+            if not self.chosen.runs:
+                self._add(commands.START, number, f"Start broker {number}, and no other.")
+            self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
+            if self._setting_is_left_on():
+                self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
+        for c in rest:
+            cuts = c.replica in self._cut()
+            why = (
+                " and its own directory is copied: it cuts its log to the leader's" if cuts else ""
+            )
+            words = f"Start broker {c.replica} once broker {number} leads{why}."
+            self._add(commands.START, c.replica, words, cuts=cuts)
+
+    def _to_copy(self) -> list[int]:
+        """Whose directory a step may destroy; all where nothing is chosen."""
+        if self.chosen is None:
+            return [c.replica for c in self.outlook.candidates]
+        return sorted(
+            {*self._cut(), *([] if self.choice.advice == KEEP else [self.chosen.replica])}
+        )
+
+    def _cut(self) -> set[int]:
+        """Who has a record that the chosen one lacks, and may lose it with its first fetch."""
+        chosen = self.chosen
+        return set() if chosen is None else {x.replica for x in chosen.copies if x.ranges}
+
+    def _others_may_be_elected(self) -> bool:
+        return any(t.name == UNCLEAN_IS_ON for t in traps(self.outlook, self.choice))
+
+    def _setting_is_left_on(self) -> bool:
+        row = row_of(commands.ELECT, self.release, self.mode)
+        by_setting = row is not None and row.command is not None and "kafka-configs" in row.command
+        return by_setting or self._others_may_be_elected()
+
+    def _add(self, action: str, broker: int, words: str, *, cuts: bool = False) -> None:
+        row = row_of(action, self.release, self.mode)
+        if row is None:
+            return
+        state = self.outlook.state
+        names = {
+            "topic": state.topic,
+            "partition": state.partition,
+            "broker": broker,
+            "directory": f"LOG_DIR/{state.topic}-{state.partition}",
+        }
+        destroys = cuts or row.undo is None
+        self.steps.append(
+            Step(
+                action,
+                broker,
+                words,
+                _filled(row.command, names),
+                row.check.format(**names),
+                row.prints.format(**names),
+                None if destroys else _filled(row.undo, names),
+                self._copy_command(names) if destroys else None,
+                row.note,
+                row.tried,
+            )
+        )
+
+    def _copy_command(self, names: dict[str, object]) -> str | None:
+        row: Row | None = row_of(commands.COPY, self.release, self.mode)
+        return None if row is None else _filled(row.command, names)
+
+
+def _filled(text: str | None, names: dict[str, object]) -> str | None:
+    return None if text is None else text.format(**names)
+
+
+def chosen_of(outlook: Outlook, choice: Choice) -> Candidate | None:
+    """The candidate that is chosen."""
+    return next((c for c in outlook.candidates if c.replica == choice.replica), None)
+
+
+def _not_yet(outlook: Outlook, choice: Choice, found: list[Trap]) -> list[NotYet]:
+    """Who must not start before the choice is carried out, and why."""
+    result: dict[int, str] = {}
+    chosen = chosen_of(outlook, choice)
+    if choice.advice == KEEP:
+        return []
+    last = last_known(outlook)
+    if last is not None and last != choice.replica:
+        result[last] = "its mere start would elect it: it is the last known leader"
+    for copy in chosen.copies if chosen is not None else ():
+        if copy.cut or copy.undecided:
+            result.setdefault(
+                copy.replica, "its first fetch would cut records that the chosen leader lacks"
+            )
+    others = [c for c in outlook.candidates if c.replica != choice.replica]
+    by_itself = any(t.name == UNCLEAN_IS_ON for t in found)
+    for c in others:
+        if c.runs or c.replica in choice.safe:
+            continue
+        if by_itself:
+            result.setdefault(
+                c.replica, "it could be elected by itself: unclean election is allowed"
+            )
+        elif chosen is None:
+            result.setdefault(c.replica, "nothing is decided yet, and its start may elect it")
+        elif c.trusted:
+            result.setdefault(c.replica, "it is elected by its mere start, before the chosen one")
+    return [NotYet(n, why) for n, why in sorted(result.items())]

@@ -1,0 +1,135 @@
+"""The question of every choice: is a record missing from the log that one replica holds?
+
+What the next leader holds is the log: the others cut to it. So each question is that of a promise,
+with the candidate as the leader; what earlier leaders lacked counts only where the candidate lacks
+it, too. Log ends are never compared.
+"""
+
+from functools import partial
+
+from replication.protocol.histories.ask import KEPT, Admitted, Outcomes, Question
+from replication.protocol.histories.engine import Effort, TooMany
+from replication.protocol.histories.filters.at_offset import Claim
+from replication.protocol.histories.moves.states import At
+from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Search
+from replication.protocol.judgement.questions import held_by, is_removed
+
+# The tiers of the loss ledger, the strongest promise first.
+ACKNOWLEDGED_BY_ALL = "acknowledged_by_isr"
+CONSUMED = "consumed"
+COMMITTED = "committed"
+ACKNOWLEDGED_BY_LEADER = "acknowledged_by_leader"
+TIERS = (ACKNOWLEDGED_BY_ALL, CONSUMED, COMMITTED, ACKNOWLEDGED_BY_LEADER)
+# What Kafka promises to keep; an answer at acks=1 is no such promise.
+PROMISED = TIERS[:3]
+OPEN: Outcomes = frozenset([False, True])
+# In masks of records: some record, whichever (histories/records.py).
+SOME_RECORD = 1
+_HOW = {ACKNOWLEDGED_BY_ALL: "acks_all", CONSUMED: "consumed", ACKNOWLEDGED_BY_LEADER: "acks_1"}
+
+
+class Asked:
+    """The questions to the histories of one partition. Of what an earlier leader lost they forget
+    which record it was; where that counts, they are followed again without forgetting."""
+
+    def __init__(self) -> None:
+        self._exact: dict[int, tuple[Search, frozenset[At] | None]] = {}
+
+    def lost(self, tier: str, candidate: int) -> Question:
+        """Whether a record of that tier is missing from the candidate's log."""
+        return partial(self._missing, (tier,), (candidate,), None)
+
+    def costs(self, tier: str, candidate: int, others: tuple[int, ...]) -> Question:
+        """Whether one is missing there that some other candidate has: what the choice costs."""
+        return partial(self._missing, (tier,), (candidate,), others)
+
+    def gone(self, tier: str, candidates: tuple[int, ...]) -> Question:
+        """Whether one is missing from the logs of all candidates: no choice brings it back."""
+        return partial(self._missing, (tier,), candidates, None)
+
+    def has_more(self, tiers: tuple[str, ...], one: int, other: int) -> Question:
+        """Whether one candidate has a record, of any of the tiers, that another one lacks."""
+        return partial(self._missing, tiers, (other,), (one,))
+
+    def ends(self, admitted: Admitted) -> frozenset[At] | None:
+        """The ends with every record by its number; None where they are too many."""
+        if not any((at.committed | at.appended | at.missed) & SOME_RECORD for at in admitted.ends):
+            return admitted.ends
+        key = id(admitted.search)
+        if key not in self._exact:
+            search = Search(admitted.run, exact=True, effort=Effort(MOST_STEPS, MOST_STATES))
+            try:
+                found: frozenset[At] | None = frozenset(search.ends())
+            except TooMany:
+                found = None
+            self._exact[key] = (admitted.search, found)
+        return self._exact[key][1]
+
+    def _missing(
+        self,
+        tiers: tuple[str, ...],
+        logs: tuple[int, ...],
+        had_by: tuple[int, ...] | None,
+        admitted: Admitted,
+    ) -> Outcomes:
+        """Whether a record is in none of the logs, though one of `had_by` has it (None: or not)."""
+        if is_removed(admitted):
+            return KEPT
+        ends = self.ends(admitted)
+        if ends is None:
+            return OPEN
+        found: set[object] = set()
+        for at in ends:
+            missing = ~_held(admitted, at, logs)
+            if had_by is not None:
+                missing &= _held(admitted, at, had_by)
+            outcomes = {False}
+            for tier in tiers:
+                this = _of_one(admitted, at, tier, missing & ~SOME_RECORD)
+                outcomes = {a or b for a in outcomes for b in this}
+            found |= outcomes
+        return frozenset(found)
+
+
+def _held(admitted: Admitted, at: At, replicas: tuple[int, ...]) -> int:
+    """The records that some of the replicas hold, as a mask."""
+    held = 0
+    for number in replicas:
+        place = admitted.run.place.get(number)
+        held |= 0 if place is None else held_by(at, place)
+    return held
+
+
+def _of_one(admitted: Admitted, at: At, tier: str, missing: int) -> set[bool]:
+    """Whether a record of a tier is among those that are missing, in one history."""
+    if tier == COMMITTED:
+        return {bool(at.committed & missing)}
+    outcomes = {False}
+    for claim in admitted.run.claims:
+        if claim.how == _HOW[tier]:
+            meant = told_of(admitted, at, claim)
+            lost, kept = bool(meant & missing), bool(meant & ~missing)
+            this = ({True} if lost else set()) | ({False} if kept or not lost else set())
+            outcomes = {a or b for a in outcomes for b in this}
+    if tier != CONSUMED and not admitted.line.acks_covered:
+        # Whatever was written, or committed, may have been answered for.
+        may_be = at.appended if tier == ACKNOWLEDGED_BY_LEADER else at.committed_by_any
+        if may_be & missing:
+            outcomes |= {False, True}
+    return outcomes
+
+
+def told_of(admitted: Admitted, at: At, claim: Claim) -> int:
+    """The records that a client may have been told of in one history, as a mask."""
+    mask = at.appended if claim.how == "acks_1" else at.committed_by_any
+    return admitted.search.records.meant(claim) & mask & ~SOME_RECORD
+
+
+def of_any_tier(admitted: Admitted, at: At) -> int:
+    """Every record of any tier in one history, as a mask."""
+    mask = at.committed
+    if not admitted.line.acks_covered:
+        mask |= at.appended | at.committed_by_any
+    for claim in admitted.run.claims:
+        mask |= told_of(admitted, at, claim)
+    return mask & ~SOME_RECORD

@@ -1,0 +1,103 @@
+"""What goes wrong in practice, told where it would: by release, mode and the evidence."""
+
+from dataclasses import dataclass
+
+from replication.decisions.candidates import Outlook
+from replication.decisions.choosing import ELECT, Choice
+from replication.protocol.ground.versions import Behaviour, parse_version
+
+SETTING_IGNORED = "setting_ignored"
+START_ELECTS = "start_elects"
+UNCLEAN_IS_ON = "unclean_is_on"
+FIRST_FETCH_CUTS = "first_fetch_cuts"
+DEAD_BROKER_IN_LIST = "dead_broker_in_list"
+METRIC_PROVES_NOTHING = "metric_proves_nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """One of them, by name, and what it says of this partition."""
+
+    name: str
+    text: str
+
+
+def release_of(outlook: Outlook) -> tuple[int, ...] | None:
+    """The release that the cluster runs, as numbers; None where nothing tells it."""
+    version = outlook.state.settings.kafka_version
+    return None if version is None else parse_version(version)
+
+
+def mode_of(outlook: Outlook) -> str | None:
+    """zookeeper or kraft; None where nothing tells it."""
+    flags = outlook.state.behaviour()
+    return outlook.state.settings.controller or (flags.controller if flags else None)
+
+
+def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
+    """Those that this partition's plan may run into."""
+    flags = outlook.state.behaviour()
+    release, mode = release_of(outlook), mode_of(outlook)
+    chosen = choice.replica
+    found: list[Trap] = []
+    if mode == "kraft" and release is not None and (3, 0) <= release < (3, 9):
+        found.append(Trap(SETTING_IGNORED, (
+            "Before 3.9 KRaft ignores unclean.leader.election.enable: setting it elects nobody, "
+            "whatever the runbook says."
+        )))  # fmt: skip
+    last = last_known(outlook)
+    if mode == "kraft" and last is not None and last != chosen:
+        found.append(Trap(START_ELECTS, (
+            f"The ISR is empty and broker {last} is the last known leader: from 4.0 on its mere "
+            f"start elects it, with what it has. Do not start broker {last} first."
+        )))  # fmt: skip
+    heeded = mode != "kraft" or (release is not None and release >= (3, 9))
+    if heeded and _unclean_is_on(outlook, flags):
+        found.append(Trap(UNCLEAN_IS_ON, (
+            "Unclean election is allowed here: of the replicas that are alive the first in the "
+            "order of the assignment is elected by itself. Keep every replica stopped that is not "
+            "to lead, and take the setting back afterwards: it elects again at the next crash."
+        )))  # fmt: skip
+    cut = _cut_under(outlook, choice)
+    if cut:
+        found.append(Trap(FIRST_FETCH_CUTS, (
+            f"The first fetch after the election cuts {_brokers(cut)} within milliseconds. Copy "
+            "the directories before, not after."
+        )))  # fmt: skip
+    down = [c.replica for c in outlook.candidates if not c.runs]
+    if choice.advice == ELECT and down:
+        found.append(Trap(DEAD_BROKER_IN_LIST, (
+            "Do not put the replica first by kafka-reassign-partitions: it refuses a list that "
+            f"names a dead broker ({_brokers(down)}), and a list without it makes Kafka delete "
+            "that broker's copy once it is back."
+        )))  # fmt: skip
+    if choice.advice == ELECT:
+        found.append(Trap(METRIC_PROVES_NOTHING, (
+            "UncleanLeaderElectionsPerSec confirms nothing: some releases count clean elections "
+            "in it (KAFKA-19212). The check is the leader that kafka-topics prints."
+        )))  # fmt: skip
+    return found
+
+
+def last_known(outlook: Outlook) -> int | None:
+    """The last known leader, whose start alone would elect it (KIP-966)."""
+    told = outlook.state.registration
+    empty = not told.isr and not told.eligible_leader_replicas
+    if not empty or not told.last_known_leader_replicas:
+        return None
+    return told.last_known_leader_replicas[0]
+
+
+def _unclean_is_on(outlook: Outlook, flags: Behaviour | None) -> bool:
+    allowed = outlook.state.settings.unclean_leader_election
+    return bool(flags and flags.unclean_leader_election) if allowed is None else allowed
+
+
+def _cut_under(outlook: Outlook, choice: Choice) -> list[int]:
+    chosen = next((c for c in outlook.candidates if c.replica == choice.replica), None)
+    return [] if chosen is None else [x.replica for x in chosen.copies if x.cut or x.undecided]
+
+
+def _brokers(numbers: list[int]) -> str:
+    told = ", ".join(map(str, sorted(numbers)))
+    return f"broker{'' if len(numbers) == 1 else 's'} {told}"

@@ -1,0 +1,272 @@
+"""The answer of `decide` for a person who was woken for it: what to do now, then why, then how."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from replication.protocol.histories.assumptions import ASSUMPTIONS
+from replication.reports.inventory_words import counted
+from replication.reports.vocabulary import name, offsets
+
+MOST_NAMED = 4
+OCCASIONS = {
+    "no_leader": "nobody leads",
+    "leader_is_down": "its leader is down",
+    "leader_not_known": "nothing tells who leads",
+    "leader_lacks_records": "its leader lacks records that another replica has",
+}
+TIERS = {
+    "acknowledged_by_isr": "acknowledged with acks=all",
+    "consumed": "read by consumers",
+    "committed": "committed",
+    "acknowledged_by_leader": "acknowledged with acks=1",
+}
+COSTS = {
+    "nothing": "it loses nothing{more} that was promised",
+    "only_unpromised": "it loses nothing{more} that Kafka promised to keep, but records that were "
+    "answered for at acks=1",
+}
+
+
+def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
+    """The answer of `decide --format text`."""
+    rows = answer["partitions"]
+    looked_at = counted(answer["partitions_looked_at"], "partition")
+    if not rows:
+        return (
+            f"Nothing to decide: each leader of {looked_at} is there, and no other replica has a "
+            "promised record that it lacks.\n"
+        )
+    lines = ["Do now", *(f"  {line}" for line in do_now(rows, paths)), ""]
+    for row in rows:
+        lines += [*_partition(row), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def do_now(rows: list[dict[str, Any]], paths: Sequence[object]) -> list[str]:
+    """At most four lines: what not to start, what is one failure away, how to look at what would be
+    lost, and what then."""
+    where = " ".join(shlex.quote(str(p)) for p in paths) or "PATH"
+    not_yet: dict[int, list[str]] = {}
+    for row in rows:
+        for each in row["not_yet"]:
+            not_yet.setdefault(each["broker"], []).append(name(row))
+    found = []
+    if not_yet:
+        told = "; ".join(f"broker {n} ({_some(t)})" for n, t in sorted(not_yet.items()))
+        found.append(f"Do not start yet: {told}. Copy their directories first.")
+    alone = [told for row in rows for told in _one_failure_away(row)]
+    if alone:
+        found.append(f"One failure away: {_some(alone, '; ')}.")
+    if any(c["copies"] for row in rows for c in row["candidates"]):
+        at_stake = next(row for row in rows if any(c["copies"] for c in row["candidates"]))
+        found.append(
+            f"See the records at stake: replication-analyzer show {where} --topic-partition "
+            f"{name(at_stake)}"
+        )
+    found.append(f"Then: {_some([_in_short(row) for row in rows], '; ')}. The plan is below.")
+    return found
+
+
+def _one_failure_away(row: dict[str, Any]) -> list[str]:
+    """Offsets of promised records that one replica alone has: all others lose them."""
+    found = []
+    for c in row["candidates"]:
+        others = [o for o in row["candidates"] if o is not c]
+        lost = [_offsets_of(o, surely=True) for o in others]
+        alone = set.intersection(*lost) if lost else set()
+        alone -= _offsets_of(c, surely=False)
+        if alone:
+            told = ", ".join(_range(a, b) for a, b in _runs(alone)[:MOST_NAMED])
+            found.append(f"{name(row)} {told} on broker {c['replica']} alone")
+    return found
+
+
+def _offsets_of(c: dict[str, Any], *, surely: bool) -> set[tuple[int, int | None]]:
+    """Ranges of promised records that a candidate loses."""
+    promised = [t for t in TIERS if t != "acknowledged_by_leader"]
+    kinds = ("surely",) if surely else ("surely", "perhaps")
+    return {(a, b) for t in promised for kind in kinds for a, b in c["lost"][t][kind]}
+
+
+def _runs(ranges: Iterable[tuple[int, int | None]]) -> list[tuple[int, int | None]]:
+    return sorted(ranges, key=lambda r: r[0])
+
+
+def _range(first: int, end: int | None) -> str:
+    return f"from offset {first} on" if end is None else offsets(first, end)
+
+
+def _in_short(row: dict[str, Any]) -> str:
+    """The advice in some words."""
+    n = row["replica"]
+    return (
+        name(row)
+        + {
+            "any_order": ": start the brokers in any order",
+            "start": f": start broker {n}",
+            "elect_uncleanly": f": elect broker {n}",
+            "keep_leader": f": keep broker {n}",
+            "show_both": f": yours to choose, {' or '.join(map(str, row['rivals']))}",
+            "undecided": ": get what settles it",
+        }[row["advice"]]
+    )
+
+
+def _partition(row: dict[str, Any]) -> Iterator[str]:
+    isr = "not known" if row["isr"] is None else ",".join(map(str, row["isr"])) or "empty"
+    last = "" if row["last_leader"] is None else f"; broker {row['last_leader']} led last"
+    yield f"{name(row)}: {OCCASIONS[row['occasion']]} (ISR {isr}{last})"
+    yield from _advice(row)
+    yield from _lost_anyway(row)
+    yield "  The choices, and what each loses:"
+    for c in row["candidates"]:
+        yield from _candidate(row, c)
+    if any(c["copies"] for c in row["candidates"]):
+        yield (
+            "  What another copy has comes back from the directories copied before, by "
+            "`replication-analyzer recover`."
+        )
+    by_end = row["newest_epoch_then_longest_log"]
+    if by_end is not None and row["safe"] and by_end not in row["safe"]:
+        yield (
+            f"  By its newest leader epoch and its log end it would be broker {by_end}: log ends "
+            "do not tell what was promised."
+        )
+    for trap in row["traps"]:
+        yield f"  TRAP  {trap['text']}"
+    yield from _steps(row)
+
+
+def _advice(row: dict[str, Any]) -> Iterator[str]:
+    n, advice = row["replica"], row["advice"]
+    if advice == "show_both":
+        told = " and ".join(f"broker {r}" for r in row["rivals"])
+        yield f"  YOURS TO CHOOSE  {told} each lose what another keeps. No rule tells whose records"
+        yield "  matter more."
+        return
+    if advice == "undecided":
+        yield "  NOT DECIDED  In the order of the worst that each may cost: " + ", ".join(
+            f"broker {r}" for r in row["ranking"]
+        )
+        yield f"  It would be settled by: {'; '.join(row['settled_by'])}."
+        yield "  Until then wait: no step below destroys anything."
+        yield from _granted(row)
+        return
+    gone = any(row["lost_under_every_choice"].values())
+    costs = COSTS[row["costs"]].format(more=" more" if gone else "")
+    if advice == "any_order":
+        yield f"  ANY ORDER: whichever broker leads, {costs}."
+        yield from _granted(row)
+        return
+    verb = {"start": "START", "elect_uncleanly": "ELECT", "keep_leader": "KEEP"}[advice]
+    yield f"  {verb} {n}: {costs}."
+    yield from _proof(row)
+    yield from _granted(row)
+    others = [r for r in row["safe"] if r != n]
+    if others:
+        told = ", ".join(f"broker {r}" for r in others)
+        yield f"  If broker {n} cannot be had: the same holds of {told}."
+    elif not _chosen(row)["runs"]:
+        yield f"  Waiting for broker {n} is best: every other choice may lose something more."
+
+
+def _chosen(row: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = next(c for c in row["candidates"] if c["replica"] == row["replica"])
+    return found
+
+
+def _proof(row: dict[str, Any]) -> Iterator[str]:
+    proof, n = row["proof"], row["replica"]
+    if proof is not None:
+        members = ", ".join(map(str, proof["isr"]))
+        yield (
+            f"    Broker {n} was in the last ISR that had min.insync.replicas="
+            f"{proof['min_insync_replicas']} members (leader epoch {proof['leader_epoch']}: "
+            f"{members}), and nothing tells that it has lost storage since."
+        )
+    if row["costs"] == "nothing":
+        yield (
+            "    In no history that fits the evidence does another replica have a promised record "
+            "that it lacks."
+        )
+    if not _chosen(row)["log_is_here"]:
+        yield "    Its log is not among the evidence: this holds if its disk comes back whole."
+
+
+def _granted(row: dict[str, Any]) -> Iterator[str]:
+    for each in row["assuming"]:
+        a = ASSUMPTIONS[each]
+        yield f"    Taking it that {a.sentence} (not needed with: {a.unnecessary_with})."
+
+
+def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
+    told = [
+        f"{_ranges(ranges)} {TIERS[tier]}"
+        for tier, ranges in row["lost_under_every_choice"].items()
+        if ranges
+    ]
+    if told:
+        yield f"  Lost whoever leads, on no replica any more: {'; '.join(told)}."
+
+
+def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
+    how = "is elected cleanly" if c["clean_election"] else "unclean election"
+    here = "" if c["log_is_here"] else ", its log is not here"
+    up = "not known to be down" if c["runs"] else "is down"
+    yield f"    broker {c['replica']} ({up}, {how}{here}): {'; '.join(_lost_of(c)) or 'nothing'}"
+    for copy in c["copies"]:
+        told = [
+            f"{_ranges(copy[kind])} {words}"
+            for kind, words in (
+                ("cut_by_first_fetch", "until its first fetch"),
+                ("kept_and_diverging", "and keeps them: the logs then differ"),
+                ("either", "and may lose them with its first fetch"),
+            )
+            if copy[kind]
+        ]
+        yield f"      broker {copy['replica']} still has {'; '.join(told)}"
+
+
+def _lost_of(c: dict[str, Any]) -> list[str]:
+    found = []
+    for tier, lost in c["lost"].items():
+        for kind in ("surely", "perhaps"):
+            if lost[kind]:
+                told = "" if kind == "surely" else "perhaps "
+                found.append(f"{told}{_ranges(lost[kind])} {TIERS[tier]}")
+    return found
+
+
+def _ranges(ranges: list[list[int | None]]) -> str:
+    told = [_range(a or 0, b) for a, b in ranges[:MOST_NAMED]]
+    more = len(ranges) - MOST_NAMED
+    return ", ".join(told) + (f" and {counted(more, 'range')} more" if more > 0 else "")
+
+
+def _some(told: Sequence[str], between: str = ", ") -> str:
+    more = len(told) - MOST_NAMED
+    return between.join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _steps(row: dict[str, Any]) -> Iterator[str]:
+    if not row["steps"]:
+        return
+    yield "  Plan (nothing of it was run; go on only where the check prints what it must)"
+    if not row["release_known"]:
+        yield "    Nothing tells the release: these are the commands of 4.3. Call it with --kafka."
+    for step in row["steps"]:
+        yield f"    {step['number']}. {step['words']}"
+        if step["command"] is None:
+            yield f"       No command: {step['note']}."
+            continue
+        yield f"       {step['command']}"
+        if step["note"]:
+            yield f"       ({step['note']})"
+        yield f"       check: {step['check']}"
+        yield f"              prints: {step['prints']}"
+        if step["undo"] is not None:
+            yield f"       undo:  {step['undo']}"
+        else:
+            yield f"       IRREVERSIBLE: copy first: {step['copy_first']}"
+        yield f"       tried: {', '.join(step['tried']) or 'no'}"
