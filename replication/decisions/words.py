@@ -6,6 +6,7 @@ from typing import Any
 
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.reports.inventory_words import counted
+from replication.reports.natural import names
 from replication.reports.vocabulary import name, offsets
 
 MOST_NAMED = 4
@@ -38,9 +39,21 @@ def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
             "promised record that it lacks.\n"
         )
     lines = ["Do now", *(f"  {line}" for line in do_now(rows, paths)), ""]
+    alike = [row for row in rows if _is_all_one(row)]
     for row in rows:
-        lines += [*_partition(row), ""]
+        if row not in alike or len(rows) == 1:
+            lines += [*_partition(row), ""]
+    if alike and len(rows) > 1:
+        lines += [f"ANY ORDER  {names(alike)}: whichever broker leads, nothing promised is lost."]
+        granted = {each: None for row in alike for each in row["assuming"]}
+        lines += [*_granted({"assuming": granted}), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _is_all_one(row: dict[str, Any]) -> bool:
+    """Whether it makes no difference who leads, and nothing is lost already."""
+    lost = any(row["lost_under_every_choice"].values())
+    return bool(row["advice"] == "any_order" and not lost)
 
 
 def do_now(rows: list[dict[str, Any]], paths: Sequence[object]) -> list[str]:
@@ -64,7 +77,7 @@ def do_now(rows: list[dict[str, Any]], paths: Sequence[object]) -> list[str]:
             f"See the records at stake: replication-analyzer show {where} --topic-partition "
             f"{name(at_stake)}"
         )
-    found.append(f"Then: {_some([_in_short(row) for row in rows], '; ')}. The plan is below.")
+    found.append(f"Then: {_some(_then(rows), '; ')}.")
     return found
 
 
@@ -97,13 +110,21 @@ def _range(first: int, end: int | None) -> str:
     return f"from offset {first} on" if end is None else offsets(first, end)
 
 
+def _then(rows: list[dict[str, Any]]) -> list[str]:
+    """What to do, partition by partition; those that can be in any order last, in one."""
+    told = [_in_short(row) for row in rows if row["advice"] != "any_order"]
+    others = [row for row in rows if row["advice"] == "any_order"]
+    if others:
+        told.append(f"the brokers of {names(others)} in any order")
+    return told
+
+
 def _in_short(row: dict[str, Any]) -> str:
     """The advice in some words."""
     n = row["replica"]
     return (
         name(row)
         + {
-            "any_order": ": start the brokers in any order",
             "start": f": start broker {n}",
             "elect_uncleanly": f": elect broker {n}",
             "keep_leader": f": keep broker {n}",
@@ -167,7 +188,7 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     if others:
         told = ", ".join(f"broker {r}" for r in others)
         yield f"  If broker {n} cannot be had: the same holds of {told}."
-    elif not _chosen(row)["runs"]:
+    elif not (_chosen(row)["runs"] and _chosen(row)["log_is_here"]):
         yield f"  Waiting for broker {n} is best: every other choice may lose something more."
 
 
@@ -220,8 +241,8 @@ def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
             f"{_ranges(copy[kind])} {words}"
             for kind, words in (
                 ("cut_by_first_fetch", "until its first fetch"),
-                ("kept_and_diverging", "and keeps them: the logs then differ"),
-                ("either", "and may lose them with its first fetch"),
+                ("kept_and_diverging", "and does not cut that: the logs then differ"),
+                ("either", "and may lose that with its first fetch"),
             )
             if copy[kind]
         ]

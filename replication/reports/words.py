@@ -43,18 +43,18 @@ def short_text(answer: dict[str, Any]) -> str:
     lines += _table(answer)
     lines += inventory_text(answer.get("inventory", {}))
     lines += _input(answer)
-    lines += _what_now(answer)
+    lines += what_now_text(answer)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _what_now(answer: dict[str, Any]) -> list[str]:
+def what_now_text(answer: dict[str, Any]) -> list[str]:
     """Where to go on, if there is something to decide: records are gone from the leader, replicas
     differ, or a partition whose elections are known has no leader."""
     gone = any(x["status"] in ("lost", "recoverable", "undetermined") for x in answer["losses"])
     leaderless = any(p["leader"] is None and p["elections"] for p in answer["partitions"])
     if not (gone or answer["divergences"] or leaderless):
         return []
-    return ["", "Which replica is to lead, at what cost, in which steps: replication-analyzer decide PATH"]
+    return ["", "Which replica is to lead now, at what cost: replication-analyzer decide PATH"]
 
 
 def _diverged(answer: dict[str, Any]) -> list[str]:

@@ -1,0 +1,164 @@
+"""Who is to lead: by what the histories say that each lacks, never by where the logs end."""
+
+import pytest
+
+from replication.decisions.answer import Decision, as_json, decide, exit_status
+from replication.decisions.choosing import (
+    ANY,
+    ELECT,
+    LEADER_IS_DOWN,
+    LEADER_LACKS_RECORDS,
+    NO_LEADER,
+    NOTHING_TO_DECIDE,
+    SHOW_BOTH,
+    START,
+    UNDECIDED,
+    IsrProof,
+    by_log_end,
+)
+from replication.decisions.words import text
+from replication.machine.scenario_check import fold_steps
+from replication.protocol.ground import events as ev
+from replication.protocol.histories.assumptions import DISKS_KEEP, RECORDS_AS_SEEN
+from tests.decisions.told_stories import OLDER_EPOCH_COMMITTED, A, B, C, decided, left, story
+from tests.protocol.judgement.told import copy, elected, given, told
+
+ZOOKEEPER = "kafka=2.8.1 controller=zookeeper"
+
+
+def lost(decision: Decision, replica: int, tier: str) -> tuple[list[object], list[object]]:
+    """The offsets that one candidate surely, and perhaps, loses."""
+    found = next(c for c in decision.outlook.candidates if c.replica == replica).lost[tier]
+    return [*found.surely], [*found.perhaps]
+
+
+def shown(decision: Decision) -> str:
+    return text(as_json([decision], None), ["e"])
+
+
+def test_the_last_isr_of_min_insync_members_beats_a_later_epoch() -> None:
+    """B's log ends in a later epoch and is as long: electing it would lose what was promised."""
+    world = story(*OLDER_EPOCH_COMMITTED).world
+    found = decide(fold_steps(world))
+    assert by_log_end(found.outlook.state) == B
+    assert lost(found, B, "acknowledged_by_isr") == lost(found, B, "committed") == ([(0, 1)], [])
+    assert lost(found, C, "acknowledged_by_isr") == lost(found, C, "committed") == ([], [])
+    assert (found.choice.advice, found.choice.replica, found.choice.safe) == (START, A, [A, C])
+    assert found.choice.proof == IsrProof(2, (A, C), 2)
+    assert exit_status([found]) == 0
+
+
+def test_a_survivor_is_elected_where_the_last_leader_is_gone_for_good() -> None:
+    found = decide(left(story(*OLDER_EPOCH_COMMITTED), "directory 1"))
+    assert (found.choice.advice, found.choice.replica) == (ELECT, C)
+    assert found.choice.costs == "nothing"
+    assert found.choice.proof == IsrProof(2, (A, C), 2)
+    assert lost(found, B, "acknowledged_by_isr") == ([(0, 1)], [])
+    told_to_a_person = shown(found)
+    assert "ELECT 3: it loses nothing that was promised." in told_to_a_person
+    assert "it would be broker 2: log ends do not tell" in told_to_a_person
+    assert [n.broker for n in found.plan.not_yet] == [A]
+
+
+def test_waiting_is_best_where_only_the_missing_leader_can_have_what_it_wrote() -> None:
+    """It led alone, and no acknowledgement log tells what it was sent."""
+    found = decide(left(story(*OLDER_EPOCH_COMMITTED), "directory 1", "log 1", "acks"))
+    assert (found.choice.advice, found.choice.replica) == (START, A)
+    one, *others = sorted(found.outlook.candidates, key=lambda c: c.replica)
+    assert one.is_safe
+    assert not one.at_hand
+    assert DISKS_KEEP in one.assuming
+    # Nobody may take it that it wrote nothing that the others do not show.
+    assert all(RECORDS_AS_SEEN not in c.assuming for c in found.outlook.candidates)
+    assert not any(c.is_safe for c in others)
+    assert "Waiting for broker 1 is best" in shown(found)
+
+
+def test_two_that_trade_promises_are_both_shown_and_none_is_chosen() -> None:
+    """Each was alone in its ISR, and each wrote the record that it answered for at offset 0."""
+    found = decided(
+        f"{ZOOKEEPER} unclean=yes",
+        *("isr remove=B,C", "produce A x acks=all", "crash A kind=process", "fence A"),
+        *("isr remove=C", "produce B y acks=all", "crash B kind=process", "fence B"),
+        *("crash C kind=process", "fence C"),
+    )
+    assert found.choice.advice == SHOW_BOTH
+    assert sorted(found.choice.rivals) == [A, B]
+    assert found.choice.replica is None
+    assert lost(found, A, "acknowledged_by_isr") == lost(found, B, "acknowledged_by_isr")
+    assert exit_status([found]) == 1
+    # Nothing is in the plan but copies.
+    assert {s.action for s in found.plan.steps} == {"copy"}
+
+
+def test_there_is_nothing_to_decide_where_the_leader_has_all() -> None:
+    found = decided(ZOOKEEPER, "produce A x acks=all", *("fetch B", "fetch C") * 2)
+    assert found.choice.advice == NOTHING_TO_DECIDE
+    assert as_json([found], None)["partitions"] == []
+    assert shown(found).startswith("Nothing to decide")
+    assert exit_status([found]) == 0
+
+
+def test_any_order_will_do_where_all_have_all() -> None:
+    found = decided(
+        ZOOKEEPER,
+        *("produce A x acks=all", *("fetch B", "fetch C") * 2),
+        *("stop C", "fence C", "stop B", "fence B", "stop A", "fence A"),
+    )
+    assert found.choice.advice == ANY
+    assert found.choice.occasion in (NO_LEADER, LEADER_IS_DOWN)
+    assert found.plan.steps == []
+
+
+def test_a_leader_that_lacks_what_another_has_is_told() -> None:
+    """B was elected uncleanly without what A had answered for, and has written since."""
+    lines = ["isr remove=B,C", "produce A x acks=all", "crash A kind=process", "fence A"]
+    found = decided(f"{ZOOKEEPER} unclean=yes", *lines, "produce B y acks=1")
+    assert found.choice.occasion == LEADER_LACKS_RECORDS
+    assert found.choice.leader == B
+    assert lost(found, B, "acknowledged_by_isr") == ([(0, 1)], [])
+    assert lost(found, A, "acknowledged_by_isr") == ([], [])
+    before_it_wrote = decided(f"{ZOOKEEPER} unclean=yes", *lines)
+    assert before_it_wrote.choice.occasion == LEADER_LACKS_RECORDS
+    assert (before_it_wrote.choice.advice, before_it_wrote.choice.replica) == (ELECT, A)
+    stops = [s.broker for s in before_it_wrote.plan.steps if s.action == "stop"]
+    assert stops == [B, C]
+
+
+def test_what_is_not_decided_says_what_would_settle_it() -> None:
+    """Nobody tells how broker 2 came to lead in epoch 1, nor what broker 1 was answered for."""
+    facts: list[ev.Fact] = [
+        *given(acks=False),
+        elected(1, 0, "initial"),
+        ev.BecameLeader(1, 0, 0, 0),
+        ev.LeadershipRecorded(1, 0, (1,), 1),
+        elected(2, 1, "unclean", (2,)),
+        ev.BecameLeader(2, 1, 0, 0),
+        ev.LeadershipRecorded(None, 2, (2,), 3),
+        copy(1, (0, 2, 0, 0), mark=0),
+        copy(2, (0, 3, 1, 1), mark=0),
+        copy(3, (0, 3, 1, 1), mark=0),
+    ]
+    found = decide(told(facts))
+    assert found.choice.advice == UNDECIDED
+    assert "an acknowledgement log of the producers" in found.choice.settled_by
+    assert exit_status([found]) == 3
+    assert found.choice.replica is None
+    assert sorted(found.choice.ranking) == [1, 2, 3]
+    assert "NOT DECIDED" in shown(found)
+
+
+@pytest.mark.parametrize(("strict", "advice"), [(False, ANY), (True, UNDECIDED)])
+def test_a_partition_of_which_nothing_is_told_is_empty_by_assumption(
+    *, strict: bool, advice: str
+) -> None:
+    found = decide(told([copy(r, mark=0) for r in (1, 2)]), strict=strict)
+    assert found.choice.advice == advice
+    assumed = {RECORDS_AS_SEEN} & {a for c in found.outlook.candidates for a in c.assuming}
+    assert bool(assumed) is not strict
+
+
+def test_a_deleted_topic_is_not_decided() -> None:
+    deleted = ev.PartitionDescribed((1, 2, 3), 1, True, "delete", "2.8.1", None, "zookeeper", True)
+    found = decide(told([*given(1, 2, 3), elected(1, 0, "initial"), deleted]))
+    assert found.choice.advice == NOTHING_TO_DECIDE

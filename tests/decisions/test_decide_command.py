@@ -1,0 +1,99 @@
+"""`decide` from the command line: its first block, its JSON, its exit status; who points there."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from replication.cli import main
+from replication.reports.words import what_now_text
+from tests.docs.test_answer_schema import closed
+
+ROOT = Path(__file__).parents[2]
+SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "decisions.schema.json").read_text("utf-8"))
+INCIDENTS = ROOT / "tests" / "incidents"
+FORK, HEALTHY = "same_epoch_power_loss__1.1.1", "healthy_rolling_restart__4.3.0"
+GONE, UNPROMISED = "last_replica_standing__4.1.1__elr_off", "acks1_loss__3.9.1"
+POINTER = "replication-analyzer decide PATH"
+
+
+def asked(incident: str, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
+    status = main(["decide", *options, str(INCIDENTS / incident)])
+    return status, capsys.readouterr().out
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("incident", "advice", "status"),
+    [
+        (FORK, {"show_both"}, 1),
+        (HEALTHY, {"any_order"}, 0),
+        (GONE, {"any_order"}, 1),
+        (UNPROMISED, {"any_order"}, 0),
+    ],
+)
+def test_every_field_is_described(
+    incident: str, advice: set[str], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, out = asked(incident, capsys, "--format", "json")
+    answer = json.loads(out)
+    validator = jsonschema.Draft202012Validator(closed(SCHEMA))
+    wrong = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in validator.iter_errors(answer)]
+    assert wrong == [], "add what is new to docs/decisions.schema.json"
+    assert {row["advice"] for row in answer["partitions"]} == advice
+    assert found == status
+
+
+def test_two_forks_in_one_epoch_are_yours_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both brokers answered for a record at offset 9, and neither cuts its own: ZooKeeper, 1.1."""
+    _, out = asked(FORK, capsys)
+    head, _, rest = out.partition("\n\n")
+    assert head.splitlines()[0] == "Do now"
+    assert 1 <= len(head.splitlines()[1:]) <= 4
+    assert "yours to choose, 1 or 2" in head
+    assert "broker 2 still has offset 9 and does not cut that: the logs then differ" in rest
+    assert rest.count("cp -a LOG_DIR/t-0") == 2
+    assert "undo:  rm -r" in rest
+    assert "tried: no" in rest
+
+
+def test_records_that_are_gone_are_told_apart_from_what_a_choice_costs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, out = asked(GONE, capsys)
+    assert "ANY ORDER: whichever broker leads, it loses nothing more that was promised." in out
+    assert "Lost whoever leads, on no replica any more: offsets 21..29" in out
+
+
+@pytest.mark.parametrize("incident", [FORK, GONE])
+def test_diagnose_points_there(incident: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["diagnose", str(INCIDENTS / incident)])
+    assert capsys.readouterr().out.rstrip().endswith(POINTER)
+
+
+@pytest.mark.parametrize(
+    ("changed", "points"),
+    [
+        ({}, False),
+        ({"losses": [{"status": "recovered"}]}, False),
+        ({"losses": [{"status": "recoverable"}]}, True),
+        ({"divergences": [{}]}, True),
+        ({"partitions": [{"leader": None, "elections": [{}]}]}, True),
+        ({"partitions": [{"leader": None, "elections": []}]}, False),
+    ],
+)
+def test_diagnose_points_there_only_where_something_is_to_be_decided(
+    changed: dict[str, Any], *, points: bool
+) -> None:
+    answer = {"losses": [], "divergences": [], "partitions": [{"leader": 1, "elections": [{}]}]}
+    assert (POINTER in "".join(what_now_text({**answer, **changed}))) is points
+
+
+def test_without_evidence_the_call_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decide"]) == 2
+    assert "no PATH given" in capsys.readouterr().err

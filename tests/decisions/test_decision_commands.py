@@ -1,0 +1,63 @@
+"""The table of commands: one row for each action of each release and mode."""
+
+import re
+
+import pytest
+
+from replication.decisions.commands import KRAFT, ROWS, ZOOKEEPER, Row, row_of
+from replication.protocol.ground.versions import KNOWN_BRANCHES, controllers_of
+
+PLACES = [
+    (branch, mode)
+    for branch in KNOWN_BRANCHES
+    for mode in controllers_of(".".join(map(str, branch)))
+]
+ACTIONS = sorted({row.action for row in ROWS})
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_each_release_has_one_row(action: str) -> None:
+    for branch, mode in PLACES:
+        rows = [
+            row
+            for row in ROWS
+            if row.action == action and mode in row.modes
+            if row.since <= branch and (row.until is None or branch < row.until)
+        ]
+        assert len(rows) == 1, (action, branch, mode)
+        assert row_of(action, branch, mode) is rows[0]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.action} {row.since} {row.modes}")
+def test_a_row_is_whole(row: Row) -> None:
+    assert row.check
+    assert row.prints
+    assert row.command or row.note, "an action without a command says what does it"
+    filled = [
+        (text or "").format(topic="t", partition=0, broker=1, directory="d")
+        for text in (row.command, row.check, row.prints, row.undo)
+    ]
+    assert not any(re.search(r"[{}]", text) for text in filled)
+
+
+def test_no_command_names_what_its_release_has_not() -> None:
+    for branch, mode in PLACES:
+        for action in ACTIONS:
+            row = row_of(action, branch, mode)
+            assert row is not None
+            told = f"{row.command} {row.check} {row.undo}"
+            if mode == KRAFT or branch >= (3, 0):
+                assert "--zookeeper" not in told, (action, branch, mode)
+            if branch < (2, 4):
+                assert "kafka-leader-election" not in told, (action, branch, mode)
+            if branch >= (3, 0):
+                assert "kafka-preferred-replica-election" not in told
+
+
+def test_kraft_before_3_1_has_no_command_for_an_unclean_election() -> None:
+    found = row_of("elect_uncleanly", (3, 0), KRAFT)
+    assert found is not None
+    assert found.command is None
+    of_zookeeper = row_of("elect_uncleanly", (3, 0), ZOOKEEPER)
+    assert of_zookeeper is not None
+    assert of_zookeeper.command is not None

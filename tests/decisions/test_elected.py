@@ -1,0 +1,24 @@
+"""What is foretold of a candidate is what becomes of it when the machine elects it."""
+
+import pytest
+
+from tests.decisions.elected import Score, compare
+
+
+@pytest.mark.parametrize(("first", "strict"), [(0, True), (1000, False)])
+def test_losses_and_cuts_are_as_foretold(first: int, *, strict: bool) -> None:
+    """Surely lost is lost; lost is surely or perhaps lost; whatever is withheld."""
+    score: Score = compare(range(first, first + 6), 1, strict=strict)
+    assert not score.failures, score.failures[:5]
+    assert score.counts["decided, loses"] > 5
+    assert score.counts["decided, keeps"] > 100
+    # Where a copy is said to be cut, that rests on assumptions unless nothing is assumed.
+    assert bool(score.counts["copy"]) is strict
+
+
+def test_whole_traces_leave_little_open() -> None:
+    score = compare(range(300, 330), 0, strict=True)
+    assert not score.failures, score.failures[:5]
+    is_open = sum(n for what, n in score.counts.items() if what.startswith("undecided"))
+    decided = sum(n for what, n in score.counts.items() if what.startswith("decided"))
+    assert is_open * 100 <= decided
