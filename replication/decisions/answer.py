@@ -19,6 +19,7 @@ from replication.decisions.questions import PROMISED, TIERS
 from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import ASSUMPTIONS
+from replication.protocol.judgement.older_copies import older_copies
 
 FORMAT_VERSION = 1
 # Exit statuses, in the sense of the other commands.
@@ -92,6 +93,10 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "settled_by": choice.settled_by,
         "assuming": sorted(_assuming(decision)),
         "lost_under_every_choice": {t: _ranges(of.gone[t].surely) for t in TIERS},
+        "older_copies": [
+            {"replica": x.replica, "kind": x.kind, "alone": [list(run) for run in x.alone]}
+            for x in older_copies(state)
+        ],
         "candidates": [_candidate(c) for c in _ranked(decision)],
         "not_yet": [asdict(n) for n in plan.not_yet],
         "traps": [asdict(t) for t in plan.traps],
