@@ -231,8 +231,8 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
         yield f"  Lost whoever leads, on no replica any more: {'; '.join(told)}."
     for x in row["older_copies"]:
         yield (
-            f"  A copy of broker {x['replica']}'s directory ({x['kind']}) has {_ranges(x['alone'])} "
-            "of records that no replica has: `replication-analyzer recover` reads it."
+            f"  A copy of broker {x['replica']} ({x['kind']}) has {_ranges(x['alone'])}, records "
+            "that no replica has: `replication-analyzer recover` reads it."
         )
 
 
