@@ -1,13 +1,13 @@
 """Each replica as the next leader: what is lost under it, and what becomes of the other copies."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replication.decisions.following import CUT, keeps
 from replication.decisions.questions import OPEN, PROMISED, TIERS, Asked, of_any_tier
 from replication.decisions.ranges import NO_END, Ranges, joined
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import KEPT, Histories, Question, Stretch
-from replication.protocol.histories.assumptions import RECORDS_AS_SEEN
+from replication.protocol.histories.assumptions import RECORDS_AS_SEEN, Assumed
 from replication.protocol.histories.filters.timeline import Timeline
 from replication.protocol.judgement.questions import BROKEN, is_removed
 from replication.protocol.judgement.who_may_lead import runs, trusted_replicas
@@ -93,7 +93,7 @@ class Outlook:
 def outlook(state: State, *, strict: bool = False) -> Outlook:
     """Asks the histories of a partition for each replica as its next leader."""
     never = _not_to_be_assumed(state)
-    histories = Histories(state, strict=strict, never=never)
+    histories = _Histories(state, never, strict=strict)
     line = histories.line(histories.rungs()[0])
     trusted = trusted_replicas(state)
     found = [
@@ -113,6 +113,19 @@ def _not_to_be_assumed(state: State) -> frozenset[str]:
     led += [r.leader for r in state.story.recorded if r.leader is not None]
     unseen = any(not state.log_is_known(state.replicas.get(n)) for n in led)
     return frozenset([RECORDS_AS_SEEN]) if unseen else frozenset()
+
+
+class _Histories(Histories):
+    """The histories of a partition of which some things are never taken for granted."""
+
+    def __init__(self, state: State, never: frozenset[str], *, strict: bool) -> None:
+        super().__init__(state, strict=strict)
+        self.never = never
+
+    def rungs(self) -> list[Assumed]:
+        """From all that can be assumed here down to nothing."""
+        each = (replace(a, names=a.names - self.never) for a in super().rungs())
+        return [*dict.fromkeys(each)]
 
 
 class _Asking:

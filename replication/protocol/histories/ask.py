@@ -77,12 +77,10 @@ class Stretch:
 
 
 class Histories:
-    """The histories of one topic partition. strict: nothing is assumed; never: nor is that."""
+    """The histories of one topic partition. strict: nothing is assumed."""
 
-    def __init__(
-        self, state: State, *, strict: bool = False, never: frozenset[str] = frozenset()
-    ) -> None:
-        self.state, self.strict, self.never = state, strict, never
+    def __init__(self, state: State, *, strict: bool = False) -> None:
+        self.state, self.strict = state, strict
         self._lines: dict[frozenset[str], Timeline] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
@@ -110,7 +108,7 @@ class Histories:
     def _worked_out(self) -> list[Assumed]:
         if self.strict:
             return [STRICT, WIDEST]
-        names = frozenset(self._assumable()) - self.never
+        names = frozenset(self._assumable())
         found = [Assumed(names, 0), Assumed(names, 0, begins_empty=False)]
         if names & named.NOTHING_UNSEEN:
             names -= named.NOTHING_UNSEEN
