@@ -17,6 +17,7 @@ from replication.decisions.choosing import (
 from replication.decisions.plan import Plan, plan_of
 from replication.decisions.questions import PROMISED, TIERS
 from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
+from replication.decisions.start_order import start_order
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import ASSUMPTIONS
 from replication.protocol.judgement.older_copies import older_copies
@@ -52,6 +53,7 @@ def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, An
         "incident": incident,
         "partitions_looked_at": len(decisions),
         "partitions": rows,
+        "start_orders": _start_orders(shown),
         "assumptions": [
             {
                 "name": name,
@@ -63,6 +65,27 @@ def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, An
             if name in used
         ],
     }
+
+
+def _start_orders(shown: list[Decision]) -> list[dict[str, Any]]:
+    """By cluster, in which order to start those brokers of which some plan says one."""
+    by_cluster: dict[str, list[Decision]] = {}
+    for d in shown:
+        by_cluster.setdefault(d.outlook.state.cluster_id, []).append(d)
+    found = []
+    for cluster_id, of in sorted(by_cluster.items()):
+        order = start_order([(d.choice, d.plan) for d in of])
+        if order.brokers == []:
+            continue
+        names = [f"{d.outlook.state.topic}-{d.outlook.state.partition}" for d in of]
+        ring = [
+            {"first": first, "then": then, "by": [names[place] for place in places]}
+            for first, then, places in order.ring
+        ]
+        found.append(
+            {"cluster_id": cluster_id or None, "brokers": order.brokers, "contradiction": ring}
+        )
+    return found
 
 
 def partition_json(decision: Decision) -> dict[str, Any]:

@@ -7,7 +7,12 @@ not decide it: then the candidates are in the order of the worst that each may c
 from dataclasses import dataclass, field
 
 from replication.decisions.candidates import Candidate, Outlook
-from replication.decisions.questions import ACKNOWLEDGED_BY_LEADER, PROMISED, TIERS
+from replication.decisions.questions import (
+    ACKNOWLEDGED_BY_ALL,
+    ACKNOWLEDGED_BY_LEADER,
+    PROMISED,
+    TIERS,
+)
 from replication.decisions.ranges import size
 from replication.decisions.settling import settled_by
 from replication.protocol.ground.events import UNCLEAN_KINDS
@@ -140,7 +145,8 @@ def _take(choice: Choice, outlook: Outlook, safe: list[Candidate]) -> None:
         choice.advice = ANY
     else:
         choice.advice = START if best.trusted else ELECT
-    choice.proof = isr_proof(outlook, best.replica)
+    if not best.lost[ACKNOWLEDGED_BY_ALL].worst:
+        choice.proof = isr_proof(outlook, best.replica)
 
 
 def _least(best: Candidate) -> int:
@@ -149,8 +155,14 @@ def _least(best: Candidate) -> int:
 
 def isr_proof(outlook: Outlook, replica: int) -> IsrProof | None:
     """The last ISR that had min.insync.replicas members, where the replica was in it and has lost
-    no storage since as far as is told."""
+    no storage since as far as is told.
+
+    Only in releases whose fetches carry the leader epoch: before 2.1 a member may be cut below what
+    was acknowledged, or fetch from a leader that was replaced.
+    """
     line, state = outlook.line, outlook.state
+    if line.flags is None or not line.flags.has("fetch_carries_leader_epoch"):
+        return None
     minimum = state.settings.min_insync_replicas
     if minimum is None or len(state.story.min_insync_replicas) > 1:
         return None  # Not known, or changed: which one counted when is not told here.

@@ -39,6 +39,8 @@ def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
             "promised record that it lacks.\n"
         )
     lines = ["Do now", *(f"  {line}" for line in do_now(rows, paths)), ""]
+    for order in answer["start_orders"]:
+        lines += [*_start_order(order), ""]
     alike = [row for row in rows if _is_all_one(row)]
     for row in rows:
         if row not in alike or len(rows) == 1:
@@ -48,6 +50,21 @@ def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
         granted = {each: None for row in alike for each in row["assuming"]}
         lines += [*_granted({"assuming": granted}), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _start_order(order: dict[str, Any]) -> Iterator[str]:
+    """In which order the brokers are to start, over all partitions."""
+    cluster = "" if order["cluster_id"] is None else f" of cluster {order['cluster_id']}"
+    if order["brokers"] is not None:
+        told = ", then ".join(f"broker {n}" for n in order["brokers"])
+        yield f"START ORDER{cluster}: {told}; each once the one before it leads what its plan says."
+        return
+    yield f"START ORDER{cluster}: none keeps every plan."
+    for x in order["contradiction"]:
+        first, then, by = x["first"], x["then"], _some(x["by"])
+        yield f"  Broker {first} has to lead {by} before broker {then} starts."
+    yield "  Copy the directories of all of them. Then choose which partitions come first: what is"
+    yield "  cut in the others comes back from the copies, by `replication-analyzer recover`."
 
 
 def _is_all_one(row: dict[str, Any]) -> bool:

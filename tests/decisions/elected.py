@@ -178,7 +178,7 @@ def leaderless(seed: int) -> Story | None:
     return story if is_lawful(story.world) else None
 
 
-def _is_admitted(world: World, name: str, state: State, *, strict: bool) -> bool:
+def is_admitted(world: World, name: str, state: State, *, strict: bool) -> bool:
     """Whether what really happened is among the histories: else they are at fault, or what they
     assume."""
     truth = refinement.Score()
@@ -207,7 +207,7 @@ def compare(seeds: range, count: int, score: Score | None = None, *, strict: boo
                 if foretold.replica in real:
                     hold(this, where, foretold, real[foretold.replica], counts)
                     hold_copies(this, where, foretold, real[foretold.replica], counts)
-            if this.failures and not _is_admitted(story.world, where, state, strict=strict):
+            if this.failures and not is_admitted(story.world, where, state, strict=strict):
                 score.counts["the histories exclude what happened"] += 1
                 continue
             score.counts += this.counts

@@ -158,6 +158,24 @@ def test_a_partition_of_which_nothing_is_told_is_empty_by_assumption(
     assert bool(assumed) is not strict
 
 
+def test_plans_that_contradict_each_other_are_told() -> None:
+    """Unclean election is allowed: whoever starts before the one that has all may be elected."""
+    alone = [
+        *("isr remove={0}", "isr remove=C", "produce {1} x acks=all", "crash {1} kind=process"),
+        *("fence {1}", "crash {0} kind=process", "fence {0}", "crash C kind=process", "fence C"),
+    ]
+    of_a = decided(f"{ZOOKEEPER} unclean=yes", *(line.format("B", "A") for line in alone))
+    of_b = decided(f"{ZOOKEEPER} unclean=yes", "elect B", *(x.format("A", "B") for x in alone))
+    assert (of_a.choice.replica, of_b.choice.replica) == (A, B)
+    answer = as_json([of_a, of_b], None)
+    assert [x["brokers"] for x in answer["start_orders"]] == [None]
+    out = text(answer, ["e"])
+    assert "START ORDER: none keeps every plan." in out
+    assert "Broker 2 has to lead scenario-0 before broker 1 starts." in out
+    together = text(as_json([of_a], None), ["e"])
+    assert "START ORDER: broker 1, then broker 2, then broker 3" in together
+
+
 def test_a_deleted_topic_is_not_decided() -> None:
     deleted = ev.PartitionDescribed((1, 2, 3), 1, True, "delete", "2.8.1", None, "zookeeper", True)
     found = decide(told([*given(1, 2, 3), elected(1, 0, "initial"), deleted]))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.decisions import chosen
 from tests.decisions.elected import Score, compare
 
 
@@ -22,3 +23,14 @@ def test_whole_traces_leave_little_open() -> None:
     is_open = sum(n for what, n in score.counts.items() if what.startswith("undecided"))
     decided = sum(n for what, n in score.counts.items() if what.startswith("decided"))
     assert is_open * 100 <= decided
+
+
+def test_what_is_advised_loses_least_and_log_ends_choose_worse() -> None:
+    """Of the whole trace, by what the machine loses with each: in some stories the newest leader
+    epoch, then the longest log, loses promised records that the advice does not."""
+    score = chosen.compare(range(10000, 10080), 0)
+    assert not score.failures, score.failures[:5]
+    assert score.counts["chosen is not the least"] == 0
+    assert score.counts["log ends choose better"] == 0
+    assert score.counts["log ends choose worse"] > 0
+    assert score.counts["in the last ISR of min.insync.replicas"] > 20

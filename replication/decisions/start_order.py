@@ -1,0 +1,54 @@
+"""In which order to start the brokers, over all partitions: whom a plan waits for comes first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from replication.decisions.choosing import ELECT, START, Choice
+from replication.decisions.plan import Plan
+
+# The partition's place in the answer, the broker that has to lead it first, the one that waits.
+Wait = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StartOrder:
+    """brokers: who is to start or to lead before others, in an order that keeps every plan; None
+    where there is none. ring: then brokers of which each has to lead before the next one starts,
+    and the last one before the first, with the places of the partitions that say so."""
+
+    brokers: list[int] | None
+    ring: list[tuple[int, int, list[int]]]
+
+
+def start_order(planned: Sequence[tuple[Choice, Plan]]) -> StartOrder:
+    """The order that all plans together leave."""
+    waits: list[Wait] = [
+        (place, choice.replica, n.broker)
+        for place, (choice, plan) in enumerate(planned)
+        if choice.replica is not None and choice.advice in (START, ELECT)
+        for n in plan.not_yet
+    ]
+    before: dict[int, set[int]] = {}
+    for _, first, then in waits:
+        before.setdefault(first, set())
+        before.setdefault(then, set()).add(first)
+    order: list[int] = []
+    while len(order) < len(before):
+        ready = sorted(b for b in before if b not in order and before[b] <= set(order))
+        if not ready:
+            return StartOrder(None, _ring(waits, {b: before[b] - set(order) for b in before}))
+        order.append(ready[0])
+    return StartOrder(order, [])
+
+
+def _ring(waits: list[Wait], before: dict[int, set[int]]) -> list[tuple[int, int, list[int]]]:
+    """One ring: from a broker that waits back to whom it waits for, until one comes again."""
+    path = [min(b for b in before if before[b])]
+    while path[-1] not in path[:-1]:
+        path.append(min(before[path[-1]]))
+    ring = path[path.index(path[-1]) :][::-1]
+    return [
+        (first, then, [place for place, a, b in waits if (a, b) == (first, then)])
+        for first, then in pairwise(ring)
+    ]
