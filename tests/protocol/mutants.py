@@ -61,9 +61,6 @@ EQUIVALENT: dict[str, str] = {
         "an equal epoch has returned above unless it starts earlier, which the other condition "
         "refuses"
     ),
-    "leader_epoch_cache: if not entries or entries[-1].start_offset < end_offset -> if False": (
-        "where nothing is to be dropped the rest is the same, made anew"
-    ),
     "reassignment: if before is None -> if False": (
         "the machine tells always how it began; unit tests ask as it begins"
     ),

@@ -851,10 +851,9 @@ class NaiveModel:
             self.terms[(r.term, r.name)] = 0
         r.times_led[r.term] = self.terms[(r.term, r.name)]
         for record in self.committed:
-            # A record that was replaced below the new leader's log end, and is back in the log that
-            # counts at the end, leaves no trace in offsets: the judge decides from those alone.
-            if record[0] >= r.end:
+            if record[0] >= r.start and r.records.get(record[0]) != record[1:]:
                 self.lost.add(record)
+        self.promise(r)  # A high watermark that it comes with is a valid leader's from now on.
 
     def missing(self) -> set[tuple[int, int, str]]:
         """Committed records that a later leader began without, or the one that counts now lacks."""

@@ -160,7 +160,8 @@ def _copy(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
         "copy", event.event_id, log_end_offset=fact.log_end_offset,
         high_watermark=fact.high_watermark, log_start_offset=fact.log_start_offset,
         clean=fact.stopped, spans=_by_epoch(fact.spans, fact.epoch_entries or ()),
-        epoch_entries=fact.epoch_entries or (), kind_of_copy=fact.copy, observed_at=event.observed_at,
+        epoch_entries=fact.epoch_entries or (), kind_of_copy=fact.copy,
+        observed_at=event.observed_at,
     )  # fmt: skip
     steps = state.story.own.setdefault(fact.replica, [])
     if steps and steps[-1].kind == "copy" and _only_grew(steps[-1], step):

@@ -197,7 +197,7 @@ class Histories:
         if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST):
             return outcomes, frozenset()
         kept = stretch.assumed
-        # What keeps records out that nothing shows is left out first: without it histories are many.
+        # First what keeps records out that nothing shows: without it there are many histories.
         for name in sorted(kept.names - needed, key=lambda n: (n not in named.NOTHING_UNSEEN, n)):
             fewer = without(kept, name)
             if self._still(stretch, question, outcomes, fewer):

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.histories.ask import Histories, Outcomes, Stretch
+from replication.protocol.histories.ask import KEPT, Histories, Outcomes, Stretch
 from replication.protocol.histories.filters.timeline import Timeline
-from replication.protocol.judgement.questions import BROKEN, KEPT, QUESTIONS, is_removed
+from replication.protocol.judgement.questions import BROKEN, QUESTIONS, is_removed
 
 Answer = tuple[Outcomes, frozenset[str]]
 

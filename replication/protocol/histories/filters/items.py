@@ -321,7 +321,8 @@ def follow_on(by_epoch: dict[int, list[Item]], line: Timeline) -> frozenset[int]
         for passed in on:
             by_epoch[passed] = [Item("fetches_on")]
         by_epoch[on[-1]] += [*rest, *told]
-        found |= {followed_in, *on}
+        if any(item.kind == "has_fetched" for item in rest):
+            found |= {followed_in, *on}
     return frozenset(found)
 
 

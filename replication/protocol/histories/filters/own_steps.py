@@ -105,6 +105,8 @@ def _began(by: Broker, item: Item, at: Leading) -> Iterator[Leading]:
         if by.covered:
             return
         above = int(item.above)
+    if item.above and not record and by.traced:
+        above = 1  # Up to 2.3 a high watermark may lie beyond the log's end.
     steps, occurrence = at.steps, at.occurrence
     if not at.role:
         occurrence += bool(steps)

@@ -39,9 +39,8 @@ def wrote(at: Leading, record: int) -> Leading:
     """After its leader appended a record."""
     return at._replace(
         record=record,
-        above=0,
         appended=at.appended | 1 << record,
-        exposed=at.exposed | {(record, 0)},
+        exposed=at.exposed | {(record, at.above)},
         steps=(*at.steps, ("appended", record)),
     )
 
