@@ -113,6 +113,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "ranking": choice.ranking,
         "proof": None if choice.proof is None else asdict(choice.proof),
         "newest_epoch_then_longest_log": by_log_end(state),
+        "undecided_because": choice.because,
         "settled_by": choice.settled_by,
         "assuming": sorted(_assuming(decision)),
         "lost_under_every_choice": {t: _ranges(of.gone[t].surely) for t in TIERS},

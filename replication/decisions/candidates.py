@@ -90,8 +90,11 @@ class Outlook:
     open: list[Stretch] = field(default_factory=list)
 
 
-def outlook(state: State, *, strict: bool = False) -> Outlook:
-    """Asks the histories of a partition for each replica as its next leader."""
+def outlook(state: State, *, strict: bool = False, whole: bool = False) -> Outlook:
+    """Asks the histories of a partition for each replica as its next leader.
+
+    whole: even where its leader is there and lacks nothing that another replica has.
+    """
     never = _not_to_be_assumed(state)
     histories = _Histories(state, never, strict=strict)
     line = histories.line(histories.rungs()[0])
@@ -102,8 +105,28 @@ def outlook(state: State, *, strict: bool = False) -> Outlook:
         if n >= 0
     ]
     result = Outlook(state, line, found)
+    leader = present_leader(state)
+    if leader is not None and runs(state, leader) and not whole:
+        # Of most partitions this is all that need be asked.
+        _Asking(histories, result).ask_of(leader)
+        if not lacks_records(result, leader):
+            return result
+        result.open.clear()
     _Asking(histories, result).ask()
     return result
+
+
+def present_leader(state: State) -> int | None:
+    """Who leads by the controller's last word, or by what kafka-topics printed."""
+    told = state.registration
+    return told.leader if told.event_id else state.settings.leader
+
+
+def lacks_records(outlook: Outlook, leader: int) -> bool:
+    """Whether a leader surely lacks a record, promised or answered for at acks=1, that another
+    replica has."""
+    of = [c for c in outlook.candidates if c.replica == leader]
+    return any(lost.surely for c in of for lost in c.own.values())
 
 
 def _not_to_be_assumed(state: State) -> frozenset[str]:
@@ -135,25 +158,42 @@ class _Asking:
         self.histories, self.result, self.asked = histories, result, Asked()
         self.copies: dict[tuple[int, int], Copy] = {}
         self.questions: list[_Asked] = []
+
+    def ask_of(self, leader: int) -> None:
+        """Fills what one that leads costs, and nothing else."""
+        for c in self.result.candidates:
+            if c.replica == leader:
+                self._add_costs(c)
+        self._ask()
+
+    def ask(self) -> None:
+        """Fills what the candidates lose."""
+        result = self.result
         everybody = tuple(c.replica for c in result.candidates)
         for c in result.candidates:
-            n, others = c.replica, tuple(o for o in everybody if o != c.replica)
+            n = c.replica
             for tier in TIERS:
-                c.lost[tier], c.own[tier] = Lost(), Lost()
+                c.lost[tier] = Lost()
                 self._add(self.asked.lost(tier, n), c.lost[tier], (c,))
-                self._add(self.asked.costs(tier, n, others), c.own[tier], (c,))
-            for other in others:
+            self._add_costs(c)
+            for other in [o for o in everybody if o != n]:
                 more = result.more.setdefault((n, other), Lost())
                 self._add(self.asked.has_more(PROMISED, n, other), more, ())
         for tier in TIERS:
             result.gone[tier] = Lost()
             self._add(self.asked.gone(tier, everybody), result.gone[tier], ())
+        self._ask()
+
+    def _add_costs(self, c: Candidate) -> None:
+        others = tuple(o.replica for o in self.result.candidates if o is not c)
+        for tier in TIERS:
+            c.own[tier] = Lost()
+            self._add(self.asked.costs(tier, c.replica, others), c.own[tier], (c,))
 
     def _add(self, question: Question, into: Lost, about: tuple[Candidate, ...]) -> None:
         self.questions.append(_Asked(question, into, about))
 
-    def ask(self) -> None:
-        """Fills what the candidates lose."""
+    def _ask(self) -> None:
         for stretch in self.histories.stretches():
             end = NO_END if stretch.end is None else stretch.end
             for asked in self.questions:
@@ -230,4 +270,5 @@ def _ends_with(lost: Lost, first: int) -> bool:
 
 
 def _is_open(c: Candidate, first: int) -> bool:
-    return any(c.own[t].perhaps and c.own[t].perhaps[-1][0] == first for t in PROMISED)
+    perhaps = [c.own[tier].perhaps for tier in PROMISED if tier in c.own]
+    return any(ranges and ranges[-1][0] == first for ranges in perhaps)

@@ -6,13 +6,8 @@ not decide it: then the candidates are in the order of the worst that each may c
 
 from dataclasses import dataclass, field
 
-from replication.decisions.candidates import Candidate, Outlook
-from replication.decisions.questions import (
-    ACKNOWLEDGED_BY_ALL,
-    ACKNOWLEDGED_BY_LEADER,
-    PROMISED,
-    TIERS,
-)
+from replication.decisions.candidates import Candidate, Outlook, lacks_records, present_leader
+from replication.decisions.questions import ACKNOWLEDGED_BY_ALL, ACKNOWLEDGED_BY_LEADER, PROMISED
 from replication.decisions.ranges import size
 from replication.decisions.settling import settled_by
 from replication.protocol.ground.events import UNCLEAN_KINDS
@@ -25,6 +20,10 @@ LEADER_IS_DOWN = "leader_is_down"
 LEADER_NOT_KNOWN = "leader_not_known"
 LEADER_LACKS_RECORDS = "leader_lacks_records"
 NOTHING = "nothing"
+# Why nothing is decided.
+CONTRADICTED = "no_history_fits"
+TOO_MANY = "too_many_histories"
+HISTORIES_DIFFER = "histories_differ"
 # What to do.
 NOTHING_TO_DECIDE = "nothing_to_decide"
 KEEP = "keep_leader"
@@ -49,7 +48,7 @@ class IsrProof:
 class Choice:
     """advice: what to do; replica: with whom. ranking: all candidates, the best first. safe: those
     that cost no more than the best one. rivals: those that trade one promise for another. costs:
-    nothing, only_unpromised, promised or not_known.
+    nothing, only_unpromised, promised or not_known. because: why nothing is decided.
     """
 
     occasion: str
@@ -62,6 +61,7 @@ class Choice:
     rivals: list[int] = field(default_factory=list)
     proof: IsrProof | None = None
     settled_by: list[str] = field(default_factory=list)
+    because: str | None = None
 
 
 def choose(outlook: Outlook) -> Choice:
@@ -69,10 +69,11 @@ def choose(outlook: Outlook) -> Choice:
     state = outlook.state
     leader = present_leader(state)
     occasion = _occasion(outlook, leader)
-    ranking = sorted(outlook.candidates, key=_by_worst)
-    choice = Choice(occasion, leader, NOTHING_TO_DECIDE, ranking=[c.replica for c in ranking])
-    if occasion == NOTHING or not ranking:
+    choice = Choice(occasion, leader, NOTHING_TO_DECIDE)
+    if occasion == NOTHING or not outlook.candidates:
         return choice
+    ranking = sorted(outlook.candidates, key=_by_worst)
+    choice.ranking = [c.replica for c in ranking]
     safe = [c for c in ranking if c.is_safe]
     if safe:
         _take(choice, outlook, safe)
@@ -83,13 +84,14 @@ def choose(outlook: Outlook) -> Choice:
         return choice
     choice.advice, choice.costs = UNDECIDED, "not_known"
     choice.settled_by = settled_by(outlook)
+    choice.because = _why_open(outlook)
     return choice
 
 
-def present_leader(state: State) -> int | None:
-    """Who leads by the controller's last word, or by what kafka-topics printed."""
-    told = state.registration
-    return told.leader if told.event_id else state.settings.leader
+def _why_open(outlook: Outlook) -> str:
+    if any(s.contradicted for s in outlook.open):
+        return CONTRADICTED
+    return TOO_MANY if any(s.admitted.too_many for s in outlook.open) else HISTORIES_DIFFER
 
 
 def _occasion(outlook: Outlook, leader: int | None) -> str:
@@ -100,9 +102,7 @@ def _occasion(outlook: Outlook, leader: int | None) -> str:
         return NO_LEADER if state.registration.event_id else LEADER_NOT_KNOWN
     if not runs(state, leader):
         return LEADER_IS_DOWN
-    own = next((c for c in outlook.candidates if c.replica == leader), None)
-    lacks = own is not None and any(own.own[tier].surely for tier in TIERS)
-    return LEADER_LACKS_RECORDS if lacks else NOTHING
+    return LEADER_LACKS_RECORDS if lacks_records(outlook, leader) else NOTHING
 
 
 def _by_worst(c: Candidate) -> tuple[int, int, int, bool, bool, bool]:

@@ -3,6 +3,7 @@
 Nothing of it is run here. Who carries it out goes on only where the check prints what it must.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replication.decisions import commands
@@ -82,28 +83,34 @@ class _Steps:
             return
         number = self.chosen.replica
         others = [c for c in self.outlook.candidates if c.replica != number]
-        rest = [c for c in others if c.replica not in self.choice.safe or c.replica in self._cut()]
-        if self.choice.advice == ELECT or self._others_may_be_elected():
-            for c in others:
-                if c.runs:
-                    self._add(commands.STOP, c.replica, (
-                        f"Stop broker {c.replica}, so that only broker {number} can be elected."
-                    ))  # fmt: skip
+        stops = [c for c in others if c.runs] if self._must_be_alone() else []
+        for c in stops:
+            words = f"Stop broker {c.replica}, so that only broker {number} can be elected."
+            self._add(commands.STOP, c.replica, words)
         if self.choice.advice == START:
-            self._add(commands.LEAD, number, f"Start broker {number}, and no other before it.")
+            if_down = " if it is down" if self.chosen.runs else ""
+            words = f"Start broker {number}{if_down}, and no other before it."
+            self._add(commands.LEAD, number, words)
         elif self.choice.advice == ELECT:
             if not self.chosen.runs:
                 self._add(commands.START, number, f"Start broker {number}, and no other.")
             self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
             if self._setting_is_left_on():
                 self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
-        for c in rest:
+        for c in others:
             cuts = c.replica in self._cut()
+            if c.replica in self.choice.safe and not cuts and c not in stops:
+                continue
             why = (
                 " and its own directory is copied: it cuts its log to the leader's" if cuts else ""
             )
             words = f"Start broker {c.replica} once broker {number} leads{why}."
             self._add(commands.START, c.replica, words, cuts=cuts)
+
+    def _must_be_alone(self) -> bool:
+        """Whether another one could be elected, or leads."""
+        leads = self.choice.leader is not None and self.choice.leader != self.choice.replica
+        return self.choice.advice == ELECT or leads or self._others_may_be_elected()
 
     def _to_copy(self) -> list[int]:
         """Whose directory a step may destroy; all where nothing is chosen."""
@@ -147,15 +154,22 @@ class _Steps:
                 row.check.format(**names),
                 row.prints.format(**names),
                 None if destroys else _filled(row.undo, names),
-                self._copy_command(names) if destroys else None,
+                self._copy_command(names, cuts) if destroys else None,
                 row.note,
                 row.tried,
             )
         )
 
-    def _copy_command(self, names: dict[str, object]) -> str | None:
+    def _copy_command(self, names: dict[str, object], cuts: bool) -> str | None:
+        """The copies that keep what a step destroys: of this broker's directory where it is cut,
+        else of all that are cut once the chosen one leads."""
         row: Row | None = row_of(commands.COPY, self.release, self.mode)
-        return None if row is None else _filled(row.command, names)
+        own = [names["broker"]]
+        brokers: Sequence[object] = own if cuts else sorted(self._cut()) or own
+        told = [
+            row.command.format(**{**names, "broker": b}) for b in brokers if row and row.command
+        ]
+        return "; ".join(told) or None
 
 
 def _filled(text: str | None, names: dict[str, object]) -> str | None:

@@ -22,6 +22,12 @@ TIERS = {
     "committed": "committed",
     "acknowledged_by_leader": "acknowledged with acks=1",
 }
+OPEN = {
+    "histories_differ": "Several histories fit the evidence, and they differ in who has what.",
+    "too_many_histories": "More histories fit the evidence than are followed.",
+    "no_history_fits": "No history that the rules of the release allow explains the evidence: "
+    "something in it is misread, or is of another cluster.",
+}
 COSTS = {
     "nothing": "it loses nothing{more} that was promised",
     "only_unpromised": "it loses nothing{more} that Kafka promised to keep, but records that were "
@@ -187,6 +193,7 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         yield "  NOT DECIDED  In the order of the worst that each may cost: " + ", ".join(
             f"broker {r}" for r in row["ranking"]
         )
+        yield f"  {OPEN[row['undecided_because']]}"
         yield f"  It would be settled by: {'; '.join(row['settled_by'])}."
         yield "  Until then wait: no step below destroys anything."
         yield from _granted(row)

@@ -203,7 +203,7 @@ def compare(seeds: range, count: int, score: Score | None = None, *, strict: boo
         states: list[tuple[str, State]] = [*rests(story.world, random.Random(seed), count)]
         for name, state in states[: None if count else 1]:
             where, this = f"seed {seed} {name}", Score()
-            for foretold in outlook(state, strict=strict).candidates:
+            for foretold in outlook(state, strict=strict, whole=True).candidates:
                 if foretold.replica in real:
                     hold(this, where, foretold, real[foretold.replica], counts)
                     hold_copies(this, where, foretold, real[foretold.replica], counts)

@@ -1,6 +1,7 @@
 """`decide` from the command line: its first block, its JSON, its exit status; who points there."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,19 @@ import jsonschema
 import pytest
 
 from replication.cli import main
+from replication.evidence.event_dumps import write_events
+from replication.protocol.ground import events as ev
 from replication.reports.words import what_now_text
+from tests.decisions.told_stories import OLDER_EPOCH_COMMITTED, story
 from tests.docs.test_answer_schema import closed
+from tests.protocol.default_evidence import evidence, left_by
 
 ROOT = Path(__file__).parents[2]
 SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "decisions.schema.json").read_text("utf-8"))
 INCIDENTS = ROOT / "tests" / "incidents"
 FORK, HEALTHY = "same_epoch_power_loss__1.1.1", "healthy_rolling_restart__4.3.0"
 GONE, UNPROMISED = "last_replica_standing__4.1.1__elr_off", "acks1_loss__3.9.1"
+GONE_WITH_A = frozenset(["directory 1"])
 POINTER = "replication-analyzer decide PATH"
 
 
@@ -68,6 +74,37 @@ def test_records_that_are_gone_are_told_apart_from_what_a_choice_costs(
     _, out = asked(GONE, capsys)
     assert "ANY ORDER: whichever broker leads, it loses nothing more that was promised." in out
     assert "Lost whoever leads, on no replica any more: offsets 21..29" in out
+
+
+def test_from_evidence_to_the_election_of_a_survivor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last leader's disk is gone; of the two that are left the one with the older last epoch
+    has what acks=all promised."""
+    told = evidence(left_by(story(*OLDER_EPOCH_COMMITTED).world, random.Random(1)), GONE_WITH_A)
+    events = [
+        ev.Event(str(n), "e", "", "orders", "", 0, n, fact, None) for n, fact in enumerate(told)
+    ]
+    write_events(tmp_path / "events.jsonl", events)
+    assert main(["decide", str(tmp_path / "events.jsonl")]) == 0
+    out = capsys.readouterr().out
+    assert "ELECT 3: it loses nothing that was promised." in out
+    elects = "kafka-leader-election.sh --bootstrap-server B --election-type unclean"
+    assert f"{elects} --topic orders --partition 0" in out
+    lines = out.splitlines()
+    assert [x.split(".")[0].strip() for x in lines if x.strip()[:2] in ("1.", "2.", "3.")] == [
+        "1", "2", "3",
+    ]  # fmt: skip
+    # It is stopped before, and started after, whatever could be elected in its place.
+    assert out.index("Stop broker 2") < out.index("Elect broker 3") < out.index("Start broker 2")
+    assert main(["decide", "--format", "json", str(tmp_path / "events.jsonl")]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    jsonschema.validate(answer, closed(SCHEMA))
+    (row,) = answer["partitions"]
+    assert (row["advice"], row["replica"], row["newest_epoch_then_longest_log"]) == (
+        "elect_uncleanly", 3, 2,
+    )  # fmt: skip
+    assert row["proof"] == {"leader_epoch": 2, "isr": [1, 3], "min_insync_replicas": 2}
 
 
 @pytest.mark.parametrize("incident", [FORK, GONE])
