@@ -53,6 +53,9 @@ _UNCLEAN = _ELECTED.replace("{kind}", "unclean")
 _PREFERRED = _ELECTED.replace("{kind}", "preferred")
 _START = "kafka-server-start.sh -daemon CONFIG   (on the machine of broker {broker})"
 _STOP = "kafka-server-stop.sh   (on the machine of broker {broker})"
+_SEGMENTS = "$(ls SAFE/broker-{broker}/{topic}-{partition}/*.log | paste -s -d,)"
+_READS = "nothing to undo: it only reads"
+_UNAVAILABLE = "Topic: {topic} Partition: {partition} among others; else it has a leader: stop here"
 _PROCESS = "jps | grep Kafka   (on the machine of broker {broker})"
 
 COPY, DUMP, STOP, START, LEAD = "copy", "dump", "stop", "start", "start_to_lead"
@@ -66,13 +69,13 @@ ROWS = (
         "at best while the broker is stopped; with all directories of the partition beside it "
         "whose names end in -delete, -stray or -future"),
     Row(DUMP, (0, 8), (2, 0), (ZOOKEEPER,),
-        "kafka-run-class.sh kafka.tools.DumpLogSegments --deep-iteration --files {directory}/*.log",
-        "the same command", "the lost offsets", "nothing to undo: it only reads"),
+        "kafka-run-class.sh kafka.tools.DumpLogSegments --deep-iteration --files " + _SEGMENTS,
+        "the same command", "the offsets named", _READS),
     Row(DUMP, (2, 0), None, BOTH,
-        "kafka-dump-log.sh --deep-iteration --files {directory}/*.log",
-        "the same command", "the lost offsets", "nothing to undo: it only reads",
-        source="kafka.tools.DumpLogSegments"),
-    Row(STOP, (0, 8), None, BOTH, _STOP, _PROCESS, "no Kafka process", _START),
+        "kafka-dump-log.sh --deep-iteration --files " + _SEGMENTS,
+        "the same command", "the offsets named", _READS, source="kafka.tools.DumpLogSegments"),
+    Row(STOP, (0, 8), None, BOTH, _STOP, _PROCESS, "no Kafka process", _START,
+        "until it is started again the partitions that it leads have other leaders, or none"),
     Row(START, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _RUNS, _STOP),
     Row(START, (2, 2), None, BOTH, _START, _DESCRIBE_B, _RUNS, _STOP),
     Row(LEAD, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
@@ -81,11 +84,10 @@ ROWS = (
         "a member of the ISR, or an eligible leader replica, that is back is elected by itself"),
     Row(LEADERLESS, (0, 8), (2, 2), (ZOOKEEPER,),
         "kafka-topics.sh --zookeeper Z --describe --unavailable-partitions",
-        "the same command", "{topic} Partition: {partition}", "nothing to undo: it only reads"),
+        "the same command", _UNAVAILABLE, _READS),
     Row(LEADERLESS, (2, 2), None, BOTH,
         "kafka-topics.sh --bootstrap-server B --describe --unavailable-partitions",
-        "the same command", "{topic} Partition: {partition}", "nothing to undo: it only reads",
-        source="kafka.admin.TopicCommand"),
+        "the same command", _UNAVAILABLE, _READS, source="kafka.admin.TopicCommand"),
     Row(ELECT, (0, 8), (2, 1), (ZOOKEEPER,), _ON_Z, _DESCRIBE_Z, _LEADS, None,
         "it acts at the next change of controller, or at the next start of a broker, only"),
     Row(ELECT, (2, 1), (2, 4), (ZOOKEEPER,), _ON_Z, _DESCRIBE_Z, _LEADS, None,

@@ -10,6 +10,7 @@ from replication.decisions import commands
 from replication.decisions.candidates import Candidate, Outlook
 from replication.decisions.choosing import ANY, ELECT, KEEP, NOTHING_TO_DECIDE, START, Choice
 from replication.decisions.commands import Row, row_of
+from replication.decisions.ranges import ranges_in_words
 from replication.decisions.traps import (
     UNCLEAN_IS_ON,
     Trap,
@@ -79,6 +80,10 @@ class _Steps:
     def add_all(self) -> None:
         for number in self._to_copy():
             self._add(commands.COPY, number, f"Copy the partition's directory of broker {number}.")
+        for copy in self.chosen.copies if self.chosen is not None else ():
+            told = ranges_in_words(copy.ranges)
+            words = f"See in the copy of broker {copy.replica} the records at stake: {told}."
+            self._add(commands.DUMP, copy.replica, words)
         if self.chosen is None or self.choice.advice == KEEP:
             return
         number = self.chosen.replica
@@ -87,6 +92,8 @@ class _Steps:
         for c in stops:
             words = f"Stop broker {c.replica}, so that only broker {number} can be elected."
             self._add(commands.STOP, c.replica, words)
+        if self.choice.leader is None:
+            self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
         if self.choice.advice == START:
             if_down = " if it is down" if self.chosen.runs else ""
             words = f"Start broker {number}{if_down}, and no other before it."
@@ -106,6 +113,10 @@ class _Steps:
             )
             words = f"Start broker {c.replica} once broker {number} leads{why}."
             self._add(commands.START, c.replica, words, cuts=cuts)
+        preferred = self.outlook.candidates[0].replica
+        if self.outlook.line.assigned is not None and preferred != number:
+            words = f"If broker {preferred} is to lead as before: once it is in the ISR, elect it."
+            self._add(commands.PREFER, preferred, words)
 
     def _must_be_alone(self) -> bool:
         """Whether another one could be elected, or leads."""
@@ -133,7 +144,7 @@ class _Steps:
         by_setting = row is not None and row.command is not None and "kafka-configs" in row.command
         return by_setting or self._others_may_be_elected()
 
-    def _add(self, action: str, broker: int, words: str, *, cuts: bool = False) -> None:
+    def _add(self, action: str, broker: int | None, words: str, *, cuts: bool = False) -> None:
         row = row_of(action, self.release, self.mode)
         if row is None:
             return

@@ -14,6 +14,20 @@ def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
     return joined_ranges([*ranges])
 
 
+def ranges_in_words(ranges: Ranges, most: int = 4) -> str:
+    """`offset 3, offsets 5..9`, some of them where there are many."""
+    told = [
+        f"from offset {first} on"
+        if end == NO_END
+        else f"offset {first}"
+        if end == first + 1
+        else f"offsets {first}..{end - 1}"
+        for first, end in ranges[:most]
+    ]
+    more = len(ranges) - most
+    return ", ".join(told) + (f" and {more} more" if more > 0 else "")
+
+
 def size(ranges: Ranges) -> int:
     """How many offsets; very many where nothing tells the end."""
     return sum(end - first for first, end in ranges)

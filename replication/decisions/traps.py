@@ -11,6 +11,7 @@ START_ELECTS = "start_elects"
 UNCLEAN_IS_ON = "unclean_is_on"
 FIRST_FETCH_CUTS = "first_fetch_cuts"
 DEAD_BROKER_IN_LIST = "dead_broker_in_list"
+CONTROLLERS_AMONG_THEM = "controllers_among_them"
 METRIC_PROVES_NOTHING = "metric_proves_nothing"
 
 
@@ -70,6 +71,11 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             "Do not put the replica first by kafka-reassign-partitions: it refuses a list that "
             f"names a dead broker ({_brokers(down)}), and a list without it makes Kafka delete "
             "that broker's copy once it is back."
+        )))  # fmt: skip
+    if mode == "kraft" and choice.advice == ELECT and any(c.runs for c in outlook.candidates):
+        found.append(Trap(CONTROLLERS_AMONG_THEM, (
+            "Stop no broker that is a controller as well (process.roles=broker,controller) if that "
+            "leaves no majority of the controllers: without one nobody is elected."
         )))  # fmt: skip
     if choice.advice == ELECT:
         found.append(Trap(METRIC_PROVES_NOTHING, (
