@@ -121,7 +121,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
             {"replica": x.replica, "kind": x.kind, "alone": [list(run) for run in x.alone]}
             for x in older_copies(state)
         ],
-        "candidates": [_candidate(c) for c in _ranked(decision)],
+        "candidates": [_candidate(c, isr is not None) for c in _ranked(decision)],
         "not_yet": [asdict(n) for n in plan.not_yet],
         "traps": [asdict(t) for t in plan.traps],
         "release_known": plan.release_known,
@@ -157,10 +157,10 @@ def _ranked(decision: Decision) -> list[Candidate]:
     return sorted(decision.outlook.candidates, key=lambda c: order[c.replica])
 
 
-def _candidate(c: Candidate) -> dict[str, Any]:
+def _candidate(c: Candidate, isr_is_known: bool) -> dict[str, Any]:
     return {
         "replica": c.replica,
-        "clean_election": c.trusted,
+        "clean_election": c.trusted if isr_is_known else None,
         "runs": c.runs,
         "log_is_here": c.at_hand,
         "keeps_all_promised": c.is_safe,

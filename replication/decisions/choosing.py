@@ -144,7 +144,8 @@ def _take(choice: Choice, outlook: Outlook, safe: list[Candidate]) -> None:
     elif len(choice.safe) == len(outlook.candidates) and not any(c.copies for c in safe):
         choice.advice = ANY
     else:
-        choice.advice = START if best.trusted else ELECT
+        known = outlook.state.registration.isr is not None
+        choice.advice = START if best.trusted or not known else ELECT
     if not best.lost[ACKNOWLEDGED_BY_ALL].worst:
         choice.proof = isr_proof(outlook, best.replica)
 

@@ -98,6 +98,9 @@ class _Steps:
             if_down = " if it is down" if self.chosen.runs else ""
             words = f"Start broker {number}{if_down}, and no other before it."
             self._add(commands.LEAD, number, words)
+            if self.outlook.state.registration.isr is None:
+                words = f"If nobody leads the partition then: elect broker {number} uncleanly."
+                self._add(commands.ELECT, number, words)
         elif self.choice.advice == ELECT:
             if not self.chosen.runs:
                 self._add(commands.START, number, f"Start broker {number}, and no other.")
@@ -121,7 +124,8 @@ class _Steps:
     def _must_be_alone(self) -> bool:
         """Whether another one could be elected, or leads."""
         leads = self.choice.leader is not None and self.choice.leader != self.choice.replica
-        return self.choice.advice == ELECT or leads or self._others_may_be_elected()
+        not_known = self.outlook.state.registration.isr is None
+        return self.choice.advice == ELECT or leads or not_known or self._others_may_be_elected()
 
     def _to_copy(self) -> list[int]:
         """Whose directory a step may destroy; all where nothing is chosen."""

@@ -261,7 +261,11 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
-    how = "is elected cleanly" if c["clean_election"] else "unclean election"
+    how = {
+        True: "is elected cleanly",
+        False: "takes an unclean election",
+        None: "not known to be in the ISR",
+    }[c["clean_election"]]
     here = "" if c["log_is_here"] else ", its log is not here"
     up = "not known to be down" if c["runs"] else "is down"
     yield f"    broker {c['replica']} ({up}, {how}{here}): {'; '.join(_lost_of(c)) or 'nothing'}"

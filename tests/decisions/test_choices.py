@@ -176,6 +176,16 @@ def test_plans_that_contradict_each_other_are_told() -> None:
     assert "START ORDER: broker 1, then broker 2, then broker 3" in together
 
 
+def test_where_the_isr_is_not_known_the_best_is_started_alone_first() -> None:
+    """Of directories alone nobody knows whether it takes an unclean election."""
+    copies = [copy(1, (0, 4, 0, 0), mark=4), copy(2, (0, 2, 0, 0), mark=2)]
+    found = decide(told([*given(), *copies]))
+    assert (found.choice.advice, found.choice.replica) == (START, A)
+    actions = [(s.action, s.broker) for s in found.plan.steps]
+    assert actions.index(("start_to_lead", A)) + 1 == actions.index(("elect_uncleanly", A))
+    assert "broker 2 (is down, not known to be in the ISR" in shown(found)
+
+
 def test_a_deleted_topic_is_not_decided() -> None:
     deleted = ev.PartitionDescribed((1, 2, 3), 1, True, "delete", "2.8.1", None, "zookeeper", True)
     found = decide(told([*given(1, 2, 3), elected(1, 0, "initial"), deleted]))
