@@ -5,7 +5,7 @@ a set of states through the stages of a story, one after the other, and can tell
 came to be. Steps are counted, never timed; past a bound nothing is decided.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -67,19 +67,45 @@ def walk(
 
 @dataclass(slots=True)
 class Followed(Generic[At]):
-    """The states at the end; with layers, by which state of the layer before each was reached."""
+    """The states at the end; by layer, from which states of the layer before each was reached."""
 
     ends: set[At]
-    layers: list[dict[At, At | None]] = field(default_factory=list)
+    layers: list[dict[At, list[At]]] = field(default_factory=list)
 
     def path_to(self, end: At) -> list[At]:
         """The states on one way to an end, one a stage, the first one first."""
         path = [end]
         for layer in reversed(self.layers[1:]):
-            before = layer[path[-1]]
-            if before is not None:
-                path.append(before)
+            path.append(layer[path[-1]][0])
         return path[::-1]
+
+    def ways_to(self, ends: Iterable[At]) -> Iterator[list[At]]:
+        """Ways to these ends, on which each state lies that any way to one of them passes."""
+        reached: list[dict[At, list[At]]] = [{end: [] for end in ends}]
+        for layer in reversed(self.layers[1:]):
+            before: dict[At, list[At]] = {}
+            for state in reached[-1]:
+                for parent in layer[state]:
+                    before.setdefault(parent, []).append(state)
+            reached.append(before)
+        reached.reverse()
+        seen: list[set[At]] = [set() for _ in reached]
+        for number, states in enumerate(reached):
+            for state in states:
+                if state in seen[number]:
+                    continue
+                way = [state]
+                for n in range(number, 0, -1):
+                    way.insert(0, _rather_new(self.layers[n][way[0]], seen[n - 1]))
+                for n in range(number, len(reached) - 1):
+                    way.append(_rather_new(reached[n][way[-1]], seen[n + 1]))
+                for passed, at in zip(seen, way, strict=True):
+                    passed.add(at)
+                yield way
+
+
+def _rather_new(states: list[At], seen: set[At]) -> At:
+    return next((state for state in states if state not in seen), states[0])
 
 
 def follow(
@@ -107,13 +133,13 @@ def retrace(
     after: Callable[[set[At], Stage], set[At]],
     effort: Effort,
 ) -> Followed[At]:
-    """The same, stage by stage and state by state, so that the way to each end is known."""
-    layers: list[dict[At, At | None]] = [dict.fromkeys(starts)]
+    """The same, stage by stage and state by state, so that the ways to each end are known."""
+    layers: list[dict[At, list[At]]] = [{start: [] for start in starts}]
     for stage in stages:
-        found: dict[At, At | None] = {}
+        found: dict[At, list[At]] = {}
         for state in sorted(layers[-1], key=repr):
             for reached in after({state}, stage):
-                found.setdefault(reached, state)
+                found.setdefault(reached, []).append(state)
             effort.spend(1, len(found))
         layers.append(found)
     return Followed(set(layers[-1]), layers)

@@ -138,7 +138,9 @@ class LedEpoch:
             return () if number == final else leading.unseen_moves(by, at, writable, kraft=kraft)
 
         def accept(item: Item, at: Leading) -> Iterable[Leading]:
-            return of_leader(by, item, at)
+            yield from of_leader(by, item, at)
+            if item.kind == "wrote" and item.unseen_from is not None and not at.record:
+                yield leading.wrote(at, records.unseen_of(leader_epoch, at.occurrence))
 
         starts = self._starts(start) if self.began else self._unseen_starts(start)
         return {

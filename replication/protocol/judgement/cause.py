@@ -7,7 +7,8 @@ Where several admitted histories lose the record by different steps, the cause i
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.histories.engine import TooMany
@@ -22,8 +23,8 @@ BY_CUT = {
     "diverging_epoch": "truncate_to_high_watermark",
     "out_of_range": "out_of_range_reset",
 }
-# Enough ways to a loss to see whether its cause is one.
-WAYS = 24
+# So many of the ways to a loss are asked whether its cause is one.
+WAYS = 100
 Losing = Callable[[At], int]
 
 
@@ -31,16 +32,19 @@ Losing = Callable[[At], int]
 class Cause:
     """A cause in the ledger's words. window: the leader epoch whose leader began without the
     record; written_in: that in which it was written; isr: the members in force before; lossy: the
-    brokers that lost it with their disk; one_of: where several histories tell several causes, all
-    of them."""
+    brokers that lost it with their disk; perhaps: those that lost it by a step that no line of
+    theirs tells; one_of: where several histories tell several causes, all of them; each: those of
+    the single histories, where they have one name."""
 
     name: str
     contributing: tuple[str, ...] = ()
     window: Window | None = None
     isr: frozenset[int] = frozenset()
     lossy: frozenset[int] = frozenset()
+    perhaps: frozenset[int] = frozenset()
     one_of: tuple[str, ...] = ()
     written_in: int | None = None
+    each: "tuple[Cause, ...]" = ()
 
 
 UNKNOWN = Cause("unknown")
@@ -51,50 +55,53 @@ def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool
     search: an exact one. by_clients: a client was told of it, so whoever committed it counts."""
     try:
         found = [
-            _OfPath(search, path, end, losing(end), by_clients, acks_one).cause()
+            _OfPath(search, path, end, record, by_clients, acks_one).cause()
             for path, end in _paths(search, losing)
+            for record in _each(losing(end))
         ]
     except TooMany:
         return UNKNOWN
     names = sorted({cause.name for cause in found})
+    each = tuple({(c.name, id(c.window), c.isr, c.lossy, c.perhaps): c for c in found}.values())
     if len(names) == 1:
         same = found[0]
         windows = {id(cause.window) for cause in found}
         if len(windows) == 1:
-            return same
-        return Cause(same.name, same.contributing, None, same.isr, same.lossy)
+            return replace(same, each=each)
+        return replace(same, window=None, written_in=None, each=each)
     known = tuple(name for name in names if name != "unknown")
     return Cause("unknown", (), None, one_of=known if len(known) > 1 else ())
 
 
 def _paths(search: Search, losing: Losing) -> Iterator[tuple[list[At], At]]:
-    """Some ways to ends that lose the record: the states, and the end as the last copies tell."""
+    """Ways to ends that lose the record: the states, and the end as the last copies tell."""
     followed = search.retraced()
-    count = 0
+    lost: dict[At, At] = {}
     for reached in sorted(followed.ends):
-        for end in sorted(search.admitted({reached})):
-            if losing(end):
-                yield followed.path_to(reached), end
-                count += 1
-                break
-        if count == WAYS:
-            return
+        end = next((e for e in sorted(search.admitted({reached})) if losing(e)), None)
+        if end is not None:
+            lost[reached] = end
+    for way in islice(followed.ways_to(lost), WAYS):
+        yield way, lost[way[-1]]
+
+
+def _each(records: int) -> Iterator[int]:
+    """The records of a mask, by number."""
+    return (record for record in range(records.bit_length()) if records >> record & 1)
 
 
 class _OfPath:
     """One history in which the record is lost."""
 
     def __init__(
-        self, search: Search, path: list[At], end: At, lost: int, by_clients: bool, acks_one: bool
+        self, search: Search, path: list[At], end: At, record: int, by_clients: bool, acks_one: bool
     ) -> None:
         self.search, self.path, self.acks_one = search, [*path[:-1], end], acks_one
         self.windows = search.windows()
         field = "missed_by_any" if by_clients else "missed_committed"
         field = "missed" if acks_one else field
-        masks = [getattr(at, field) & lost for at in self.path]
-        self.number = next((i for i, mask in enumerate(masks) if mask), len(self.path) - 1)
-        missing = masks[self.number] or lost
-        self.record = (missing & -missing).bit_length() - 1
+        missed = (i for i, at in enumerate(self.path) if getattr(at, field) >> record & 1)
+        self.number, self.record = next(missed, len(self.path) - 1), record
         self.window = self.windows[min(self.number, len(self.windows)) - 1]
         epochs = search.records.epochs
         self.written_in = epochs[self.record] if 0 < self.record < len(epochs) else None
@@ -104,7 +111,10 @@ class _OfPath:
         removed, had = self._removed(), self._had_it()
         name, lossy = self._name(isr, removed, had), self._lossy()
         contributing = ("storage_loss",) if name == "last_replica_standing" else ()
-        return Cause(name, contributing, self.window, isr, lossy, written_in=self.written_in)
+        return Cause(
+            name, contributing, self.window, isr, lossy, self._perhaps(),
+            written_in=self.written_in,
+        )  # fmt: skip
 
     def _name(self, isr: frozenset[int], removed: str | None, had: bool) -> str:
         if self.window.kind in UNCLEAN_KINDS:
@@ -175,7 +185,7 @@ class _OfPath:
 
     def _lossy(self) -> frozenset[int]:
         """The brokers that held the record and came back without it, by their own starts."""
-        run, found = self.search.run, set()
+        run, found, committed_by = self.search.run, set(), self._committed_by()
         for number, place in run.place.items():
             held = any(at.records[place] == self.record for at in self.path[: self.number + 1])
             starts = (
@@ -184,6 +194,25 @@ class _OfPath:
                 for item in run.items[place].get(window.leader_epoch, ())
                 if item.kind == "started" and item.has is False
             )
-            if any(item.shown or held for item in starts):
+            if any(item.shown or held or number in committed_by for item in starts):
                 found.add(number)
         return frozenset(found)
+
+    def _committed_by(self) -> frozenset[int]:
+        """The members of every ISR of the leader epoch in which the record was committed: each of
+        them held it."""
+        for window, before, at in zip(self.windows, self.path, self.path[1:], strict=False):
+            if (at.committed & ~before.committed) >> self.record & 1:
+                return frozenset.intersection(*window.isrs) if window.isrs else frozenset()
+        return frozenset()
+
+    def _perhaps(self) -> frozenset[int]:
+        """The brokers whose lines are missing that held the record and came to be without it."""
+        run = self.search.run
+        rows = [at.records for at in self.path[: self.number + 1]]
+        return frozenset(
+            number
+            for number, place in run.place.items()
+            if not self.search.brokers[place].covered
+            and any(a[place] == self.record != b[place] for a, b in pairwise(rows))
+        )

@@ -41,12 +41,14 @@ def contract_of(
         permitted = _unclean_is_permitted(state, cause, term)
         if permitted is not False:
             return "not_promised" if permitted else "unknown"
+    needed = state.min_insync_replicas_in(term)
     if cause.name in BY_DISK:
-        needed = state.min_insync_replicas_in(term)
         if needed is None:
             return "unknown"
         if len(cause.lossy) >= needed:
             return "not_promised"
+    if cause.perhaps and len(cause.lossy | cause.perhaps) >= (needed or 1):
+        return "unknown"  # So many disks may have lost it that nothing was promised.
     return "unknown" if tier == "acknowledged_by_leader" else "broken"
 
 

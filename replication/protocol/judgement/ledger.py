@@ -230,11 +230,19 @@ class _Run:
         term = _term(self.state, cause)
         return Loss(
             *span[:2], span, tier, promises, status, cause,
-            contract_of(self.state, cause, tier, term, may_be_committed=promised),
+            self._contract(cause, tier, promised),
             copies, missing, None, term,
             allowed_by(self.state, cause, tier, term, may_be_committed=promised),
             self.more, self.assuming,
         )  # fmt: skip
+
+    def _contract(self, cause: Cause, tier: str, promised: bool) -> str:
+        """What every history's own cause makes of it; unknown where they do not agree."""
+        found = {
+            contract_of(self.state, one, tier, _term(self.state, one), may_be_committed=promised)
+            for one in cause.each or (cause,)
+        }
+        return found.pop() if len(found) == 1 else "unknown"
 
     def _identity(self, gone: _Gone) -> tuple[int | None, int | None]:
         records = gone.records & self.search.records.shown
@@ -261,10 +269,13 @@ class _Run:
         return found
 
     def _status(self, gone: _Gone) -> tuple[str, tuple[int, ...]]:
-        back = [bool(held_by(at, leader) & gone.records) for at, leader in self._each()]
-        if all(back):
+        back, lost = set(), self._losing(gone)
+        for at, leader in self._each():
+            mine, held = lost(at) or gone.records, held_by(at, leader)
+            back |= ({True} if mine & held else set()) | ({False} if mine & ~held else set())
+        if back == {True}:
             return "recovered", ()
-        if any(back):
+        if True in back:
             return "undetermined", ()
         leaders = {self.admitted.run.line.replicas[p] for p in self.leaders if p is not None}
         holders = {n: sure for n, sure in self._holders(gone).items() if n not in leaders}

@@ -106,6 +106,16 @@ class Run:
             if content is None or bytes_ in (None, content)
         )
 
+    def unseen_from(self, leader_epoch: int | None, content: int | None) -> int | None:
+        """From which number on a record that nothing shows may be meant by what is known of one;
+        None where one that is shown is surely it."""
+        surely = any(
+            (leader_epoch is not None and label[0] == leader_epoch)
+            or (content is not None and label[1] == content)
+            for label in self.labels
+        )
+        return None if surely or not self.unseen else len(self.labels) + 1
+
     # -- items ----------------------------------------------------------------------------------
     def _take(self, number: int) -> None:
         """The items of one broker, and what is kept of them for the whole run."""

@@ -20,7 +20,8 @@ class Item(NamedTuple):
     offset. clean: of started and stopped. again: a leader that was told once more without a
     restart, a follower of the same leader as before. shown: an earlier step showed the record on
     this broker. last: the copy that tells how the replica is at the end. late: of fetched, it may
-    be from an answer of the same leader in an earlier epoch of its.
+    be from an answer of the same leader in an earlier epoch of its. unseen_from: of records written
+    or fetched, the number from which on those that nothing shows may be meant as well.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Item(NamedTuple):
     shown: bool = False
     last: bool = False
     late: bool = False
+    unseen_from: int | None = None
 
 
 class Final(NamedTuple):
@@ -54,6 +56,9 @@ class Asked(Protocol):
 
     def records(self, leader_epoch: int | None, content: int | None) -> Records:
         """The numbers of the records that may be meant by what is known of one."""
+
+    def unseen_from(self, leader_epoch: int | None, content: int | None) -> int | None:
+        """From which number on a record that nothing shows may be meant; None: none of them."""
 
 
 class Items(Mapping[int, tuple[Item, ...]]):
@@ -201,7 +206,8 @@ class Items(Mapping[int, tuple[Item, ...]]):
         late = step.kind == "fetched" and self.line.takes_late_answers(
             self.index.before[number].leader_epoch
         )
-        return Item(step.kind, records=records, late=late)
+        unseen_from = self.run.unseen_from(step.leader_epoch, step.content)
+        return Item(step.kind, records=records, late=late, unseen_from=unseen_from)
 
     def high_watermark(self, number: int, step: OwnStep) -> Item:
         return Item(step.kind, above=self._has(step.high_watermark))

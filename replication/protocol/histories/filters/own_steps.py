@@ -160,7 +160,8 @@ def of_follower(
     elif kind == "fetches_on":
         yield from _fetches_on(at, exposed)
     elif kind == "has_fetched":
-        if at.record in (item.records or ()):
+        unseen = item.unseen_from
+        if at.record in (item.records or ()) or (unseen is not None and at.record >= unseen):
             yield at
         yield from _fetched(item, at, exposed)
     elif kind == "followed":
@@ -244,6 +245,8 @@ def _fetched(item: Item, at: Following, exposed: frozenset[tuple[int, int]]) -> 
     if at.record:
         return
     values = {record for record, _ in exposed}
-    for record in item.records or ():
+    unseen = item.unseen_from
+    may_be = {r for r in values if unseen is not None and r >= unseen} | set(item.records or ())
+    for record in may_be:
         if not values or record in values or item.late:
             yield at._replace(connected=True, record=record, had=at.had | {record})
