@@ -20,6 +20,7 @@ from tests.changed_evidence import (
     EXPECTED,
     INCIDENTS,
     Change,
+    broker_logs,
     changed_copy,
     dumped_nodes,
     dumps_for_directories,
@@ -74,6 +75,23 @@ def decided(incident: str, change: Change, topic_partition: str = "t-0") -> list
     assert found is not None
     verdicts = verdicts_of(found)
     return [verdicts[name].partition(":")[0] for name in DECIDING]
+
+
+def without_lines(change: Change, *brokers: str) -> Change:
+    """The same, and the broker logs of these brokers withheld."""
+
+    def changed(evidence: Path) -> None:
+        change(evidence)
+        for path in broker_logs(evidence):
+            if path.parent.name in brokers:
+                path.unlink()
+
+    return changed
+
+
+def no_dump(incident: str, broker: str) -> Change:
+    """Neither directory nor dump of the broker."""
+    return lambda evidence: without_directories(evidence, broker)
 
 
 def imported(incident: str, change: Change, into: Path) -> tuple[Import, list[FoldedPartition]]:
@@ -191,7 +209,8 @@ def older_dump(old: Path, beside: str, *, with_dump: bool = True) -> Change:
 
 
 def test_what_is_not_in_a_part_is_not_retention(tmp_path: Path) -> None:
-    """Offsets before and after a dump are not known: records there are neither held nor gone."""
+    """Offsets before and after a dump are not known: records there are neither held nor gone. Where
+    the whole lines of all brokers exclude a divergence, they do so with a part as without any."""
 
     def newest_of_s(text: str) -> str:
         (*_, newest) = [p for p in text.split("Dumping ") if "/s-0/" in p.partition("\n")[0]]
@@ -203,13 +222,26 @@ def test_what_is_not_in_a_part_is_not_retention(tmp_path: Path) -> None:
     (replica,) = [r for r in found.answer.partition["replicas"] if r["replica"] == 1]
     assert replica["log_start_offset"] == 15  # as the broker's lines say, not where the dump begins
     assert replica["spans"][0] == [None, 15, 40]
-    assert "nothing tells records of replicas 1 and 2 apart" in verdicts_of(found)["log_matching"]
+    nothing = no_dump(SEVERAL_SEGMENTS, "broker-1")
+    for by_lines in (change, nothing):
+        assert decided(SEVERAL_SEGMENTS, by_lines, "s-0") == ["HOLDS", "HOLDS", "HOLDS"]
+    every = nodes(SEVERAL_SEGMENTS)
+    by_part = living(folded_with(SEVERAL_SEGMENTS, without_lines(change, *every)), "s-0")
+    assert by_part is not None
+    said = verdicts_of(by_part)["log_matching"]
+    assert "nothing tells records of replicas 1 and 2 apart" in said
 
 
 def test_a_loss_beyond_a_part_is_undetermined() -> None:
-    (cut,) = folded_with(LOSS, changed_dump(LOSS, "broker-1", oldest_half))
+    """Its lines tell that broker 1 cut what the part does not show; without them nothing does."""
+    change = changed_dump(LOSS, "broker-1", oldest_half)
+    for by_lines in (change, no_dump(LOSS, "broker-1")):
+        (cut,) = folded_with(LOSS, by_lines)
+        assert [x["status"] for x in cut.answer.losses] == ["lost"]
+        assert verdicts_of(cut)["log_matching"] == "HOLDS"
+    (cut,) = folded_with(LOSS, without_lines(change, "broker-1"))
     assert [x["status"] for x in cut.answer.losses] == ["undetermined"]
-    assert "from offset" in verdicts_of(cut)["log_matching"]
+    assert verdicts_of(cut)["log_matching"].startswith("UNKNOWN")
 
 
 def test_lines_that_are_missing_end_what_is_known(tmp_path: Path) -> None:
@@ -238,7 +270,11 @@ def test_a_hole_between_segments_is_unknown(tmp_path: Path) -> None:
     assert found is not None
     unseen = [s for s in found.state.replicas[2].log.spans if s.leader_epoch is None]
     assert len(unseen) >= 1
-    assert verdicts_of(found)["log_matching"].startswith("UNKNOWN")
+    # By the whole lines of all brokers broker 2 alone wrote, and nobody cut anything.
+    assert decided(SEVERAL_SEGMENTS, no_dump(SEVERAL_SEGMENTS, "broker-2"), "s-0")[2] == "HOLDS"
+    assert verdicts_of(found)["log_matching"] == "HOLDS"
+    without = without_lines(change, *nodes(SEVERAL_SEGMENTS))
+    assert decided(SEVERAL_SEGMENTS, without, "s-0")[2] == "UNKNOWN"
 
 
 # -- whole by kafka-log-dirs ----------------------------------------------------------------------
@@ -281,10 +317,14 @@ def test_dumps_that_are_whole_say_nothing_wrong(incident: str) -> None:
 
 
 def test_the_size_says_that_a_dump_is_whole() -> None:
-    """Then it ends where the log ended, and what it lacks is not in the log."""
+    """Then it ends where the log ended, and what it lacks is not in the log. Where the lines of the
+    leader are here as well they tell as much."""
     incident = "last_replica_standing__4.1.1__elr_off"
-    assert decided(incident, with_log_dirs(incident)) == ["VIOLATED", "VIOLATED", "HOLDS"]
-    assert decided(incident, with_log_dirs(incident, 1)) == ["VIOLATED", "VIOLATED", "UNKNOWN"]
+    for change, by_dumps in ((0, "HOLDS"), (1, "UNKNOWN")):
+        dumped = with_log_dirs(incident, change)
+        assert decided(incident, dumped) == ["VIOLATED", "VIOLATED", "HOLDS"]
+        without = without_lines(dumped, "broker-1")
+        assert decided(incident, without) == ["VIOLATED", "VIOLATED", by_dumps]
 
 
 # -- whose it is ----------------------------------------------------------------------------------
