@@ -30,9 +30,7 @@ def judge(view: View) -> Verdict:
     """By the copies at hand; where they do not decide, by the histories: HOLDS where none of them
     leaves two replicas with different records."""
     verdict = _by_copies(view)
-    flags = view.fates.line.flags
-    named = flags is not None and flags.has("leader_epoch_in_record_batches")
-    if verdict.verdict != UNKNOWN or not view.fates.line.labels or not named:
+    if verdict.verdict != UNKNOWN or not _have_leader_epochs(view):
         return verdict  # Without leader epochs histories cannot tell records apart that nobody saw.
     fates, not_known = view.fates, unknown_log(view)
     if any(o != KEPT for _, o, _ in fates.answer(NAME)) or not_known is not None:
@@ -40,6 +38,15 @@ def judge(view: View) -> Verdict:
     found = holds(NAME, "no history that fits the evidence leaves two replicas that differ")
     found.assuming = sorted(fates.assumed_to_hold(NAME))
     return found
+
+
+def _have_leader_epochs(view: View) -> bool:
+    """Whether records were seen, and each carries its leader epoch: by the release, or, where it is
+    not known, by the logs themselves."""
+    line = view.fates.line
+    if line.flags is not None:
+        return bool(line.labels) and line.flags.has("leader_epoch_in_record_batches")
+    return bool(line.labels) and all(s.leader_epoch is not None for s in line.labels)
 
 
 def _by_copies(view: View) -> Verdict:
