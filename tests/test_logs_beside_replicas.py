@@ -79,6 +79,8 @@ def write_into(path: Path, what: str, seed: int) -> None:
     text = "\n".join([*lines[: place + 1], *told, *behind])
     # Its settings name both directories.
     text = re.sub(rf"(\blog\.dirs? = ){re.escape(home)}$", rf"\1{home},{other}", text, flags=re.M)
+    listed = rf"(\blog\.dirs = \[{re.escape(home)})\]$"  # As Kafka 4.3 prints them.
+    text = re.sub(listed, rf"\1, {other}]", text, flags=re.M)
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
