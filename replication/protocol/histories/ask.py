@@ -113,9 +113,11 @@ class Histories:
         if names & named.NOTHING_UNSEEN:
             names -= named.NOTHING_UNSEEN
             found.append(Assumed(names, 0, begins_empty=False))
-        found.append(Assumed(names, 1, begins_empty=False))
-        names -= {named.ELECTIONS_AS_RECORDED}
-        found += [Assumed(names, losses, begins_empty=False) for losses in (0, 1)]
+        # An election that nothing recorded is thought of before a disk that lost unseen.
+        fewer = names - {named.ELECTIONS_AS_RECORDED}
+        found.append(Assumed(fewer, 0, begins_empty=False))
+        found += [Assumed(each, 1, begins_empty=False) for each in (names, fewer)]
+        names = fewer
         names -= {named.DISKS_KEEP}
         found.append(Assumed(names, None, begins_empty=False))
         return [*dict.fromkeys([*found, STRICT, WIDEST])]

@@ -89,7 +89,8 @@ class LedEpoch:
         """The states after the epoch."""
         found: set[At] = set()
         if not self.began:
-            found |= self.followers.without_leader(states, self.window.leader_epoch)
+            if self.by.covered or not self.window.joined:
+                found |= self.followers.without_leader(states, self.window.leader_epoch)
             if self.by.covered:
                 return found
         ways: dict[Start, set[Leading]] = {}

@@ -40,7 +40,8 @@ class Window:
 
     leader: None where nobody led, or where nobody knows: then `unnamed` where nothing names the
     epoch, `shown` where a log shows that somebody led in it. start: the offset at which the epoch
-    begins, by any epoch file or log. recorded: the controller's record of it is here.
+    begins, by any epoch file or log. recorded: the controller's record of it is here. joined: a
+    replica joined the ISR in it, which only a leader that leads brings about.
     """
 
     leader_epoch: int
@@ -49,6 +50,7 @@ class Window:
     isrs: list[frozenset[int]] | None = None
     kind: str | None = None
     recorded: bool = False
+    joined: bool = False
     start: int | None = None
     unnamed: bool = False
     shown: bool = False
@@ -325,6 +327,7 @@ def _take_record(window: Window, record: Recorded) -> None:
     if record.isr:
         isr = frozenset(record.isr)
         window.isrs = window.isrs or []
+        window.joined = window.joined or (bool(window.isrs) and not isr <= window.isrs[-1])
         if not window.isrs or window.isrs[-1] != isr:
             window.isrs.append(isr)
     if record.election_kind and window.kind is None:
