@@ -5,12 +5,12 @@ the evidence leaves to be assumed; where no history is left, fewer assumptions a
 decided, it is asked again without each, so that the answer names only what it rests on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories import assumptions as named
-from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, without
+from replication.protocol.histories.assumptions import STRICT, WIDEST, Assumed, only, without
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Run
 from replication.protocol.histories.filters.signs import tells_of_a_loss
@@ -114,9 +114,10 @@ class Histories:
             names -= named.NOTHING_UNSEEN
             found.append(Assumed(names, 0, begins_empty=False))
         # An election that nothing recorded is thought of before a disk that lost unseen.
-        fewer = names - {named.ELECTIONS_AS_RECORDED}
-        found.append(Assumed(fewer, 0, begins_empty=False))
-        found += [Assumed(each, 1, begins_empty=False) for each in (names, fewer)]
+        passed_over = names - {named.LEADERS_IN_SYNC}
+        fewer = passed_over - {named.ELECTIONS_AS_RECORDED}
+        found += [Assumed(each, 0, begins_empty=False) for each in (passed_over, fewer)]
+        found += [Assumed(each, 1, begins_empty=False) for each in (names, passed_over, fewer)]
         names = fewer
         names -= {named.DISKS_KEEP}
         found.append(Assumed(names, None, begins_empty=False))
@@ -134,9 +135,11 @@ class Histories:
             yield named.COPIES_ARE_CURRENT
         if any(w.kind in UNSURE for w in line.windows[1:]):
             yield named.REPLACED_LEADERS_HAD_STOPPED
-        unsure = any(w.unnamed or w.kind in (None, "unknown") for w in line.windows)
-        if unsure or line.ends_early:
+        unsure = any(w.kind in (None, "unknown") for w in line.windows)
+        if unsure or line.ends_early or any(w.unnamed for w in line.windows):
             yield named.ELECTIONS_AS_RECORDED
+        if unsure:
+            yield named.LEADERS_IN_SYNC
         if line.every_send_answered:
             yield named.EVERY_SEND_IS_KNOWN
         elif not self.state.told_of("sends") and not tells_of_a_loss(line):
@@ -185,36 +188,47 @@ class Histories:
         return Admitted(first, end, run, search, ends, too_many)
 
     def decide(
-        self, stretch: Stretch, question: Question, needed: frozenset[str] = frozenset()
+        self, stretch: Stretch, question: Question, known: Mapping[Outcomes, frozenset[str]]
     ) -> tuple[Outcomes, frozenset[str]]:
         """What the histories of a run answer, and which assumptions that rests on: the smallest set
         that is found by leaving one after the other out.
 
-        needed: what other runs of the same answer rest on; that is not left out.
+        known: by outcomes, what the answers of other runs rest on. If that is enough here as well
+        it is taken; of what keeps a promise elsewhere nothing is left out.
         """
         outcomes = question(stretch.admitted)
+        needed = known.get(KEPT, frozenset()) if outcomes == KEPT else frozenset()
         unseen = self.rungs()[0].names & named.NOTHING_UNSEEN
         if stretch.vacuous and (unseen <= needed or outcomes != KEPT):
             return KEPT, unseen
         if len(outcomes) != 1 or stretch.assumed in (STRICT, WIDEST):
             return outcomes, frozenset()
-        kept = stretch.assumed
+        kept, enough = stretch.assumed, known.get(outcomes, stretch.assumed.names)
+        fewer = only(kept, enough)
+        if fewer != kept and self._still(stretch, question, outcomes, fewer, self._left):
+            return outcomes, fewer.names
         # First what keeps records out that nothing shows: without it there are many histories.
         for name in sorted(kept.names - needed, key=lambda n: (n not in named.NOTHING_UNSEEN, n)):
             fewer = without(kept, name)
-            if self._still(stretch, question, outcomes, fewer):
+            # One that needs many histories leaves room for the others.
+            if self._still(stretch, question, outcomes, fewer, self._left // 4):
                 kept = fewer
         if stretch.vacuous and not kept.names <= needed:
             return KEPT, unseen
         return outcomes, kept.names
 
     def _still(
-        self, stretch: Stretch, question: Question, outcomes: Outcomes, assumed: Assumed
+        self,
+        stretch: Stretch,
+        question: Question,
+        outcomes: Outcomes,
+        assumed: Assumed,
+        left: int,
     ) -> bool:
         """Whether fewer assumptions decide it, too; they do not where that takes too long."""
         most = MOST_TIMES_AS_MANY * stretch.admitted.search.effort.steps + MOST_STEPS_OF_FEWER
         before = self._effort.steps
-        admitted = self.admitted(stretch.first, stretch.end, assumed, min(most, self._left))
+        admitted = self.admitted(stretch.first, stretch.end, assumed, min(most, left))
         self._left -= self._effort.steps - before
         if admitted.too_many or not admitted.ends:
             return False

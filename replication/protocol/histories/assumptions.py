@@ -12,6 +12,7 @@ COPIES_ARE_CURRENT = "copies_are_current"
 DISKS_KEEP = "disks_keep"
 REPLACED_LEADERS_HAD_STOPPED = "replaced_leaders_had_stopped"
 ELECTIONS_AS_RECORDED = "elections_as_recorded"
+LEADERS_IN_SYNC = "leaders_were_in_sync"
 EVERY_SEND_IS_KNOWN = "every_send_is_known"
 RECORDS_AS_SEEN = "records_as_seen"
 NOTHING_BEFORE = "nothing_before"
@@ -59,9 +60,15 @@ ASSUMPTIONS = {
         ),
         Assumption(
             ELECTIONS_AS_RECORDED,
-            "nobody led in a leader epoch that no line, log or record names, and every leader of "
-            "whose election nothing tells the kind had been in sync",
-            "a record or a line of an unclean election, an ISR without the leader",
+            "nobody led in a leader epoch that no line, log or record names",
+            "a record that no leader of a named epoch can have written or removed",
+            "the controller's history (metadata log, state-change.log of the controller)",
+        ),
+        Assumption(
+            LEADERS_IN_SYNC,
+            "every leader of whose election nothing tells the kind had been in sync",
+            "a record or a line of an unclean election, an ISR without the leader, a log that "
+            "begins a leader epoch below what was committed",
             "the controller's history (metadata log, state-change.log of the controller)",
         ),
         Assumption(
@@ -108,8 +115,13 @@ WIDEST = Assumed(moments_known=False, begins_empty=False)
 EVERYTHING = Assumed(frozenset(ASSUMPTIONS), 0)
 
 
+def only(assumed: Assumed, names: frozenset[str]) -> Assumed:
+    """The same with no other names than these."""
+    names &= assumed.names
+    losses = assumed.unseen_losses if DISKS_KEEP in names else None
+    return replace(assumed, names=names, unseen_losses=losses)
+
+
 def without(assumed: Assumed, name: str) -> Assumed:
     """The same without one of its names."""
-    names = assumed.names - {name}
-    losses = None if name == DISKS_KEEP else assumed.unseen_losses
-    return replace(assumed, names=names, unseen_losses=losses)
+    return only(assumed, assumed.names - {name})

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from replication.protocol.histories.assumptions import (
     ELECTIONS_AS_RECORDED,
+    LEADERS_IN_SYNC,
     REPLACED_LEADERS_HAD_STOPPED,
 )
 from replication.protocol.histories.engine import Effort, walk
@@ -69,7 +70,7 @@ class LedEpoch:
 
     def _was_in_sync(self) -> bool:
         """Whether its election is taken for one of a replica that had all that was committed."""
-        assumed = ELECTIONS_AS_RECORDED in self.run.assumed.names
+        assumed = LEADERS_IN_SYNC in self.run.assumed.names
         return assumed and self.window.kind in (None, "unknown")
 
     def _zombie(self) -> bool:

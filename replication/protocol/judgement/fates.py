@@ -25,8 +25,8 @@ class Fates:
 
     histories: Histories
     runs: list[Fate] = field(default_factory=list)
-    # By question what it rests on that the runs asked so far keep the promise.
-    _needed: dict[str, frozenset[str]] = field(default_factory=dict)
+    # By question and outcomes, what the answers of the runs asked so far rest on.
+    _known: dict[str, dict[Outcomes, frozenset[str]]] = field(default_factory=dict)
 
     @property
     def line(self) -> Timeline:
@@ -45,10 +45,10 @@ class Fates:
             return KEPT, frozenset()
         if stretch.contradicted or stretch.admitted.too_many:
             return frozenset([False, True]), frozenset()
-        needed = self._needed.setdefault(name, frozenset())
-        outcomes, assuming = self.histories.decide(stretch, QUESTIONS[name], needed)
-        if outcomes == KEPT:
-            self._needed[name] = needed | assuming
+        known = self._known.setdefault(name, {})
+        outcomes, assuming = self.histories.decide(stretch, QUESTIONS[name], known)
+        before = known.get(outcomes, frozenset()) if outcomes == KEPT else frozenset()
+        known[outcomes] = before | assuming
         return outcomes, assuming
 
     def broken(self, name: str) -> list[tuple[Fate, frozenset[str]]]:

@@ -10,6 +10,7 @@ from replication.protocol.histories.assumptions import (
     COPIES_ARE_CURRENT,
     DISKS_KEEP,
     ELECTIONS_AS_RECORDED,
+    LEADERS_IN_SYNC,
     RECORDS_AS_SEEN,
     REPLICAS_AS_SEEN,
 )
@@ -52,7 +53,8 @@ def test_three_equal_copies_and_nothing_else_hold_under_named_assumptions() -> N
     found = judged(copies)
     assert found["verdict"] == "HOLDS"
     assert set(found["assuming"]) <= {
-        REPLICAS_AS_SEEN, COPIES_ARE_CURRENT, DISKS_KEEP, ELECTIONS_AS_RECORDED, RECORDS_AS_SEEN,
+        REPLICAS_AS_SEEN, COPIES_ARE_CURRENT, DISKS_KEEP, ELECTIONS_AS_RECORDED, LEADERS_IN_SYNC,
+        RECORDS_AS_SEEN,
     }  # fmt: skip
     assert REPLICAS_AS_SEEN in found["assuming"]
     strict = judged(copies, strict=True)
