@@ -386,8 +386,13 @@ def _final_leader(state: State, line: Timeline, recorded: list[Recorded]) -> int
 
 
 def _log_start(line: Timeline) -> int:
-    """From where on records can be lost: what lay below was removed lawfully."""
+    """From where on records can be lost: what lay below was removed lawfully. Where nobody knows
+    who leads, what lies below the logs of all who may was removed from whichever counts."""
     starts = [0]
+    if line.final_leader is None and line.replicas and not line.not_captured:
+        last = [line.own[number][line.last_copy[number]] for number in line.replicas]
+        if all(step.kind_of_copy != "part" for step in last):
+            starts.append(min(step.log_start_offset or 0 for step in last))
     for number, steps in line.own.items():
         leads = number == line.final_leader
         starts += [
