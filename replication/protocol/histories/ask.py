@@ -146,11 +146,19 @@ class Histories:
             yield named.RECORDS_AS_SEEN
 
     def stretches(self) -> Iterator[Stretch]:
-        """Every run of offsets, in order, under the most assumptions that leave a history."""
+        """Every run of offsets, in order, under the most assumptions that leave a history. What
+        must be given up of elections at one offset is given up at all."""
         rungs = self.rungs()
         cuts = borders(self.line(rungs[0]))
-        for first, end in zip(cuts, [*cuts[1:], None], strict=True):
-            yield self._stretch(first, end, rungs)
+        runs = list(zip(cuts, [*cuts[1:], None], strict=True))
+        found = [self._stretch(first, end, rungs) for first, end in runs]
+        told = [s.assumed.names for s in found if not s.contradicted and not s.admitted.too_many]
+        assumed = rungs[0].names & named.OF_ELECTIONS
+        given_up = assumed - assumed.intersection(*told)
+        fewer = [*dict.fromkeys(only(r, r.names - given_up) for r in rungs)]
+        for stretch in found:
+            again = stretch.assumed.names & given_up
+            yield self._stretch(stretch.first, stretch.end, fewer) if again else stretch
 
     def _stretch(self, first: int, end: int | None, rungs: list[Assumed]) -> Stretch:
         vacuous = end is None and bool(rungs[0].names & named.NOTHING_UNSEEN)

@@ -18,6 +18,8 @@ RECORDS_AS_SEEN = "records_as_seen"
 NOTHING_BEFORE = "nothing_before"
 # Under either of these no record is thought of that nothing shows.
 NOTHING_UNSEEN = frozenset((EVERY_SEND_IS_KNOWN, RECORDS_AS_SEEN))
+# What is false of an election at one offset is false at all.
+OF_ELECTIONS = frozenset((ELECTIONS_AS_RECORDED, LEADERS_IN_SYNC))
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class LedEpoch:
         """The states after the epoch."""
         found: set[At] = set()
         if not self.began:
-            if self.by.covered or not self.window.joined:
+            if self.by.covered or not self.window.led:
                 found |= self.followers.without_leader(states, self.window.leader_epoch)
             if self.by.covered:
                 return found
@@ -164,7 +164,9 @@ class LedEpoch:
         window, by = self.window, self.by
         may_lose = by.unseen_losses != 0 or window.leader_was_away
         had: bool | None = None
-        if window.start is not None and not self.run.line.compacted and not self.several:
+        # Who led twice in the epoch, and lost its log's end between, began it with more.
+        again = self.several and by.unseen_losses != 0
+        if window.start is not None and not self.run.line.compacted and not again:
             had = self.run.offset < window.start
         found = []
         for first in {record, 0} if may_lose else {record}:

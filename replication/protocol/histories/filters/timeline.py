@@ -40,8 +40,8 @@ class Window:
 
     leader: None where nobody led, or where nobody knows: then `unnamed` where nothing names the
     epoch, `shown` where a log shows that somebody led in it. start: the offset at which the epoch
-    begins, by any epoch file or log. recorded: the controller's record of it is here. joined: a
-    replica joined the ISR in it, which only a leader that leads brings about.
+    begins, by any epoch file or log. recorded: the controller's record of it is here. led: its
+    leader did begin to lead, as records of the epoch show, or a replica that joined the ISR in it.
     """
 
     leader_epoch: int
@@ -50,7 +50,7 @@ class Window:
     isrs: list[frozenset[int]] | None = None
     kind: str | None = None
     recorded: bool = False
-    joined: bool = False
+    led: bool = False
     start: int | None = None
     unnamed: bool = False
     shown: bool = False
@@ -304,9 +304,10 @@ def _windows(state: State, line: Timeline, recorded: list[Recorded]) -> list[Win
             for leader_epoch, start in _starts(step):
                 begun = window(leader_epoch)
                 begun.start = start if begun.start is None else min(begun.start, start)
+                begun.led = True
     for span in (*line.labels, *line.written):
         if span.leader_epoch is not None:
-            window(span.leader_epoch)
+            window(span.leader_epoch).led = True
     if not windows and (line.labels or line.promises):
         window(0)  # Whoever led, led in some epoch.
     known = line.controller_is_known
@@ -327,7 +328,7 @@ def _take_record(window: Window, record: Recorded) -> None:
     if record.isr:
         isr = frozenset(record.isr)
         window.isrs = window.isrs or []
-        window.joined = window.joined or (bool(window.isrs) and not isr <= window.isrs[-1])
+        window.led = window.led or (bool(window.isrs) and not isr <= window.isrs[-1])
         if not window.isrs or window.isrs[-1] != isr:
             window.isrs.append(isr)
     if record.election_kind and window.kind is None:
