@@ -78,19 +78,20 @@ def decided(incident: str, change: Change, topic_partition: str = "t-0") -> list
 
 
 def without_lines(change: Change, *brokers: str) -> Change:
-    """The same, and the broker logs of these brokers withheld."""
+    """The same, and the broker logs of these brokers withheld; of all, with who led when."""
 
     def changed(evidence: Path) -> None:
         change(evidence)
         for path in broker_logs(evidence):
-            if path.parent.name in brokers:
+            if not brokers or path.parent.name in brokers:
                 path.unlink()
+        for path in () if brokers else list(evidence.rglob("__cluster_metadata-0")):
+            shutil.rmtree(path)
 
     return changed
 
 
-def no_dump(incident: str, broker: str) -> Change:
-    """Neither directory nor dump of the broker."""
+def no_dump(broker: str) -> Change:
     return lambda evidence: without_directories(evidence, broker)
 
 
@@ -222,11 +223,10 @@ def test_what_is_not_in_a_part_is_not_retention(tmp_path: Path) -> None:
     (replica,) = [r for r in found.answer.partition["replicas"] if r["replica"] == 1]
     assert replica["log_start_offset"] == 15  # as the broker's lines say, not where the dump begins
     assert replica["spans"][0] == [None, 15, 40]
-    nothing = no_dump(SEVERAL_SEGMENTS, "broker-1")
+    nothing = no_dump("broker-1")
     for by_lines in (change, nothing):
         assert decided(SEVERAL_SEGMENTS, by_lines, "s-0") == ["HOLDS", "HOLDS", "HOLDS"]
-    every = nodes(SEVERAL_SEGMENTS)
-    by_part = living(folded_with(SEVERAL_SEGMENTS, without_lines(change, *every)), "s-0")
+    by_part = living(folded_with(SEVERAL_SEGMENTS, without_lines(change)), "s-0")
     assert by_part is not None
     said = verdicts_of(by_part)["log_matching"]
     assert "nothing tells records of replicas 1 and 2 apart" in said
@@ -235,7 +235,7 @@ def test_what_is_not_in_a_part_is_not_retention(tmp_path: Path) -> None:
 def test_a_loss_beyond_a_part_is_undetermined() -> None:
     """Its lines tell that broker 1 cut what the part does not show; without them nothing does."""
     change = changed_dump(LOSS, "broker-1", oldest_half)
-    for by_lines in (change, no_dump(LOSS, "broker-1")):
+    for by_lines in (change, no_dump("broker-1")):
         (cut,) = folded_with(LOSS, by_lines)
         assert [x["status"] for x in cut.answer.losses] == ["lost"]
         assert verdicts_of(cut)["log_matching"] == "HOLDS"
@@ -271,10 +271,9 @@ def test_a_hole_between_segments_is_unknown(tmp_path: Path) -> None:
     unseen = [s for s in found.state.replicas[2].log.spans if s.leader_epoch is None]
     assert len(unseen) >= 1
     # By the whole lines of all brokers broker 2 alone wrote, and nobody cut anything.
-    assert decided(SEVERAL_SEGMENTS, no_dump(SEVERAL_SEGMENTS, "broker-2"), "s-0")[2] == "HOLDS"
+    assert decided(SEVERAL_SEGMENTS, no_dump("broker-2"), "s-0")[2] == "HOLDS"
     assert verdicts_of(found)["log_matching"] == "HOLDS"
-    without = without_lines(change, *nodes(SEVERAL_SEGMENTS))
-    assert decided(SEVERAL_SEGMENTS, without, "s-0")[2] == "UNKNOWN"
+    assert decided(SEVERAL_SEGMENTS, without_lines(change), "s-0")[2] == "UNKNOWN"
 
 
 # -- whole by kafka-log-dirs ----------------------------------------------------------------------

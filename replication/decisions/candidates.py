@@ -214,7 +214,8 @@ class _Asking:
     def _of(self, stretch: Stretch, offsets: tuple[int, int], asked: "_Asked") -> None:
         outcomes, assuming = OPEN, frozenset[str]()
         if not (stretch.contradicted or stretch.admitted.too_many):
-            outcomes, assuming = self.histories.decide(stretch, asked.question, asked.needed)
+            known = {KEPT: asked.needed} if asked.needed else {}
+            outcomes, assuming = self.histories.decide(stretch, asked.question, known)
         if not self.result.line.windows:
             # Nothing names a leader epoch: that nobody ever led, and wrote, is taken for granted.
             strict = self.histories.strict

@@ -5,6 +5,7 @@ the evidence leaves to be assumed; where no history is left, fewer assumptions a
 decided, it is asked again without each, so that the answer names only what it rests on.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -172,6 +173,29 @@ class Histories:
         self, first: int, end: int | None, assumed: Assumed, most: int = MOST_STEPS
     ) -> Admitted:
         """The ends of one run under assumptions. most: how many steps that may take."""
+        run = self._run(first, end, assumed)
+        if end is not None and _rests_on_a_high_watermark(run):
+            run.committed_by = self._committed_by(end, assumed, most)
+        return self._found_of(first, end, run, most)
+
+    def _committed_by(self, first: int, assumed: Assumed, most: int) -> int | None:
+        """The leader epoch by whose end, in every history of the run above, some record there was
+        below a leader's high watermark: what is below it was, too."""
+        cuts = borders(self.line(assumed))
+        end = next((cut for cut in cuts if cut > first), None)
+        above = self._found_of(first, end, self._run(first, end, assumed), most)
+        if not above.ends or not all(at.committed | at.committed_by_any for at in above.ends):
+            return None
+        search = Search(above.run, effort=Effort(most, MOST_STATES))
+        epochs = [window.leader_epoch for window in above.line.windows]
+        try:
+            number = bisect_left(epochs, True, key=lambda e: not search.may_commit_first_after(e))
+        except TooMany:
+            number = len(epochs)
+        self._effort.steps += search.effort.steps
+        return epochs[number] if number < len(epochs) else None
+
+    def _run(self, first: int, end: int | None, assumed: Assumed) -> Run:
         line = self.line(assumed)
         unseen = not assumed.names & named.NOTHING_UNSEEN
         run = Run(line, first, assumed, unseen=unseen)
@@ -179,7 +203,10 @@ class Histories:
             nameless = not run.labels and run.first_shown < NOWHERE
             if nameless or _is_below_a_promise(line, first):
                 run = Run(line, first, assumed, unseen=True)  # Some record is there.
-        key = (run.signature(), assumed)
+        return run
+
+    def _found_of(self, first: int, end: int | None, run: Run, most: int) -> Admitted:
+        key = (run.signature(), run.assumed)
         known = self._found.get(key)
         if known is None:
             known = self._found[key] = self._follow(first, end, run, most)
@@ -246,6 +273,17 @@ class Histories:
 def _may_have_lived_on(line: Timeline, number: int) -> bool:
     last = line.last_copy.get(number)
     return last is not None and line.own[number][last].clean is not True
+
+
+def _rests_on_a_high_watermark(run: Run) -> bool:
+    """Whether of several records at the offset the high watermark in the copy of a broker whose
+    lines are missing may tell which was committed: it may stand above a higher offset, too."""
+    line, replicas = run.line, run.line.replicas
+    return (
+        len(run.labels) > 1
+        and not line.compacted
+        and any(f.item.above and replicas[f.place] not in line.covered for f in run.final)
+    )
 
 
 def _is_below_a_promise(line: Timeline, offset: int) -> bool:

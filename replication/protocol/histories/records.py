@@ -88,7 +88,7 @@ class Records:
         }
 
     def _essence(self, at: At, unseen: int, covered: int) -> tuple[Essence, int]:
-        held = 0
+        held, run_by = 0, self.run.committed_by
         for record in at.records:
             held |= 1 << record
         _, above, _, appended, by_any, committed, missed, missed_any, gone, lost = at
@@ -108,6 +108,7 @@ class Records:
             appended, by_any = appended & (held | self.shown), by_any & (held | self.shown)
             appended |= 1 if gone_unseen else 0
             committed &= held | self.shown | 1
-        by_any &= held | clients
+        some = 1 if by_any and run_by is not None else 0  # Some record, whichever.
+        by_any = by_any & (held | clients) | some
         above &= covered
         return (at.records, above, appended, by_any, committed, missed, missed_any, gone), lost

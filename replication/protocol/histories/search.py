@@ -150,7 +150,23 @@ class Search:
         for leader in self._leaders(window):
             found |= self._led_by(states, window, leader)
             self.effort.spend(len(found), len(found) // 8)
+        by = self.run.committed_by
+        if by is not None and window.leader_epoch >= by:
+            found = {at for at in found if _committed(at)}
         return self.records.forget(found, self.covered)
+
+    def may_commit_first_after(self, leader_epoch: int) -> bool:
+        """Whether a history commits nothing at the offset up to the end of a leader epoch."""
+
+        def after(states: set[At], window: Window) -> set[At]:
+            found = self.after(states, window)
+            if window.leader_epoch > leader_epoch:
+                return found
+            return {at for at in found if not _committed(at)}
+
+        starts = {at for at in self.starts() if not _committed(at)}
+        ends = follow(self.windows(), starts, after, lambda *_: False, self.effort)
+        return bool(self.admitted(ends))
 
     def _leaders(self, window: Window) -> list[int | None]:
         if not window.unnamed and not window.shown:
@@ -202,6 +218,11 @@ class Search:
             if not self.records.meant(claim) & mask:
                 return False
         return True
+
+
+def _committed(at: At) -> bool:
+    """Whether some record of the offset was below a leader's high watermark."""
+    return bool(at.committed | at.committed_by_any)
 
 
 def _within(mask: int) -> Iterator[int]:

@@ -45,8 +45,10 @@ class Run:
     place of the replica, by leader epoch, its items. followed_on: by place, the leader epochs of
     which it may not have heard before it fetched in them. last_doubt: by place, the last leader
     epoch in which an item tells that the record may not be there. unseen: whether records that
-    nothing shows are admitted there. shown_at_first: a broker whose lines are all here has the
-    record by its first step already: the evidence begins in the midst of a partition's life.
+    nothing shows are admitted there. committed_by: the leader epoch by whose end a leader's high
+    watermark was above the offset, as one above a higher offset shows. shown_at_first: a broker
+    whose lines are all here has the record by its first step already: the evidence begins in the
+    midst of a partition's life.
     """
 
     def __init__(self, line: Timeline, offset: int, assumed: Assumed, *, unseen: bool) -> None:
@@ -59,6 +61,7 @@ class Run:
             c.leader_epoch is None and c.content is None for c in self.claims
         )
         self.unseen = unseen or self.by_offset_alone
+        self.committed_by: int | None = None
         self.writers = [frozenset[int](), *(self._writers(*label) for label in self.labels)]
         self.final: list[Final] = []
         self.items: list[Mapping[int, tuple[Item, ...]]] = []
@@ -164,6 +167,7 @@ class Run:
             tuple(parts),
             tuple(self.final),
             self.unseen,
+            self.committed_by,
             line.starts_up_to(self.offset),
         )
 
