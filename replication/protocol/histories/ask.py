@@ -85,7 +85,8 @@ class Histories:
         self._lines: dict[frozenset[str], Timeline] = {}
         self._found: dict[tuple[object, Assumed], Admitted] = {}
         self._effort = Effort(MOST_STEPS_OF_ALL, MOST_STATES)
-        self._left = MOST_STEPS_OF_ALL_FEWER
+        # For what is enough elsewhere, and for what is left out one by one.
+        self._left = {True: MOST_STEPS_OF_ALL_FEWER, False: MOST_STEPS_OF_ALL_FEWER}
         self._rungs: list[Assumed] = []
 
     @property
@@ -240,13 +241,12 @@ class Histories:
             return outcomes, frozenset()
         kept, enough = stretch.assumed, known.get(outcomes, stretch.assumed.names)
         fewer = only(kept, enough)
-        if fewer != kept and self._still(stretch, question, outcomes, fewer, self._left):
+        if fewer != kept and self._still(stretch, question, outcomes, fewer, elsewhere=True):
             return outcomes, fewer.names
         # First what keeps records out that nothing shows: without it there are many histories.
         for name in sorted(kept.names - needed, key=lambda n: (n not in named.NOTHING_UNSEEN, n)):
             fewer = without(kept, name)
-            # One that needs many histories leaves room for the others.
-            if self._still(stretch, question, outcomes, fewer, self._left // 4):
+            if self._still(stretch, question, outcomes, fewer):
                 kept = fewer
         if stretch.vacuous and not kept.names <= needed:
             return KEPT, unseen
@@ -258,13 +258,18 @@ class Histories:
         question: Question,
         outcomes: Outcomes,
         assumed: Assumed,
-        left: int,
+        *,
+        elsewhere: bool = False,
     ) -> bool:
-        """Whether fewer assumptions decide it, too; they do not where that takes too long."""
+        """Whether fewer assumptions decide it, too; they do not where that takes too long.
+
+        elsewhere: they decide other runs. Else one try leaves room for others.
+        """
+        left = self._left[elsewhere] // (1 if elsewhere else 4)
         most = MOST_TIMES_AS_MANY * stretch.admitted.search.effort.steps + MOST_STEPS_OF_FEWER
         before = self._effort.steps
         admitted = self.admitted(stretch.first, stretch.end, assumed, min(most, left))
-        self._left -= self._effort.steps - before
+        self._left[elsewhere] -= self._effort.steps - before
         if admitted.too_many or not admitted.ends:
             return False
         return question(admitted) == outcomes
