@@ -185,7 +185,7 @@ class _OfPath:
 
     def _lossy(self) -> frozenset[int]:
         """The brokers that held the record and came back without it, by their own starts."""
-        run, found, committed_by = self.search.run, set(), self._committed_by()
+        run, found, holders = self.search.run, set(), self._holders()
         for number, place in run.place.items():
             held = any(at.records[place] == self.record for at in self.path[: self.number + 1])
             starts = (
@@ -194,17 +194,20 @@ class _OfPath:
                 for item in run.items[place].get(window.leader_epoch, ())
                 if item.kind == "started" and item.has is False
             )
-            if any(item.shown or held or number in committed_by for item in starts):
+            if any(item.shown or held or number in holders for item in starts):
                 found.add(number)
         return frozenset(found)
 
-    def _committed_by(self) -> frozenset[int]:
-        """The members of every ISR of the leader epoch in which the record was committed: each of
-        them held it."""
+    def _holders(self) -> set[int]:
+        """Who held it though it lost it within the same leader epoch: the leader that wrote it, and
+        the members of every ISR of the epoch in which it was committed."""
+        found: set[int] = set()
         for window, before, at in zip(self.windows, self.path, self.path[1:], strict=False):
-            if (at.committed & ~before.committed) >> self.record & 1:
-                return frozenset.intersection(*window.isrs) if window.isrs else frozenset()
-        return frozenset()
+            if (at.appended & ~before.appended) >> self.record & 1 and window.leader is not None:
+                found.add(window.leader)
+            if (at.committed & ~before.committed) >> self.record & 1 and window.isrs:
+                found |= frozenset.intersection(*window.isrs)
+        return found
 
     def _perhaps(self) -> frozenset[int]:
         """The brokers whose lines are missing that held the record and came to be without it."""

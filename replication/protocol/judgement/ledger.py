@@ -161,7 +161,7 @@ class _Run:
     def _gone(self) -> Iterator[_Gone]:
         surely = ~0
         for at, leader in self._each():
-            surely &= at.committed & (at.missed_committed | ~held_by(at, leader))
+            surely &= _lost_committed(at, leader)
         claimed = 0
         for claim in self.admitted.run.claims:
             fates = [fate_of(self.admitted, at, claim, leader) for at, leader in self._each()]
@@ -172,8 +172,8 @@ class _Run:
                 records |= lost
             claimed |= records
             by_all = all(
-                at.committed & lost == lost
-                for (at, _), (lost, _) in zip(self._each(), fates, strict=True)
+                _lost_committed(at, leader) & lost == lost
+                for (at, leader), (lost, _) in zip(self._each(), fates, strict=True)
             )
             yield _Gone(records, claim, by_all)
         rest = surely & ~claimed & ~1
@@ -202,7 +202,7 @@ class _Run:
                 if gone.claim is not None:
                     lost |= fate_of(self.admitted, at, gone.claim, leader)[0]
                 else:
-                    lost |= at.committed & (at.missed_committed | ~held_by(at, leader)) & ~1
+                    lost |= _lost_committed(at, leader) & ~1
             return lost & gone.records if gone.records else lost
 
         return losing
@@ -257,7 +257,8 @@ class _Run:
 
     def _may_be_committed(self, gone: _Gone) -> bool:
         """Whether some history commits the record before it is lost."""
-        return any(at.committed & gone.records for at in self.admitted.ends) or not gone.records
+        lost = (_lost_committed(at, leader) for at, leader in self._each())
+        return not gone.records or any(records & gone.records for records in lost)
 
     def _holders(self, gone: _Gone) -> dict[int, bool]:
         """By broker, whether it holds the record in every history; False where in some."""
@@ -284,6 +285,11 @@ class _Run:
         if holders:
             return "undetermined", tuple(sorted(holders))
         return "lost", ()
+
+
+def _lost_committed(at: At, leader: int | None) -> int:
+    """The records that were committed and then missing from a later leader's log, as a mask."""
+    return at.committed & (at.missed_committed | ~held_by(at, leader))
 
 
 def _is_of(promise: Promise, claim: Claim | None, offset: int) -> bool:
