@@ -100,3 +100,22 @@ def test_a_loss_tells_when_producers_were_told_and_what_it_assumes() -> None:
     assert (loss["tier"], loss["cause"], loss["assuming"]) == (
         "acknowledged_by_isr", "unclean_election", [],
     )  # fmt: skip
+
+
+def lost_below(high_watermark: int) -> list[tuple[int, int, list[str]]]:
+    """Broker 2 alone holds 2..9 of epoch 0; broker 1 leads, with two other records of epoch 2 in
+    their place. Nothing but their directories is at hand."""
+    facts: Facts = [
+        ev.PartitionDescribed((1, 2), 1, False, leader=1),
+        copy(1, (0, 2, 0, 0), (2, 4, 2, 0), mark=4),
+        copy(2, (0, 2, 0, 0), (2, 10, 0, 1), mark=high_watermark),
+    ]
+    losses = answer(told(facts)).losses
+    return [(x["first_offset"], x["end_offset"], x["assuming"]) for x in losses]
+
+
+def test_a_high_watermark_tells_of_everything_below_it() -> None:
+    ((first, end, assuming),) = lost_below(10)
+    assert (first, end) == (2, 10)
+    assert LEADERS_IN_SYNC not in assuming  # Who led epoch 2 lacked what was committed.
+    assert lost_below(4) == []  # Either of two records may have been the committed one.
