@@ -79,13 +79,22 @@ def _told(admitted: Admitted, how: tuple[str, ...], *, may_be_untold: bool) -> O
 def fate_of(admitted: Admitted, at: At, claim: Claim, leader: int | None) -> tuple[int, int]:
     """Of the records that a client may have been told of: those that are missing from a later
     leader's log, and those that are not, as masks."""
-    meant = admitted.search.records.meant(claim)
-    if claim.how == "acks_1":
-        possible, missed = meant & at.appended, at.missed
-    else:
-        possible, missed = meant & at.committed_by_any, at.missed_by_any
+    possible = _possible(admitted, at, claim)
+    missed = at.missed if claim.how == "acks_1" else at.missed_by_any
+    if claim.how in ANY_ACKNOWLEDGED:  # One send has one acks: another's record is not this one's.
+        for other in admitted.run.claims:
+            if other.how in ANY_ACKNOWLEDGED and other.how != claim.how:
+                theirs = _possible(admitted, at, other)
+                if theirs & (theirs - 1) == 0 and possible & ~theirs:
+                    possible &= ~theirs
     gone = missed | ~held_by(at, leader)
     return possible & gone, possible & ~gone
+
+
+def _possible(admitted: Admitted, at: At, claim: Claim) -> int:
+    """The records that a client may have been told of in one history, as a mask."""
+    mask = at.appended if claim.how == "acks_1" else at.committed_by_any
+    return admitted.search.records.meant(claim) & mask
 
 
 def differ(admitted: Admitted) -> Outcomes:

@@ -41,7 +41,10 @@ def test_the_cause_is_the_step_without_which_the_record_survives() -> None:
     (broken, _), *_ = fates_of(told(LOST)).broken(COMMITTED)
     run = broken.stretch.admitted.run
     found = cause_of(
-        Search(run, exact=True), lambda at: at.committed & ~1, by_clients=True, acks_one=False
+        Search(run, exact=True),
+        lambda at: at.committed & at.missed_committed,
+        by_clients=False,
+        acks_one=False,
     )
     assert found.name == "unclean_election"
     assert found.window is not None
@@ -71,3 +74,22 @@ def test_the_ledger_has_a_row_for_what_every_history_loses() -> None:
         0, 2, "acknowledged_by_isr", "recoverable",
     )  # fmt: skip
     assert row.tier in TIERS
+
+
+def test_what_two_leaders_wrote_is_two_records_though_one_answer_names_neither() -> None:
+    """Both wrote at offset 0, and of each a producer was told; no copy of a log tells them apart."""
+    facts: list[ev.Fact] = [
+        *given(1, 2, 3), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
+        ev.LeaderAppended(1, 0, 1, 0), ev.RecordsAcknowledged(0, 1, "1", None, 1 << 31),
+        ev.ReplicaStopped(1, "clean"), elected(2, 1, "clean", (2, 3)), ev.BecameLeader(2, 1, 0, 0),
+        ev.BecameFollower(3, 1, 2), ev.LeaderAppended(2, 0, 1, 1), ev.FollowerAppended(3, 0, 1, 1),
+        ev.HighWatermarkAdvanced(2, 1), ev.RecordsAcknowledged(0, 1, "all"),
+    ]  # fmt: skip
+    fates = fates_of(told(facts))
+    assert {label for fate in fates.runs for label in fate.stretch.admitted.run.labels} == {
+        (0, None), (1, None),
+    }  # fmt: skip
+    (row,) = losses(fates)
+    assert (row.tier, row.status, row.cause.name, row.contract) == (
+        "acknowledged_by_leader", "recoverable", "acks_one_failover", "not_promised",
+    )  # fmt: skip

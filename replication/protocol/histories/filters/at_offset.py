@@ -85,9 +85,16 @@ class Run:
             if leader_epoch is None and any(p[1] == content for p in known):
                 continue
             kept.append((leader_epoch, content))
-        written = self.line.written_at.at(self.offset)
+        written = sorted(self.line.written_at.at(self.offset), key=repr)
         # What a step wrote is a record of its own only where no log or answer can show it.
-        kept += [w for w in sorted(written, key=repr) if not any(_may_be(w, k) for k in kept)]
+        with_epoch = [k for k in kept if k[0] is not None]
+        nameless = [k for k in kept if k[0] is None]
+        more = [w for w in written if not any(_may_be(w, k) for k in with_epoch)]
+        if nameless and len({w[0] for w in more} - {None}) > len(nameless):
+            # More were written than answers tell apart: each of these may be of any of them.
+            all_seen = all(w.leader in self.line.covered for w in self.line.windows if w.may_write)
+            return [*(with_epoch if all_seen else kept), *more]
+        kept += [w for w in more if not any(_may_be(w, k) for k in nameless)]
         return kept
 
     def _writers(self, leader_epoch: int | None, content: int | None) -> frozenset[int]:

@@ -58,6 +58,11 @@ class Window:
     before: "Window | None" = None
 
     @property
+    def may_write(self) -> bool:
+        """Whether somebody may have written in it: not where it is known that nobody led."""
+        return self.leader is not None or self.unnamed or self.shown
+
+    @property
     def leader_was_away(self) -> bool:
         """Whether the leader may have been down before: nobody led, or it leads anew."""
         if self.before is None:
