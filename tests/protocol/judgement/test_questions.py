@@ -77,7 +77,7 @@ def test_the_ledger_has_a_row_for_what_every_history_loses() -> None:
 
 
 def test_what_two_leaders_wrote_is_two_records_though_one_answer_names_neither() -> None:
-    """Both wrote at offset 0, and of each a producer was told; no copy of a log tells them apart."""
+    """Both wrote at offset 0, and each told a producer; no copy of a log tells them apart."""
     facts: list[ev.Fact] = [
         *given(1, 2, 3), elected(1, 0, "initial"), ev.BecameLeader(1, 0, 0, 0),
         ev.LeaderAppended(1, 0, 1, 0), ev.RecordsAcknowledged(0, 1, "1", None, 1 << 31),
