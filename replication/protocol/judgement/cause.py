@@ -121,6 +121,8 @@ class _OfPath:
             return self._by_election(isr, removed)
         if removed == "storage" and had:
             return self._by_storage(isr)
+        if removed != "storage" and self._was_counted():
+            return "premature_high_watermark"
         if removed in BY_CUT and had:
             return BY_CUT[removed]
         if self.acks_one:
@@ -144,6 +146,27 @@ class _OfPath:
     def _by_storage(self, isr: frozenset[int]) -> str:
         needed = max(self.search.line.state.story.min_insync_replicas, default=1)
         return "last_replica_standing" if needed > 1 and len(isr) < needed else "storage_loss"
+
+    def _was_counted(self) -> bool:
+        """Whether the leader that lacks the record lacked it as it was committed, in the ISR."""
+        place = self._leaders_place()
+        steps = zip(self.path[: self.number], self.path[1:], strict=False)
+        for number, (before, at) in enumerate(steps):
+            if (at.committed & ~before.committed) >> self.record & 1:
+                isrs = self.windows[number].isrs
+                if place is None or not isrs or any(self.window.leader not in i for i in isrs):
+                    return False
+                held = self.record in (before.records[place], at.records[place])
+                return not held and not self._cuts(place, number)
+        return False
+
+    def _cuts(self, place: int, since: int) -> bool:
+        """Whether a broker cut its log at the offset in the leader epochs from one on."""
+        return any(
+            item.kind == "cut" and item.cut
+            for window in self.windows[since : self.number]
+            for item in self.search.run.items[place].get(window.leader_epoch, ())
+        )
 
     def _leaders_place(self) -> int | None:
         leader = self.window.leader
