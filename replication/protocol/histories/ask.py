@@ -133,7 +133,9 @@ class Histories:
             yield named.NOTHING_BEFORE
         if line.assigned is None and len(line.replicas) > 1:
             yield named.REPLICAS_AS_SEEN
-        if any(_may_have_lived_on(line, r) for r in uncovered):
+        if any(_may_have_lived_on(line, r) for r in uncovered) or any(
+            _is_of_no_moment(line, r) for r in line.covered
+        ):
             yield named.COPIES_ARE_CURRENT
         if any(w.kind in UNSURE for w in line.windows[1:]):
             yield named.REPLACED_LEADERS_HAD_STOPPED
@@ -289,6 +291,12 @@ def _rests_on_a_high_watermark(run: Run) -> bool:
         and not line.compacted
         and any(f.item.above and replicas[f.place] not in line.covered for f in run.final)
     )
+
+
+def _is_of_no_moment(line: Timeline, number: int) -> bool:
+    """Whether a broker's last copy is a part of a dump, of which nothing tells when it was made."""
+    last, own = line.last_copy.get(number), line.own.get(number, [])
+    return last is not None and own[last].kind_of_copy == "part" and last + 1 < len(own)
 
 
 def _is_below_a_promise(line: Timeline, offset: int) -> bool:

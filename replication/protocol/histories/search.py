@@ -199,8 +199,8 @@ class Search:
         return {at for at in states if self._agrees(at) and self._told(at)}
 
     def _agrees(self, at: At) -> bool:
-        for place, item, _ in self.run.final:
-            if self.brokers[place].covered:
+        for place, item, _, floating in self.run.final:
+            if self.brokers[place].covered and not floating:
                 continue
             record = at.records[place]
             if item.records is not None and record not in item.records:

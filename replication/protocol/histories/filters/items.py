@@ -40,11 +40,13 @@ class Item(NamedTuple):
 
 
 class Final(NamedTuple):
-    """How the last copy of a broker's log shows the offset. torn: its end may be lost unseen."""
+    """How the last copy of a broker's log shows the offset. torn: its end may be lost unseen.
+    floating: it counts at the end though the broker's lines have steps after it."""
 
     place: int
     item: Item
     torn: bool
+    floating: bool
 
 
 class Asked(Protocol):
@@ -114,16 +116,22 @@ class Items(Mapping[int, tuple[Item, ...]]):
             if item is not None:
                 yield item
 
-    def final(self) -> tuple[Item, bool] | None:
-        """The copy that tells how the replica is at the end, and whether it may be torn."""
-        if self.last_copy is None or not self._is_final(self.last_copy):
+    def final(self) -> tuple[Item, bool, bool] | None:
+        """The copy that tells how the replica is at the end, whether it may be torn, and whether
+        steps follow it."""
+        if self.last_copy is None:
             return None
         step = self.index.steps[self.last_copy]
+        floating = not self._is_final(self.last_copy)
+        current = COPIES_ARE_CURRENT in self.run.assumed.names
+        if floating and not (step.kind_of_copy == "part" and current):
+            return None
         item = self._copied(step)
         if item is None or self._has_moved_on(step):
             return None
         stopped = step.clean is True or step.kind_of_copy == "part"
-        return item, not stopped and self.run.offset >= (step.log_end_offset or 0)
+        torn = not stopped and self.run.offset >= (step.log_end_offset or 0)
+        return item, torn, floating
 
     def _is_unplaced(self, number: int, step: OwnStep) -> bool:
         """Whether nothing tells in which leader epoch a broker whose lines are missing did a step:
@@ -225,7 +233,9 @@ class Items(Mapping[int, tuple[Item, ...]]):
         if number == self.last_copy and self._is_final(number):
             gone = not self.covered or self._has_moved_on(step)
             return None if gone else item._replace(last=True)
-        unplaced = not self.covered and self._is_unplaced(number, step)
+        unplaced = step.kind_of_copy == "part" or (
+            not self.covered and self._is_unplaced(number, step)
+        )
         if not self.run.assumed.moments_known or unplaced:
             return None  # A copy of a moment that nothing tells: only its records count.
         return item
