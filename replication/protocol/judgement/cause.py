@@ -157,13 +157,15 @@ class _OfPath:
                 if place is None or not isrs or any(self.window.leader not in i for i in isrs):
                     return False
                 held = self.record in (before.records[place], at.records[place])
-                return not held and not self._cuts(place, number)
+                return not held and not self._went(place, number)
         return False
 
-    def _cuts(self, place: int, since: int) -> bool:
-        """Whether a broker cut its log at the offset in the leader epochs from one on."""
+    def _went(self, place: int, since: int) -> bool:
+        """Whether a broker's own steps, in the leader epochs from one on, may have removed it:
+        a cut, or a start after a crash without it."""
         return any(
-            item.kind == "cut" and item.cut
+            (item.kind == "cut" and item.cut)
+            or (item.kind == "started" and item.has is False and item.clean is not True)
             for window in self.windows[since : self.number]
             for item in self.search.run.items[place].get(window.leader_epoch, ())
         )
