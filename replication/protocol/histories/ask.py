@@ -36,6 +36,7 @@ MOST_STEPS_OF_FEWER = 10_000
 MOST_STEPS_OF_ALL_FEWER = 60_000
 # What a question answers of one history: several, where even one history leaves it open.
 Outcomes = frozenset[object]
+_ORDER = {named.RECORDS_AS_SEEN: 0, named.EVERY_SEND_IS_KNOWN: 2}
 KEPT: Outcomes = frozenset([False])
 Question = Callable[["Admitted"], Outcomes]
 
@@ -245,13 +246,16 @@ class Histories:
         fewer = only(kept, enough)
         if fewer != kept and self._still(stretch, question, outcomes, fewer, elsewhere=True):
             return outcomes, fewer.names
-        # First what keeps records out that nothing shows: without it there are many histories.
-        for name in sorted(kept.names - needed, key=lambda n: (n not in named.NOTHING_UNSEEN, n)):
+        # First what keeps records out that nothing shows: without it there are many histories. That
+        # every send is known is told by clients, and left out last.
+        for name in sorted(kept.names - needed, key=lambda n: (_ORDER.get(n, 1), n)):
             fewer = without(kept, name)
             if self._still(stretch, question, outcomes, fewer):
                 kept = fewer
-        if stretch.vacuous and not kept.names <= needed:
-            return KEPT, unseen
+        if stretch.vacuous and kept.names:
+            by_clients = named.EVERY_SEND_IS_KNOWN in unseen
+            if by_clients or not kept.names <= needed:
+                return KEPT, unseen
         return outcomes, kept.names
 
     def _still(
