@@ -156,10 +156,12 @@ def _copy(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     if fact.copy not in ("current", "live", "part"):
         state.story.set_aside += [s for s in fact.spans if s not in state.story.set_aside]
         return
+    # A look at a running broker's log reads no batch; in a copy each batch has its own epoch.
+    spans = _by_epoch(fact.spans, fact.epoch_entries or ()) if fact.copy == "live" else fact.spans
     step = OwnStep(
         "copy", event.event_id, log_end_offset=fact.log_end_offset,
         high_watermark=fact.high_watermark, log_start_offset=fact.log_start_offset,
-        clean=fact.stopped, spans=_by_epoch(fact.spans, fact.epoch_entries or ()),
+        clean=fact.stopped, spans=spans,
         epoch_entries=fact.epoch_entries or (), kind_of_copy=fact.copy,
         observed_at=event.observed_at,
     )  # fmt: skip
