@@ -117,7 +117,7 @@ def outlook(state: State, *, strict: bool = False, whole: bool = False) -> Outlo
 
 
 def present_leader(state: State) -> int | None:
-    """Who leads by the controller's last word, or by what kafka-topics printed."""
+    """The leader by the controller's last word, or by what kafka-topics printed."""
     told = state.registration
     return told.leader if told.event_id else state.settings.leader
 

@@ -13,7 +13,7 @@ MOST_NAMED = 4
 OCCASIONS = {
     "no_leader": "nobody leads",
     "leader_is_down": "its leader is down",
-    "leader_not_known": "nothing tells who leads",
+    "leader_not_known": "nothing tells which replica leads",
     "leader_lacks_records": "its leader lacks records that another replica has",
 }
 TIERS = {
@@ -74,7 +74,7 @@ def _start_order(order: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_all_one(row: dict[str, Any]) -> bool:
-    """Whether it makes no difference who leads, and nothing is lost already."""
+    """Whether it makes no difference which replica leads, and nothing is lost already."""
     lost = any(row["lost_under_every_choice"].values())
     return bool(row["advice"] == "any_order" and not lost)
 

@@ -138,5 +138,8 @@ def test_nothing_that_is_evidence(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(import_artifacts.NoEvidence, match="no evidence of a Kafka cluster"):
         run_import(spark, tmp_path / "evidence", "--out", tmp_path / "out")
     assert event_files(tmp_path / "out") == []
-    flags = argparse.Namespace(kafka=None, broker=None, paths=[tmp_path], out=tmp_path / "out")
+    flags = argparse.Namespace(
+        kafka=None, paths=[tmp_path], out=tmp_path / "out", broker=None, time_zone=None,
+        ack_fields=None, all_producers=False, clock_bound=None,
+    )  # fmt: skip
     import_artifacts.check(flags)

@@ -393,7 +393,7 @@ def _final_leader(state: State, line: Timeline, recorded: list[Recorded]) -> int
 
 def _log_start(line: Timeline) -> int:
     """From where on records can be lost: what lay below was removed lawfully. Where nobody knows
-    who leads, what lies below the logs of all who may was removed from whichever counts."""
+    which replica leads, what lies below the logs of all that may lead was removed."""
     starts = [0]
     if line.final_leader is None and line.replicas and not line.not_captured:
         last = [line.own[number][line.last_copy[number]] for number in line.replicas]
