@@ -15,6 +15,7 @@ setup(
     packages=[*find_packages(include=["replication*"]), *NAMES],
     package_dir=NAMES,
     package_data={
+        "replication.evidence.messages": ["layout_files/*.json"],
         "replication.reports": ["page_parts/*"],
         **{
             name: [p.name for p in Path(folder).iterdir() if p.is_file()]

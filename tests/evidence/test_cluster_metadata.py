@@ -18,16 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replication.evidence.messages.byte_reader import uuid_text
 from replication.evidence.metadata_log.cluster_metadata import (
     read_cluster_metadata,
     read_metadata_bytes,
 )
 from replication.evidence.metadata_log.history import MetadataHistory, PartitionRegistration
-from replication.evidence.metadata_log.metadata_records import (
-    MetadataRecordError,
-    decode_record,
-    uuid_text,
-)
+from replication.evidence.metadata_log.metadata_records import MetadataRecordError, decode_record
 from replication.evidence.metadata_log.several_copies import longest_history
 from tests.evidence.metadata_log.log_bytes import (
     LOG,

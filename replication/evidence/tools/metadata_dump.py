@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.messages.layouts import Field, Layout, snake_case
 from replication.evidence.metadata_log import metadata_records as records
 from replication.evidence.metadata_log.cluster_metadata import replay_records
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.metadata_log.log_parts import PlacedRecord
-from replication.evidence.metadata_log.metadata_records import Field, Layout, MetadataRecord
+from replication.evidence.metadata_log.metadata_records import MetadataRecord
 from replication.evidence.text_lines import text_lines
 from replication.evidence.unreadable import Unreadable
 
@@ -42,14 +43,6 @@ def _record_type(layout: Layout) -> str:
 
 
 _BY_TYPE = {_record_type(layout): (key, layout) for key, layout in records.LAYOUTS.items()}
-# Where our tables name a field otherwise than Kafka's schema does.
-_RENAMED = {
-    "partition_id": "partition",
-    "is_migrating_zk_broker": "is_migrating_zookeeper_broker",
-    "zk_migration_ready": "zookeeper_migration_ready",
-    "id": "broker_id",
-    "epoch": "broker_epoch",
-}
 _NO_RECORD = MetadataRecord(records.NO_OP, 0, "NoOpRecord", {})
 
 
@@ -146,30 +139,33 @@ def _decoded(found: dict[str, Any]) -> MetadataRecord:
     if known is None or not isinstance(data, dict):
         return _NO_RECORD
     api_key, layout = known
-    version = found.get("version", 0)
+    version = found.get("version")
+    version = version if isinstance(version, int) else 0
     values = {}
     for key, value in data.items():
-        snake = re.sub(r"(?=[A-Z])", "_", key).lower()
-        values[_RENAMED.get(snake, snake)] = value
-    required = [one for one in layout.fields if one.since <= version]
-    present = [one for one in layout.tagged.values() if one.name in values]
-    for one in (*required, *present):
-        if not _fits(values.get(one.name), one):
-            raise _BadLine(f"this record, {name} of a partition or broker, has no {one.name}")
+        values[records.value_name(snake_case(key))] = value
+    for one in layout.fields:
+        expected = records.value_name(one.name)
+        needed = version in one.versions and version not in one.tagged
+        if (needed or expected in values) and not _fits(values.get(expected), one, version):
+            raise _BadLine(f"this record, {name} of a partition or broker, has no {expected}")
     return MetadataRecord(api_key, version, layout.name, values)
 
 
-def _fits(value: Any, expected: Field) -> bool:
-    kind = expected.kind
+def _fits(value: Any, expected: Field, version: int) -> bool:
     if value is None:
-        return expected.nullable
-    if isinstance(kind, tuple):
-        return isinstance(value, list)
-    if kind.startswith("[]"):
-        one = Field(expected.name, kind[2:])
-        return isinstance(value, list) and all(_fits(element, one) for element in value)
-    if kind == "bool":
+        return version in expected.nullable
+    if expected.is_array:
+        return isinstance(value, list) and all(_is_one(element, expected) for element in value)
+    return _is_one(value, expected)
+
+
+def _is_one(value: Any, expected: Field) -> bool:
+    """Whether a value that is no list may be of the field's type."""
+    if expected.kind == "struct":
+        return isinstance(value, dict)
+    if expected.kind == "bool":
         return isinstance(value, bool)
-    if kind in ("string", "uuid"):
+    if expected.kind in ("string", "uuid"):
         return isinstance(value, str)
     return isinstance(value, int) and not isinstance(value, bool)

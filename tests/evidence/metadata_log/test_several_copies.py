@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from replication.evidence.messages.byte_reader import uuid_text
 from replication.evidence.metadata_log.cluster_metadata import read_metadata_bytes
 from replication.evidence.metadata_log.history import MetadataHistory
-from replication.evidence.metadata_log.metadata_records import uuid_text
 from replication.evidence.metadata_log.several_copies import are_of_two_lives, longest_history
 from tests.evidence.metadata_log.log_bytes import (
     LOG,

@@ -1,0 +1,1 @@
+"""Messages in Kafka's own description language: layouts as data, and one reader for all of them."""

@@ -1,0 +1,1 @@
+"""Kafka's messages: layouts out of jars, bytes of Kafka's own classes, one reader beside them."""
