@@ -8,12 +8,12 @@ from replication.decisions.candidates import Candidate, Lost, Outlook, outlook
 from replication.decisions.choosing import (
     NOTHING_TO_DECIDE,
     SHOW_BOTH,
-    UNDECIDED,
     Choice,
     by_log_end,
     choose,
     last_leader,
 )
+from replication.decisions.down import copies_of_the_stopped, perhaps_running
 from replication.decisions.plan import Plan, plan_of
 from replication.decisions.questions import PROMISED, TIERS
 from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
@@ -36,10 +36,19 @@ class Decision:
     plan: Plan
 
 
-def decide(state: State, *, strict: bool = False) -> Decision:
-    """Asks the histories, chooses, and plans."""
-    found = outlook(state, strict=strict)
-    choice = choose(found)
+def decide(
+    state: State,
+    *,
+    strict: bool = False,
+    down: frozenset[int] = frozenset(),
+    elect: int | None = None,
+) -> Decision:
+    """Asks the histories, chooses, and plans. down: brokers that the caller knows to be down, and
+    to have been when their newest copies were made; elect: the replica that the caller chose, in
+    place of what is advised."""
+    copies_of_the_stopped(state, down)
+    found = outlook(state, strict=strict, whole=elect is not None, down=down)
+    choice = choose(found, elect)
     return Decision(found, choice, plan_of(found, choice))
 
 
@@ -106,6 +115,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "kafka_version": state.settings.kafka_version,
         "controller": state.settings.controller or (flags.controller if flags else None),
         "advice": choice.advice,
+        "as_asked": choice.as_asked,
         "replica": choice.replica,
         "costs": choice.costs,
         "safe": choice.safe,
@@ -115,6 +125,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "newest_epoch_then_longest_log": by_log_end(state),
         "undecided_because": choice.because,
         "settled_by": choice.settled_by,
+        "perhaps_running": perhaps_running(state),
         "assuming": sorted(_assuming(decision)),
         "lost_under_every_choice": {t: _ranges(of.gone[t].surely) for t in TIERS},
         "older_copies": [
@@ -135,10 +146,12 @@ def partition_json(decision: Decision) -> dict[str, Any]:
 def exit_status(decisions: Sequence[Decision]) -> int:
     """0 each choice that is due costs nothing promised; 1 one costs something promised, whatever is
     chosen; 3 one is not decided."""
-    if any(d.choice.advice == UNDECIDED for d in decisions):
+    if any(d.choice.costs == "not_known" for d in decisions):
         return NOT_DECIDED
     lost = any(
-        d.choice.advice == SHOW_BOTH or any(d.outlook.gone[t].surely for t in PROMISED)
+        d.choice.advice == SHOW_BOTH
+        or d.choice.costs == "promised"
+        or any(d.outlook.gone[t].surely for t in PROMISED)
         for d in decisions
         if d.choice.advice != NOTHING_TO_DECIDE
     )

@@ -80,33 +80,46 @@ class Candidate:
 class Outlook:
     """Every candidate of one partition. gone: by tier, what is lost whoever leads. more: by two
     candidates, where the first has a promised record that the second lacks. open: the runs of
-    offsets at which the histories do not decide all candidates."""
+    offsets at which the histories do not decide all candidates. down: brokers that are down, though
+    the evidence need not tell it."""
 
     state: State
     line: Timeline
     candidates: list[Candidate]
+    down: frozenset[int] = frozenset()
     gone: dict[str, Lost] = field(default_factory=dict)
     more: dict[tuple[int, int], Lost] = field(default_factory=dict)
     open: list[Stretch] = field(default_factory=list)
 
+    def runs(self, replica: int) -> bool:
+        """Whether a broker is not known to be down."""
+        return replica not in self.down and runs(self.state, replica)
 
-def outlook(state: State, *, strict: bool = False, whole: bool = False) -> Outlook:
+
+def outlook(
+    state: State,
+    *,
+    strict: bool = False,
+    whole: bool = False,
+    down: frozenset[int] = frozenset(),
+) -> Outlook:
     """Asks the histories of a partition for each replica as its next leader.
 
-    whole: even where its leader is there and lacks nothing that another replica has.
+    whole: even where its leader is there and lacks nothing that another replica has. down: brokers
+    of which the caller says that they are down.
     """
     never = _not_to_be_assumed(state)
     histories = _Histories(state, never, strict=strict)
     line = histories.line(histories.rungs()[0])
     trusted = trusted_replicas(state)
-    found = [
-        Candidate(n, n in trusted, runs(state, n), state.log_is_known(state.replicas.get(n)))
+    result = Outlook(state, line, [], down=down)
+    result.candidates = [
+        Candidate(n, n in trusted, result.runs(n), state.log_is_known(state.replicas.get(n)))
         for n in (line.assigned or line.replicas)
         if n >= 0
     ]
-    result = Outlook(state, line, found)
     leader = present_leader(state)
-    if leader is not None and runs(state, leader) and not whole:
+    if leader is not None and result.runs(leader) and not whole:
         # Of most partitions this is all that need be asked.
         _Asking(histories, result).ask_of(leader)
         if not lacks_records(result, leader):

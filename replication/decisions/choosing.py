@@ -12,7 +12,7 @@ from replication.decisions.ranges import size
 from replication.decisions.settling import settled_by
 from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.ground.topic_partition import State
-from replication.protocol.judgement.who_may_lead import led_last, runs
+from replication.protocol.judgement.who_may_lead import led_last
 
 # What makes a decision necessary.
 NO_LEADER = "no_leader"
@@ -48,7 +48,8 @@ class IsrProof:
 class Choice:
     """advice: what to do; replica: with whom. ranking: all candidates, the best first. safe: those
     that cost no more than the best one. rivals: those that trade one promise for another. costs:
-    nothing, only_unpromised, promised or not_known. because: why nothing is decided.
+    nothing, only_unpromised, promised or not_known. because: why nothing is decided. as_asked: the
+    replica is the caller's choice, not what is advised.
     """
 
     occasion: str
@@ -62,10 +63,20 @@ class Choice:
     proof: IsrProof | None = None
     settled_by: list[str] = field(default_factory=list)
     because: str | None = None
+    as_asked: bool = False
 
 
-def choose(outlook: Outlook) -> Choice:
-    """What to do about a partition."""
+def choose(outlook: Outlook, elect: int | None = None) -> Choice:
+    """What to do about a partition; elect: the replica that somebody has chosen, whatever is
+    advised."""
+    choice = _advised(outlook)
+    asked = next((c for c in outlook.candidates if c.replica == elect), None)
+    if asked is not None and choice.occasion != NOTHING:
+        _take_as_asked(choice, outlook, asked)
+    return choice
+
+
+def _advised(outlook: Outlook) -> Choice:
     state = outlook.state
     leader = present_leader(state)
     occasion = _occasion(outlook, leader)
@@ -100,7 +111,7 @@ def _occasion(outlook: Outlook, leader: int | None) -> str:
         return NOTHING
     if leader is None:
         return NO_LEADER if state.registration.event_id else LEADER_NOT_KNOWN
-    if not runs(state, leader):
+    if not outlook.runs(leader):
         return LEADER_IS_DOWN
     return LEADER_LACKS_RECORDS if lacks_records(outlook, leader) else NOTHING
 
@@ -148,6 +159,27 @@ def _take(choice: Choice, outlook: Outlook, safe: list[Candidate]) -> None:
         choice.advice = START if best.trusted or not known else ELECT
     if not best.lost[ACKNOWLEDGED_BY_ALL].worst:
         choice.proof = isr_proof(outlook, best.replica)
+
+
+def _take_as_asked(choice: Choice, outlook: Outlook, asked: Candidate) -> None:
+    """The choice of the caller in place of the advice."""
+    unpromised = (ACKNOWLEDGED_BY_LEADER,)
+    choice.as_asked, choice.replica = True, asked.replica
+    choice.safe, choice.rivals = [asked.replica], []
+    choice.settled_by, choice.because, choice.proof = [], None, None
+    if any(asked.own[tier].surely for tier in PROMISED):
+        choice.costs = "promised"
+    elif not asked.is_safe:
+        choice.costs = "not_known"
+    else:
+        choice.costs = "only_unpromised" if asked.worst(unpromised) else "nothing"
+    if asked.replica == choice.leader and asked.runs:
+        choice.advice = KEEP
+    else:
+        known = outlook.state.registration.isr is not None
+        choice.advice = START if asked.trusted or not known else ELECT
+    if not asked.lost[ACKNOWLEDGED_BY_ALL].worst:
+        choice.proof = isr_proof(outlook, asked.replica)
 
 
 def _least(best: Candidate) -> int:

@@ -1,10 +1,12 @@
 """The commands of a plan, as data: by action, release and mode, each with its check and its undo.
 
-`B` is a bootstrap server, `Z` a ZooKeeper connection string; {topic}, {partition}, {broker} and
-{directory} are filled in. Sources are the command classes of Kafka's releases.
+`B` is a bootstrap server, `Z` a ZooKeeper connection string; {topic}, {partition}, {broker},
+{directory} and {offset} are filled in. Sources are the command classes of Kafka's releases.
 """
 
 from dataclasses import dataclass
+
+from replication.decisions.tried import TRIED
 
 ZOOKEEPER, KRAFT = "zookeeper", "kraft"
 BOTH = (ZOOKEEPER, KRAFT)
@@ -17,8 +19,10 @@ class Row:
     """One action in some releases of some modes.
 
     since, until: releases, the second one excluded. command: None where no command line does it;
-    then `note` says what does. check: a command, prints: what it must print. undo: how to take it
-    back; None: it cannot be. tried: on brokers of which releases.
+    then `note` says what does. at_broker: it has to run on the broker's own machine. check: a
+    command, prints: what it must print, in words; shows: an extended regular expression that some
+    line of that matches; hides: one that no line matches. undo: how to take it back; None: it
+    cannot be. sets_only: the command elects nobody before the next start of a broker.
     """
 
     action: str
@@ -31,19 +35,35 @@ class Row:
     undo: str | None
     note: str = ""
     source: str = ""
-    tried: tuple[str, ...] = ()
+    shows: str | None = None
+    hides: str | None = None
+    at_broker: bool = False
+    sets_only: bool = False
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """On brokers of which releases and modes the command did what `check` says."""
+        return TRIED.get(self.key, ())
+
+    @property
+    def key(self) -> str:
+        """What names it in the record of what was tried."""
+        return f"{self.action} {'.'.join(map(str, self.since))} {'+'.join(self.modes)}"
 
 
 _DESCRIBE_Z = "kafka-topics.sh --zookeeper Z --describe --topic {topic}"
 _DESCRIBE_B = "kafka-topics.sh --bootstrap-server B --describe --topic {topic}"
 _LEADS = "Partition: {partition} with Leader: {broker}"
-_RUNS = "Partition: {partition} with {broker} among Replicas, and in Isr once it has caught up"
+_IS_LED = r"Partition: {partition}\s+Leader: {broker}\s"
+_FOLLOWS = "Partition: {partition} with {broker} in Isr, once it has caught up"
+_IN_ISR = r"Partition: {partition}\s.*Isr: ([0-9]+,)*{broker}(,|\s|$)"
 _SET_Z = (
     "kafka-configs.sh --zookeeper Z --alter --entity-type topics --entity-name {topic} "
     "--{how}-config unclean.leader.election.enable{value}"
 )
 _ON_Z = _SET_Z.replace("{how}", "add").replace("{value}", "=true")
 _OFF_Z = _SET_Z.replace("{how}", "delete").replace("{value}", "")
+_ON_B = _ON_Z.replace("--zookeeper Z", "--bootstrap-server B")
 _OFF_B = _OFF_Z.replace("--zookeeper Z", "--bootstrap-server B")
 _ELECTED = (
     "kafka-leader-election.sh --bootstrap-server B --election-type {kind} --topic {topic} "
@@ -51,64 +71,92 @@ _ELECTED = (
 )
 _UNCLEAN = _ELECTED.replace("{kind}", "unclean")
 _PREFERRED = _ELECTED.replace("{kind}", "preferred")
-_START = "kafka-server-start.sh -daemon CONFIG   (on the machine of broker {broker})"
-_STOP = "kafka-server-stop.sh   (on the machine of broker {broker})"
+# {{ and }} are braces once the names are filled in.
+_PREFERRED_Z = (
+    """echo '{{"partitions":[{{"topic":"{topic}","partition":{partition}}}]}}' > FILE && """
+    "kafka-preferred-replica-election.sh --zookeeper Z --path-to-json-file FILE"
+)
+_START = "kafka-server-start.sh -daemon CONFIG"
+_STOP = "kafka-server-stop.sh"
 _SEGMENTS = "$(ls SAFE/broker-{broker}/{topic}-{partition}/*.log | paste -s -d,)"
 _READS = "nothing to undo: it only reads"
 _UNAVAILABLE = "Topic: {topic} Partition: {partition} among others; else it has a leader: stop here"
-_PROCESS = "jps | grep Kafka   (on the machine of broker {broker})"
+_IS_UNAVAILABLE = r"Topic: {topic}\s+Partition: {partition}\s"
+_NAMED = "the offsets named"
+_IS_NAMED = r"offset: {offset}(\s|$)"
+_PROCESS = "jps | grep Kafka"
+_IDS_Z = "zookeeper-shell.sh Z ls /brokers/ids"
+_IDS_B = "kafka-broker-api-versions.sh --bootstrap-server B"
+_IS_ON = r"unclean\.leader\.election\.enable=true"
 
-COPY, DUMP, STOP, START, LEAD = "copy", "dump", "stop", "start", "start_to_lead"
+COPY, DUMP, STOP, START, FOLLOW = "copy", "dump", "stop", "start", "start_to_follow"
+LEAD, LEAD_UNCLEANLY = "start_to_lead", "start_to_lead_uncleanly"
 ELECT, PREFER, UNCLEAN_OFF, LEADERLESS = "elect_uncleanly", "prefer", "unclean_off", "leaderless"
 
 ROWS = (
     Row(COPY, (0, 8), None, BOTH,
-        "cp -a {directory} SAFE/broker-{broker}/",
+        "mkdir -p SAFE/broker-{broker} && cp -a {directory} SAFE/broker-{broker}/",
         "diff -r {directory} SAFE/broker-{broker}/{topic}-{partition}", "nothing",
         "rm -r SAFE/broker-{broker}/{topic}-{partition}",
         "at best while the broker is stopped; with all directories of the partition beside it "
-        "whose names end in -delete, -stray or -future"),
+        "whose names end in -delete, -stray or -future", hides=".", at_broker=True),
     Row(DUMP, (0, 8), (2, 0), (ZOOKEEPER,),
         "kafka-run-class.sh kafka.tools.DumpLogSegments --deep-iteration --files " + _SEGMENTS,
-        "the same command", "the offsets named", _READS),
+        "the same command", _NAMED, _READS, shows=_IS_NAMED, at_broker=True),
     Row(DUMP, (2, 0), None, BOTH,
         "kafka-dump-log.sh --deep-iteration --files " + _SEGMENTS,
-        "the same command", "the offsets named", _READS, source="kafka.tools.DumpLogSegments"),
+        "the same command", _NAMED, _READS, source="kafka.tools.DumpLogSegments",
+        shows=_IS_NAMED, at_broker=True),
     Row(STOP, (0, 8), None, BOTH, _STOP, _PROCESS, "no Kafka process", _START,
-        "until it is started again the partitions that it leads have other leaders, or none"),
-    Row(START, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _RUNS, _STOP),
-    Row(START, (2, 2), None, BOTH, _START, _DESCRIBE_B, _RUNS, _STOP),
+        "until it is started again the partitions that it leads have other leaders, or none",
+        hides="Kafka", at_broker=True),
+    Row(START, (0, 8), (2, 2), (ZOOKEEPER,), _START, _IDS_Z, "{broker} among the brokers", _STOP,
+        shows=r"[\[ ]{broker}[\],]", at_broker=True),
+    Row(START, (2, 2), None, BOTH, _START, _IDS_B, "a line with id: {broker}", _STOP,
+        shows=r"id: {broker}\s", at_broker=True),
+    Row(FOLLOW, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _FOLLOWS, _STOP,
+        shows=_IN_ISR, at_broker=True),
+    Row(FOLLOW, (2, 2), None, BOTH, _START, _DESCRIBE_B, _FOLLOWS, _STOP,
+        shows=_IN_ISR, at_broker=True),
     Row(LEAD, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
-        "a member of the ISR that is back is elected by itself"),
+        "a member of the ISR that is back is elected by itself", shows=_IS_LED, at_broker=True),
     Row(LEAD, (2, 2), None, BOTH, _START, _DESCRIBE_B, _LEADS, None,
-        "a member of the ISR, or an eligible leader replica, that is back is elected by itself"),
+        "a member of the ISR, or an eligible leader replica, that is back is elected by itself",
+        shows=_IS_LED, at_broker=True),
+    Row(LEAD_UNCLEANLY, (0, 8), (2, 1), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
+        "with the setting on, the replica that starts first is elected", shows=_IS_LED,
+        at_broker=True),
     Row(LEADERLESS, (0, 8), (2, 2), (ZOOKEEPER,),
         "kafka-topics.sh --zookeeper Z --describe --unavailable-partitions",
-        "the same command", _UNAVAILABLE, _READS),
+        "the same command", _UNAVAILABLE, _READS, shows=_IS_UNAVAILABLE),
     Row(LEADERLESS, (2, 2), None, BOTH,
         "kafka-topics.sh --bootstrap-server B --describe --unavailable-partitions",
-        "the same command", _UNAVAILABLE, _READS, source="kafka.admin.TopicCommand"),
-    Row(ELECT, (0, 8), (2, 1), (ZOOKEEPER,), _ON_Z, _DESCRIBE_Z, _LEADS, None,
-        "it acts at the next change of controller, or at the next start of a broker, only"),
+        "the same command", _UNAVAILABLE, _READS, source="kafka.admin.TopicCommand",
+        shows=_IS_UNAVAILABLE),
+    Row(ELECT, (0, 8), (2, 1), (ZOOKEEPER,), _ON_Z, _DESCRIBE_Z,
+        "unclean.leader.election.enable=true in Configs", _OFF_Z,
+        "it acts at the next change of controller, or at the next start of a broker, only",
+        shows=_IS_ON, sets_only=True),
     Row(ELECT, (2, 1), (2, 4), (ZOOKEEPER,), _ON_Z, _DESCRIBE_Z, _LEADS, None,
-        "it acts at once, and again at each later crash until it is taken back", "KAFKA-6526"),
+        "it acts at once, and again at each later crash until it is taken back", "KAFKA-6526",
+        shows=_IS_LED),
     Row(ELECT, (2, 4), None, (ZOOKEEPER,), _UNCLEAN, _DESCRIBE_B, _LEADS, None,
-        "once, for this partition alone; no setting is left on", "KIP-460"),
+        "once, for this partition alone; no setting is left on", "KIP-460", shows=_IS_LED),
     Row(ELECT, (2, 8), (3, 1), (KRAFT,), None, _DESCRIBE_B, _LEADS, None,
         "no command line elects uncleanly with KRaft before 3.1: bring a member of the ISR back",
-        "KAFKA-12670"),
+        "KAFKA-12670", shows=_IS_LED),
     Row(ELECT, (3, 1), None, (KRAFT,), _UNCLEAN, _DESCRIBE_B, _LEADS, None,
-        "once, for this partition alone; no setting is left on", "KIP-460"),
-    Row(PREFER, (0, 8), (2, 4), (ZOOKEEPER,),
-        "kafka-preferred-replica-election.sh --zookeeper Z --path-to-json-file FILE",
-        _DESCRIBE_Z, _LEADS, "the same with the former leader first in the assignment"),
+        "once, for this partition alone; no setting is left on", "KIP-460", shows=_IS_LED),
+    Row(PREFER, (0, 8), (2, 4), (ZOOKEEPER,), _PREFERRED_Z,
+        _DESCRIBE_Z, _LEADS, "the same with the former leader first in the assignment",
+        shows=_IS_LED),
     Row(PREFER, (2, 4), None, BOTH, _PREFERRED, _DESCRIBE_B, _LEADS,
-        "the same with the former leader first in the assignment", source="KIP-460"),
+        "the same with the former leader first in the assignment", source="KIP-460",
+        shows=_IS_LED),
     Row(UNCLEAN_OFF, (0, 8), (2, 5), (ZOOKEEPER,), _OFF_Z, _DESCRIBE_Z,
-        "no unclean.leader.election.enable=true in Configs", _ON_Z),
+        "no unclean.leader.election.enable=true in Configs", _ON_Z, hides=_IS_ON),
     Row(UNCLEAN_OFF, (2, 5), None, BOTH, _OFF_B, _DESCRIBE_B,
-        "no unclean.leader.election.enable=true in Configs",
-        _ON_Z.replace("--zookeeper Z", "--bootstrap-server B")),
+        "no unclean.leader.election.enable=true in Configs", _ON_B, hides=_IS_ON),
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 Nothing of it is run here. Who carries it out goes on only where the check prints what it must.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -23,16 +24,20 @@ from replication.decisions.traps import (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. undo: how to take it back; None where that cannot be: then copy_first is the
-    command that keeps what it destroys. tried: the releases on whose brokers the command was
-    tried."""
+    """One step. at_broker: its command runs on the machine of `broker`. shows, hides: extended
+    regular expressions that some line, and no line, of what the check prints matches. undo: how to
+    take it back; None where that cannot be: then copy_first is the command that keeps what it
+    destroys. tried: the releases on whose brokers the command was tried."""
 
     action: str
     broker: int | None
     words: str
     command: str | None
+    at_broker: bool
     check: str
     prints: str
+    shows: str | None
+    hides: str | None
     undo: str | None
     copy_first: str | None
     note: str
@@ -83,7 +88,7 @@ class _Steps:
         for copy in self.chosen.copies if self.chosen is not None else ():
             told = ranges_in_words(copy.ranges)
             words = f"See in the copy of broker {copy.replica} the records at stake: {told}."
-            self._add(commands.DUMP, copy.replica, words)
+            self._add(commands.DUMP, copy.replica, words, first=copy.ranges[0][0])
         if self.chosen is None or self.choice.advice == KEEP:
             return
         number = self.chosen.replica
@@ -92,21 +97,10 @@ class _Steps:
         for c in stops:
             words = f"Stop broker {c.replica}, so that only broker {number} can be elected."
             self._add(commands.STOP, c.replica, words)
-        if self.choice.leader is None:
-            self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
         if self.choice.advice == START:
-            if_down = " if it is down" if self.chosen.runs else ""
-            words = f"Start broker {number}{if_down}, and no other before it."
-            self._add(commands.LEAD, number, words)
-            if self.outlook.state.registration.isr is None:
-                words = f"If nobody leads the partition then: elect broker {number} uncleanly."
-                self._add(commands.ELECT, number, words)
+            self._add_start(number, ask=any(c.runs and c not in stops for c in others))
         elif self.choice.advice == ELECT:
-            if not self.chosen.runs:
-                self._add(commands.START, number, f"Start broker {number}, and no other.")
-            self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
-            if self._setting_is_left_on():
-                self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
+            self._add_election(number)
         for c in others:
             cuts = c.replica in self._cut()
             if c.replica in self.choice.safe and not cuts and c not in stops:
@@ -115,11 +109,45 @@ class _Steps:
                 " and its own directory is copied: it cuts its log to the leader's" if cuts else ""
             )
             words = f"Start broker {c.replica} once broker {number} leads{why}."
-            self._add(commands.START, c.replica, words, cuts=cuts)
+            self._add(commands.FOLLOW, c.replica, words, cuts=cuts)
         preferred = self.outlook.candidates[0].replica
         if self.outlook.line.assigned is not None and preferred != number:
             words = f"If broker {preferred} is to lead as before: once it is in the ISR, elect it."
             self._add(commands.PREFER, preferred, words)
+
+    def _add_start(self, number: int, *, ask: bool) -> None:
+        """Its mere start elects it. ask: some broker is there that can be asked who leads."""
+        row = row_of(commands.LEADERLESS, self.release, self.mode)
+        if self.choice.leader is None and (ask or (row is not None and "--zookeeper" in row.check)):
+            self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
+        if_down = " if it is down" if self._chosen_runs() else ""
+        words = f"Start broker {number}{if_down}, and no other before it."
+        self._add(commands.LEAD, number, words)
+        if self.outlook.state.registration.isr is None:
+            words = f"If nobody leads the partition then: elect broker {number} uncleanly."
+            self._add(commands.ELECT, number, words)
+
+    def _add_election(self, number: int) -> None:
+        row = row_of(commands.ELECT, self.release, self.mode)
+        if row is not None and row.sets_only:
+            # It elects at the next start of a broker: this one has to be it.
+            if self._chosen_runs():
+                words = f"Stop broker {number}: its next start is to elect it."
+                self._add(commands.STOP, number, words)
+            self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
+            self._add(commands.ELECT, number, "Allow unclean elections of this topic.")
+            words = f"Start broker {number}, and no other before it: that elects it uncleanly."
+            self._add(commands.LEAD_UNCLEANLY, number, words)
+        else:
+            if not self._chosen_runs():
+                self._add(commands.START, number, f"Start broker {number}, and no other.")
+            self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
+            self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
+        if self._setting_is_left_on():
+            self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
+
+    def _chosen_runs(self) -> bool:
+        return self.chosen is not None and self.chosen.runs
 
     def _must_be_alone(self) -> bool:
         """Whether another one could be elected, or leads."""
@@ -148,7 +176,10 @@ class _Steps:
         by_setting = row is not None and row.command is not None and "kafka-configs" in row.command
         return by_setting or self._others_may_be_elected()
 
-    def _add(self, action: str, broker: int | None, words: str, *, cuts: bool = False) -> None:
+    def _add(
+        self, action: str, broker: int | None, words: str, *, cuts: bool = False, first: int = 0
+    ) -> None:
+        """first: the first offset that the check is to show."""
         row = row_of(action, self.release, self.mode)
         if row is None:
             return
@@ -158,6 +189,7 @@ class _Steps:
             "partition": state.partition,
             "broker": broker,
             "directory": f"LOG_DIR/{state.topic}-{state.partition}",
+            "offset": first,
         }
         destroys = cuts or row.undo is None
         self.steps.append(
@@ -166,8 +198,11 @@ class _Steps:
                 broker,
                 words,
                 _filled(row.command, names),
+                row.at_broker,
                 row.check.format(**names),
                 row.prints.format(**names),
+                _filled(row.shows, _quoted(names)),
+                _filled(row.hides, _quoted(names)),
                 None if destroys else _filled(row.undo, names),
                 self._copy_command(names, cuts) if destroys else None,
                 row.note,
@@ -185,6 +220,11 @@ class _Steps:
             row.command.format(**{**names, "broker": b}) for b in brokers if row and row.command
         ]
         return "; ".join(told) or None
+
+
+def _quoted(names: dict[str, object]) -> dict[str, object]:
+    """The names as parts of a regular expression."""
+    return {name: re.escape(str(value)) for name, value in names.items()}
 
 
 def _filled(text: str | None, names: dict[str, object]) -> str | None:

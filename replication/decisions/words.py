@@ -29,6 +29,8 @@ OPEN = {
     "something in it is misread, or is of another cluster.",
 }
 COSTS = {
+    "promised": "it loses records that were promised and that another replica has",
+    "not_known": "it may lose records that were promised and that another replica has",
     "nothing": "it loses nothing{more} that was promised",
     "only_unpromised": "it loses nothing{more} that Kafka promised to keep, but records that were "
     "answered for at acks=1",
@@ -166,6 +168,15 @@ def _partition(row: dict[str, Any]) -> Iterator[str]:
     yield "  The choices, and what each loses:"
     for c in row["candidates"]:
         yield from _candidate(row, c)
+    if row["perhaps_running"] and any(
+        lost["perhaps"] for c in row["candidates"] for lost in c["lost"].values()
+    ):
+        told = ",".join(map(str, row["perhaps_running"]))
+        yield (
+            f"  The directories of {_brokers(row['perhaps_running'])} may have been copied while "
+            "they ran, short of the end of the log."
+        )
+        yield f"  If they were down, call it with --down {told}: less is left open then."
     if any(c["copies"] for c in row["candidates"]):
         yield (
             "  What another copy has comes back from the directories copied before, by "
@@ -205,14 +216,15 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
         yield from _granted(row)
         return
     verb = {"start": "START", "elect_uncleanly": "ELECT", "keep_leader": "KEEP"}[advice]
-    yield f"  {verb} {n}: {costs}."
+    asked = ", as you asked" if row["as_asked"] else ""
+    yield f"  {verb} {n}{asked}: {costs}."
     yield from _proof(row)
     yield from _granted(row)
     others = [r for r in row["safe"] if r != n]
     if others:
         told = ", ".join(f"broker {r}" for r in others)
         yield f"  If broker {n} cannot be had: the same holds of {told}."
-    elif not (_chosen(row)["runs"] and _chosen(row)["log_is_here"]):
+    elif not row["as_asked"] and not (_chosen(row)["runs"] and _chosen(row)["log_is_here"]):
         yield f"  Waiting for broker {n} is best: every other choice may lose something more."
 
 
@@ -298,6 +310,11 @@ def _ranges(ranges: list[list[int | None]]) -> str:
     return ", ".join(told) + (f" and {counted(more, 'range')} more" if more > 0 else "")
 
 
+def _brokers(numbers: Sequence[int]) -> str:
+    told = ", ".join(map(str, numbers))
+    return f"broker{'' if len(numbers) == 1 else 's'} {told}"
+
+
 def _some(told: Sequence[str], between: str = ", ") -> str:
     more = len(told) - MOST_NAMED
     return between.join(told[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -314,7 +331,8 @@ def _steps(row: dict[str, Any]) -> Iterator[str]:
         if step["command"] is None:
             yield f"       No command: {step['note']}."
             continue
-        yield f"       {step['command']}"
+        at = f"   (on the machine of broker {step['broker']})" if step["at_broker"] else ""
+        yield f"       {step['command']}{at}"
         if step["note"]:
             yield f"       ({step['note']})"
         yield f"       check: {step['check']}"

@@ -2,7 +2,7 @@
 
 A random schedule is stopped at a moment at which nobody leads. Each candidate is asked for; then
 the machine elects it, the others follow, and what its log lacks is counted.
-`python -m tests.decisions.elected N [SEED] [--rests N]` prints the counts.
+`python -m tests.decisions.elected N [SEED] [--rests N] [--down]` prints the counts.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from replication.decisions.candidates import Candidate, outlook
+from replication.decisions.down import copies_of_the_stopped
 from replication.decisions.questions import (
     ACKNOWLEDGED_BY_ALL,
     ACKNOWLEDGED_BY_LEADER,
@@ -171,10 +172,14 @@ def hold_copies(score: Score, name: str, foretold: Candidate, real: Real, counts
         score.counts["copy"] += 1
 
 
-def leaderless(seed: int) -> Story:
-    """A random story up to a moment without a leader."""
+def leaderless(seed: int, *, down: bool = False) -> Story:
+    """A random story up to a moment without a leader. down: every broker's process has died."""
     story = copy.deepcopy(schedule_machine(seed).story)
     left_without_leader(story)
+    if down:
+        world = story.world
+        running = [n for n, broker in world.brokers.items() if broker.running]
+        told(story, *(f"crash {world.name(n)} kind=process" for n in running))
     return story
 
 
@@ -188,11 +193,19 @@ def is_admitted(world: World, name: str, state: State, *, strict: bool) -> bool:
     return not any(how.startswith(asked) and what in bad for how, what in truth.counts)
 
 
-def compare(seeds: range, count: int, score: Score | None = None, *, strict: bool = False) -> Score:
-    """Many schedules; count: how many rests of each as well. strict: nothing is assumed."""
+def compare(
+    seeds: range,
+    count: int,
+    score: Score | None = None,
+    *,
+    strict: bool = False,
+    down: bool = False,
+) -> Score:
+    """Many schedules; count: how many rests of each as well. strict: nothing is assumed. down: all
+    brokers are, and whoever asks says so."""
     score = Score() if score is None else score
     for seed in seeds:
-        story = leaderless(seed)
+        story = leaderless(seed, down=down)
         score.counts["schedules"] += 1
         real = {r: really(story, r) for r in story.world.brokers}
         end = 1 + max((o for log in logs(story.world).values() for o in log), default=-1)
@@ -201,6 +214,8 @@ def compare(seeds: range, count: int, score: Score | None = None, *, strict: boo
         states: list[tuple[str, State]] = [*rests(story.world, random.Random(seed), count)]
         for name, state in states[: None if count else 1]:
             where, this = f"seed {seed} {name}", Score()
+            if down:
+                copies_of_the_stopped(state, frozenset(story.world.brokers))
             for foretold in outlook(state, strict=strict, whole=True).candidates:
                 if foretold.replica in real:
                     hold(this, where, foretold, real[foretold.replica], counts)
@@ -220,9 +235,10 @@ def main() -> int:
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("--rests", type=int, default=0)
     parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--down", action="store_true", help="all brokers have died before")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.schedules)
-    score = compare(seeds, options.rests, strict=options.strict)
+    score = compare(seeds, options.rests, strict=options.strict, down=options.down)
     for what, number in sorted(score.counts.items()):
         print(f"{number:9} {what}")
     for line in score.failures[:60]:

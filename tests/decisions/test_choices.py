@@ -48,6 +48,26 @@ def test_the_last_isr_of_min_insync_members_beats_a_later_epoch() -> None:
     assert exit_status([found]) == 0
 
 
+def test_of_a_broker_that_was_down_the_copy_shows_the_whole_log() -> None:
+    """Of one that may have run its end may be missing: what it seems to lack is perhaps lost."""
+    lines = ["produce A a acks=all", "fetch B", "fetch C", "fetch B", "isr remove=B,C"]
+    lines += ["produce A x acks=all", "crash A kind=process", "fence A"]
+    given = "kafka=4.1.0 controller=kraft unclean=no elr=off"
+    perhaps = decide(left(story(given, lines)))
+    surely = decide(left(story(given, lines)), down=frozenset([A, B, C]))
+    for replica in (B, C):
+        assert lost(perhaps, replica, "acknowledged_by_isr") == ([], [(1, 2)])
+        assert lost(surely, replica, "acknowledged_by_isr") == ([(1, 2)], [])
+    assert "call it with --down 1,2,3: less is left open then." in shown(perhaps)
+    assert "--down" not in shown(surely)
+
+
+def test_a_leader_that_is_said_to_be_down_is_none() -> None:
+    world = story("kafka=4.1.0 controller=kraft", ["produce A a acks=all"]).world
+    assert decide(fold_steps(world)).choice.advice == NOTHING_TO_DECIDE
+    assert decide(fold_steps(world), down=frozenset([A])).choice.occasion == LEADER_IS_DOWN
+
+
 def test_a_survivor_is_elected_where_the_last_leader_is_gone_for_good() -> None:
     found = decide(left(story(*OLDER_EPOCH_COMMITTED), "directory 1"))
     assert (found.choice.advice, found.choice.replica) == (ELECT, C)

@@ -131,6 +131,48 @@ def test_diagnose_points_there_only_where_something_is_to_be_decided(
     assert (POINTER in "".join(what_now_text({**answer, **changed}))) is points
 
 
+def left_by_three_disks(tmp_path: Path) -> str:
+    """All that default log levels and directories leave of the story."""
+    told = evidence(left_by(story(*OLDER_EPOCH_COMMITTED).world, random.Random(1)), frozenset())
+    events = [
+        ev.Event(str(n), "e", "", "orders", "", 0, n, fact, None) for n, fact in enumerate(told)
+    ]
+    write_events(tmp_path / "events.jsonl", events)
+    return str(tmp_path / "events.jsonl")
+
+
+def test_another_replica_than_the_one_advised_has_a_plan_and_its_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest leader epoch's: it is not refused, and what it costs is said first."""
+    path = left_by_three_disks(tmp_path)
+    assert main(["decide", path]) == 0
+    assert "START 1: it loses nothing" in capsys.readouterr().out
+    assert main(["decide", path, "--down", "all", "--elect", "2"]) == 1
+    out = capsys.readouterr().out
+    assert "ELECT 2, as you asked: it loses records that were promised" in out
+    assert out.index("Copy the partition's directory of broker 1") < out.index("Elect broker 2")
+    assert main(["decide", path, "--down", "all", "--elect", "2", "--format", "json"]) == 1
+    (row,) = json.loads(capsys.readouterr().out)["partitions"]
+    assert (row["as_asked"], row["replica"], row["costs"]) == (True, 2, "promised")
+    # Nobody has to be stopped: all of them are down.
+    assert "stop" not in {step["action"] for step in row["steps"]}
+
+
+def test_who_is_no_replica_cannot_be_elected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decide", left_by_three_disks(tmp_path), "--elect", "7"]) == 2
+    assert "has a replica on broker 7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("told", ["one", "1;2", ""])
+def test_brokers_that_are_down_are_numbers(told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["decide", "--down", told])
+    assert "name brokers by their numbers" in capsys.readouterr().err
+
+
 def test_without_evidence_the_call_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decide"]) == 2
     assert "no PATH given" in capsys.readouterr().err

@@ -4,7 +4,16 @@ import re
 
 import pytest
 
-from replication.decisions.commands import KRAFT, ROWS, ZOOKEEPER, Row, row_of
+from replication.decisions.commands import (
+    ELECT,
+    KRAFT,
+    LEAD_UNCLEANLY,
+    ROWS,
+    ZOOKEEPER,
+    Row,
+    row_of,
+)
+from replication.decisions.tried import TRIED
 from replication.protocol.ground.versions import KNOWN_BRANCHES, controllers_of
 
 PLACES = [
@@ -12,7 +21,9 @@ PLACES = [
     for branch in KNOWN_BRANCHES
     for mode in controllers_of(".".join(map(str, branch)))
 ]
-ACTIONS = sorted({row.action for row in ROWS})
+# Where the setting alone elects nobody, the start after it does: no other release has that step.
+ACTIONS = sorted({row.action for row in ROWS} - {LEAD_UNCLEANLY})
+NAMES = {"topic": "t", "partition": 0, "broker": 1, "directory": "d", "offset": 7}
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -28,16 +39,33 @@ def test_each_release_has_one_row(action: str) -> None:
         assert row_of(action, branch, mode) is rows[0]
 
 
+def test_the_start_that_elects_uncleanly_is_where_the_setting_does_not() -> None:
+    for branch, mode in PLACES:
+        elects = row_of(ELECT, branch, mode)
+        assert elects is not None
+        starts = row_of(LEAD_UNCLEANLY, branch, mode)
+        assert (starts is not None) is elects.sets_only, (branch, mode)
+
+
+def test_what_was_tried_is_of_rows_that_are_there() -> None:
+    keys = [row.key for row in ROWS]
+    assert len(keys) == len(set(keys))
+    assert TRIED.keys() <= set(keys)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.action} {row.since} {row.modes}")
 def test_a_row_is_whole(row: Row) -> None:
     assert row.check
     assert row.prints
     assert row.command or row.note, "an action without a command says what does it"
     filled = [
-        (text or "").format(topic="t", partition=0, broker=1, directory="d")
-        for text in (row.command, row.check, row.prints, row.undo)
+        (text or "").format(**NAMES)
+        for text in (row.command, row.check, row.prints, row.undo, row.shows, row.hides)
     ]
-    assert not any(re.search(r"[{}]", text) for text in filled)
+    assert not any(re.search(r"\{[a-z]*\}", text) for text in filled), "each name is filled in"
+    # A check that no script can make is none.
+    assert (row.shows is None) is not (row.hides is None)
+    assert all(re.compile(text) for text in filled[4:])
 
 
 def test_no_command_names_what_its_release_has_not() -> None:

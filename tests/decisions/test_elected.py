@@ -17,6 +17,12 @@ def test_losses_and_cuts_are_as_foretold(first: int, *, strict: bool) -> None:
     assert bool(score.counts["copy"]) is strict
 
 
+def test_losses_are_as_foretold_where_all_are_said_to_be_down() -> None:
+    score: Score = compare(range(2000, 2005), 2, down=True)
+    assert not score.failures, score.failures[:5]
+    assert score.counts["decided, loses"] > 3
+
+
 def test_whole_traces_leave_little_open() -> None:
     score = compare(range(300, 330), 0, strict=True)
     assert not score.failures, score.failures[:5]

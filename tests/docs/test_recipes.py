@@ -8,7 +8,7 @@ import pytest
 from replication.evidence.broker_logs.line_families import FAMILIES
 from replication.protocol.ground.versions import KNOWN_BRANCHES, NEWEST_KNOWN, behaviour
 from replication.protocol.judgement import invariants, judge
-from tests.kafka_lab.versions import SUPPORTED
+from tests.kafka_lab.versions import FOR_COMMANDS, SUPPORTED
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ NOT_BY_THE_FOLD = {"_batches", "_refolds", "replica_events", "expectation_result
 def test_a_kafka_version_is_known_to_rules_and_laboratory_alike() -> None:
     assert ".".join(map(str, KNOWN_BRANCHES[-1])) == NEWEST_KNOWN
     with_jars = {path.stem for path in (ROOT / "conf" / "kafka").glob("*.xml")}
-    assert with_jars == set(SUPPORTED)
+    assert with_jars == {*SUPPORTED, *FOR_COMMANDS}
     for version in with_jars:
         assert behaviour(version).kafka_version == version
 

@@ -111,11 +111,7 @@ class Cluster(Site):
         self._write_settings()
         if self.version.kraft:
             self._format()
-            self._start_node(node_settings.CONTROLLER_ID, "controller")
-            port = self.controller_port
-            wait_for("the controller", lambda: accepts(port), START_SECONDS)
-        else:
-            self._start_zookeeper()
+        self.start_keeper()
         for broker in self.plan.brokers:
             self.start_broker(broker, wait=False)
         for broker in self.plan.brokers:
@@ -125,12 +121,25 @@ class Cluster(Site):
                 named = asked.get("/cluster/id")
             self.cluster_id = "" if named is None else str(named.json()["id"])
 
-    def close(self) -> None:
-        for process in self.processes.values():
+    def start_keeper(self) -> None:
+        """The controller of KRaft, or ZooKeeper."""
+        if self.version.kraft:
+            self._start_node(node_settings.CONTROLLER_ID, "controller")
+            port = self.controller_port
+            wait_for("the controller", lambda: accepts(port), START_SECONDS)
+        else:
+            self._start_zookeeper()
+
+    def kill_everything(self) -> None:
+        """Every process, the controller or ZooKeeper last."""
+        for _, process in sorted(self.processes.items()):
             if process.running:
                 process.kill()
         if self._keeper is not None and self._keeper.running:
             self._keeper.kill()
+
+    def close(self) -> None:
+        self.kill_everything()
         for tap in self.taps.values():
             tap.close()
         self.journal.close()

@@ -185,6 +185,15 @@ class Producer:
             outcomes = self._answer(connection, broker, batch)
         self._record(outcomes, batch, sent_at, broker)
 
+    def again(self, batch: Batch, seconds: float = 60) -> None:
+        """The same bytes to whoever leads, as an idempotent producer retries, until they are
+        acknowledged."""
+        end = time.monotonic() + seconds
+        while self._attempt(batch, None)[0].status != "acked":
+            if time.monotonic() > end:
+                raise AssertionError(f"not acknowledged: {batch.payload_ids}")
+            time.sleep(0.5)
+
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()

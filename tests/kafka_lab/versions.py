@@ -6,12 +6,16 @@ from replication.paths import kafka_broker_jars
 
 SUPPORTED = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.1.1", "4.3.0")
 
+# Besides, for the commands of `decide` alone.
+FOR_COMMANDS = ("2.3.1", "3.6.2")
+
 
 @dataclass(frozen=True)
 class Version:
-    """One Kafka version by its name, such as "1.1.1"."""
+    """One Kafka version by its name, such as "1.1.1"; with_zookeeper: also where it need not be."""
 
     name: str
+    with_zookeeper: bool = False
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -23,7 +27,7 @@ class Version:
     @property
     def kraft(self) -> bool:
         """Whether the laboratory runs it without ZooKeeper."""
-        return self.at_least(3, 3)
+        return self.at_least(3, 3) and not self.with_zookeeper
 
     @property
     def magic(self) -> int:

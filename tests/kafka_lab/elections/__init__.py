@@ -1,0 +1,1 @@
+"""Real elections: what `decide` foretells of each replica, against what real brokers then lose."""

@@ -1,0 +1,74 @@
+"""Elects each replica of a stopped cluster, by the plan that `decide` prints for it."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.kafka_lab.dump_tool import dump_segments
+from tests.kafka_lab.elections.asking import asked
+from tests.kafka_lab.elections.carrying_out import Hands
+from tests.kafka_lab.elections.measured import Elected, Log
+from tests.kafka_lab.elections.stopped import PARTITION, TOPIC, Stopped, log_of
+from tests.kafka_lab.elections.tools import write_tools
+from tests.kafka_lab.logs_on_disk import segment_files
+
+# What comes before somebody leads; the others follow after.
+FOLLOWING = ("start_to_follow", "prefer", "unclean_off")
+
+
+class Disagreement(Exception):
+    """Kafka's own tool reads another log than the laboratory does."""
+
+
+def elect(stopped: Stopped, replica: int) -> Elected:
+    """The disks put back, the plan carried out, and what the logs hold then."""
+    cluster = stopped.cluster
+    _, row = asked(stopped.evidence, "--elect", str(replica))
+    assert row is not None
+    stopped.put_back()
+    scratch = stopped.experiment.directory / f"elect-{replica}"
+    hands = Hands(cluster, write_tools(cluster.version, scratch / "bin"), scratch)
+    steps: list[dict[str, Any]] = row["steps"]
+    first = [step for step in steps if step["action"] not in FOLLOWING]
+    for step in first:
+        if step["command"] is None:
+            # The plan says that no command line does it: there is nothing to carry out.
+            return Elected(replica, False, {}, {}, [asdict(one) for one in hands.done])
+        hands.carry_out(step)
+    led = cluster.leader(TOPIC, PARTITION) == replica
+    log = log_of(cluster, replica)
+    for step in steps:
+        if step["action"] in FOLLOWING and led:
+            hands.carry_out(step)
+    after = {n: log_of(cluster, n) for n in stopped.measured.replicas if cluster.running(n)}
+    if led:
+        _hold_against_the_tool(stopped, replica, log)
+    cluster.kill_everything()
+    return Elected(replica, led, log, after, [asdict(one) for one in hands.done])
+
+
+def _hold_against_the_tool(stopped: Stopped, replica: int, log: Log) -> None:
+    """kafka-dump-log reads the elected log as the laboratory does."""
+    version = stopped.cluster.version
+    files = [
+        path
+        for data in stopped.cluster.data(replica)
+        for path in segment_files(data / f"{TOPIC}-{PARTITION}")
+    ]
+    dumped = {
+        one.offset: one.payload_id
+        for found in dump_segments(version, files).values()
+        for one in found
+    }
+    missing = {o: name for o, (name, _) in log.items() if dumped.get(o) != name}
+    if missing or any(o in dumped for o in range(max(log, default=-1) + 1) if o not in log):
+        raise Disagreement(f"broker {replica} on {version.name}: {missing}, {dumped}")
+
+
+def write_outputs(directory: Path, found: Elected) -> None:
+    """What each command printed, for whoever looks into a failure."""
+    lines = []
+    for step in found.steps:
+        lines += [f"== {step['action']} {step['broker']}: {step['command']}", step["output"]]
+        lines += [f"-- check ({step['passed']}): {step['check']}", step["printed"]]
+    (directory / f"elect-{found.replica}.txt").write_text("\n".join(lines))
