@@ -27,6 +27,8 @@ from replication.protocol.judgement.bounded import FoldedPartition, Identity, fo
 from replication.recovery import command as recovery
 from replication.recovery import produce_command, trace_command
 from replication.recovery.folder import NotUsable
+from replication.recovery.groups import command as groups_command
+from replication.recovery.groups.affected_groups import affected_groups
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
@@ -117,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(trace)
     trace_command.arguments(trace)
     trace.set_defaults(run=_trace)
+    groups = commands.add_parser("groups", help="which consumer groups a loss hurt, and how")
+    command_line.evidence_arguments(groups)
+    groups_command.arguments(groups)
+    groups.set_defaults(run=_groups)
     decide = commands.add_parser("decide", help="which replica is to lead now, and in which steps")
     command_line.evidence_arguments(decide)
     decisions.arguments(decide)
@@ -344,6 +350,9 @@ def _diagnose(arguments: argparse.Namespace) -> int:
         if not any(sentence(row) for row in diagnosis.answer["observations"]):
             raise Unusable(told)
         print(f"note: {plain(str(told))}", file=sys.stderr)
+    diagnosis.answer["affected_groups"] = affected_groups(
+        diagnosis.imported, diagnosis.folded, diagnosis.answer["losses"]
+    )
     if arguments.format == "json":
         print(to_json(diagnosis.answer))
     else:
@@ -479,6 +488,11 @@ def _trace(arguments: argparse.Namespace) -> int:
     return trace_command.run(
         arguments, wanted, diagnosis.imported, diagnosis.folded, diagnosis.answer
     )
+
+
+def _groups(arguments: argparse.Namespace) -> int:
+    diagnosis = _read(arguments)
+    return groups_command.run(arguments, diagnosis.imported, diagnosis.folded, diagnosis.answer)
 
 
 def _decide(arguments: argparse.Namespace) -> int:

@@ -30,6 +30,7 @@ from replication.recovery.finding import (
     Search,
 )
 from replication.recovery.folder import Table, prepared, unchanged_since, write_text
+from replication.recovery.groups.affected_groups import GROUPS, group_names, read_groups
 from replication.recovery.ledger_rows import Ranges, Rows, rows_by_partition
 from replication.recovery.moments import last_leader, log_of
 from replication.recovery.rows_out import KEYS, RECORDS, key_rows, record_row
@@ -73,6 +74,7 @@ class Recovery:
     why_held_back: Counter[str] = field(default_factory=Counter)
     records: int = 0
     keys: int = 0
+    groups: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     sources: set[Path] = field(default_factory=set)
 
@@ -118,6 +120,7 @@ def recover(
     with (
         Table(folder, "records", RECORDS) as records,
         Table(folder, "lost_records_keys", KEYS) as keys,
+        Table(folder, "affected_groups", GROUPS) as hurt,
     ):
         for identity in progress.steps(list(wanted), "partitions searched"):
             rows, evidence = wanted[identity], at_hand.get(identity)
@@ -131,6 +134,12 @@ def recover(
                     imported, evidence, rows, states[identity], records, keys, result
                 )
             _take(result, identity, rows, events, searched)
+        groups = read_groups(imported, folded, answer["losses"])
+        result.groups = groups.affected
+        for hurt_row in result.groups:
+            hurt.add(hurt_row)
+        result.notes += dict.fromkeys(groups.notes)
+        result.sources.update(groups.sources)
         unchanged_since(began, result.sources, imported.collection.unpacked.into)
         result.records, result.keys = records.count, keys.count
     lines = "".join(json.dumps(m, separators=(",", ":")) + "\n" for m in result.missing)
@@ -222,6 +231,7 @@ def _summary(result: Recovery) -> dict[str, Any]:
         "held_back": dict(sorted(result.why_held_back.items())),
         "records_written": result.records,
         "keys_written": result.keys,
+        "groups_hurt": len(group_names(result.groups)),
         "partitions": result.partitions,
         "notes": result.notes,
     }
@@ -249,6 +259,9 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
         yield _not_had(missing)
     if len(result.missing) > MOST_RANGES:
         yield f"... and {len(result.missing) - MOST_RANGES} more ranges in not_recovered.jsonl"
+    if result.groups:
+        hurt = counted(len(group_names(result.groups)), "consumer group")
+        yield f"Hurt: {hurt}; affected_groups.jsonl says how."
     unknown = sorted(
         {
             f"{v['topic']}-{v['partition']}"

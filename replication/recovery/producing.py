@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from replication.evidence.coordinator_records import TOPICS
 from replication.recovery.folder import NotUsable
 from replication.recovery.rows_out import from_json
 
@@ -79,7 +80,9 @@ def chosen(lines: Path, target: Target) -> Iterator[dict[str, Any] | str]:
             except ValueError as error:
                 raise NotUsable(f"{lines} line {number}: {error}") from None
             held_back = record.get("held_back")
-            if held_back is not None and held_back not in target.also:
+            if record["topic"] in TOPICS:
+                yield "of a topic of Kafka's coordinators, which no client writes to"
+            elif held_back is not None and held_back not in target.also:
                 yield str(held_back)
             elif any(not _is_text(name) for name, _ in record["headers"]):
                 yield "a header's name is no UTF-8, which no client sends"

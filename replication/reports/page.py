@@ -14,6 +14,7 @@ from replication.places import Place
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import page_words
+from replication.reports.group_words import groups_html
 from replication.reports.headline import headline
 from replication.reports.inventory_words import inventory_html
 from replication.reports.page_data import PageData, Quotes, build
@@ -65,6 +66,7 @@ def page(
             ),
             _overview(data),
             _part("panel.html"),
+            groups_html(answer),
             page_words.not_known(answer),
             inventory_html(answer.get("inventory", {})),
             page_words.read_from(answer, data.left_out, data.root, data.span),

@@ -9,6 +9,7 @@ from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.assumption_words import granted_text
+from replication.reports.group_words import groups_text
 from replication.reports.headline import headline, undecided, what_settles
 from replication.reports.inventory_words import counted, inventory_text, span_of
 from replication.reports.line_words import line_text
@@ -37,6 +38,7 @@ def short_text(answer: dict[str, Any]) -> str:
     lines += _diverged(answer)
     lines += _other_violations(answer)
     lines += keep_safe_text(answer)
+    lines += groups_text(answer)
     lines += _warnings(answer)
     lines += _open_questions(answer)
     lines += line_text(answer)

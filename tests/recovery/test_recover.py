@@ -257,7 +257,7 @@ def test_a_hostile_topic_leads_nowhere(tmp_path: Path, capsys: pytest.CaptureFix
     written = {p.name for p in out.iterdir()}
     assert written == {
         "records.jsonl", "records.parquet", "lost_records_keys.jsonl", "lost_records_keys.parquet",
-        "not_recovered.jsonl", "summary.json",
+        "not_recovered.jsonl", "summary.json", "affected_groups.jsonl", "affected_groups.parquet",
     }  # fmt: skip
     assert {p.name for p in tmp_path.iterdir()} == {"a"}
     assert {p.name for p in (tmp_path / "a").iterdir()} == {"b"}

@@ -79,15 +79,11 @@ def layout(name: str) -> Layout:
 
 
 @cache
-def layouts_of_type(kind: str) -> dict[int, Layout]:
-    """All layouts of one type of message ("metadata", ..) by api key."""
-    found = {}
-    for file in _FOLDER.iterdir():
-        if file.name.endswith(".json") and json.loads(file.read_text("utf-8"))["type"] == kind:
-            one = layout(file.name.removesuffix(".json"))
-            assert one.api_key is not None
-            found[one.api_key] = one
-    return dict(sorted(found.items()))
+def layouts_of_type(kind: str) -> tuple[Layout, ...]:
+    """All layouts of one type of message ("metadata", "coordinator-key" ..), by name."""
+    texts = {f.name: f.read_text("utf-8") for f in _FOLDER.iterdir() if f.name.endswith(".json")}
+    named = sorted(n for n, text in texts.items() if json.loads(text)["type"] == kind)
+    return tuple(layout(name.removesuffix(".json")) for name in named)
 
 
 def snake_case(name: str) -> str:

@@ -86,7 +86,8 @@ def _single(field: Field, version: int, flexible: bool, nullable: bool) -> Read:
     kind = field.kind
     if kind == "struct":
         read = _structure(field.fields, version, flexible)
-        return _unless_null(read) if nullable else read
+        is_tagged = version in field.tagged
+        return _unless_null(read, is_tagged=is_tagged) if nullable else read
     if kind == "uuid":
         return ByteReader.uuid
     if kind in _TEXTS:
@@ -94,8 +95,11 @@ def _single(field: Field, version: int, flexible: bool, nullable: bool) -> Read:
     return lambda reader: reader.scalar(kind)
 
 
-def _unless_null(structure: Read) -> Read:
-    """A structure behind a byte that is below 0 where there is none."""
+def _unless_null(structure: Read, *, is_tagged: bool) -> Read:
+    """A structure behind what tells whether there is one: a byte below 0, in a tagged field a
+    varint of 0, where there is none."""
+    if is_tagged:
+        return lambda reader: structure(reader) if reader.unsigned_varint() else None
     return lambda reader: None if reader.scalar("int8") < 0 else structure(reader)
 
 

@@ -50,7 +50,9 @@ class MetadataRecord:
 # ZooKeeper: nothing about replicas, and some of it secret, so never decoded.
 NOT_ABOUT_REPLICAS = frozenset({10, 11, 14, 15, 18, 19, 21, 22, 26})
 
-LAYOUTS: dict[int, Layout] = layouts_of_type("metadata")
+LAYOUTS: dict[int, Layout] = {
+    known.api_key: known for known in layouts_of_type("metadata") if known.api_key is not None
+}
 # Fields that schemas name differently in several records, or that say more with another word.
 _RENAMED = {"partition_id": "partition", "id": "broker_id", "epoch": "broker_epoch"}
 # Raft's own control records, in control batches: their body has no frame, and its first field is

@@ -34,7 +34,7 @@ LEFT_OUT = re.compile(
     r"|ClientQuotaRecord|ProducerIdsRecord|ZkMigrationRecord"
 )
 OF_MESSAGE = ("apiKey", "type", "name", "validVersions", "flexibleVersions")
-OF_FIELD = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag")
+OF_FIELD = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default")
 
 
 def jars() -> Path:

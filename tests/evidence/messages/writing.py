@@ -94,7 +94,7 @@ def _value(field: Any, layout: Layout, version: int, value: Any) -> bytes:
     if kind[0].isupper():
         marked = includes(field.get("nullableVersions"), version)
         if value is None:
-            return b"\xff"
+            return b"\0" if includes(field.get("taggedVersions"), version) else b"\xff"
         return b"\x01" * marked + _structure(_fields_of(field, layout), layout, version, value)
     size = "int16" if kind == "string" else "int32"
     if value is None:
@@ -145,7 +145,8 @@ def _one(
     field: Any, layout: Layout, version: int, random: Random, *, is_default: bool = True
 ) -> Any:
     kind = field["type"]
-    if is_default and includes(field.get("nullableVersions"), version) and random.random() < 0.3:
+    may_be_null = is_default or field.get("default") != "null"
+    if may_be_null and includes(field.get("nullableVersions"), version) and random.random() < 0.3:
         return None
     if kind.startswith("[]"):
         one = {**field, "type": kind[2:], "nullableVersions": "none"}

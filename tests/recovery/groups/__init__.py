@@ -1,0 +1,1 @@
+"""Consumer groups and transactions across a loss: made logs, and a captured one."""
