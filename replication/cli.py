@@ -496,6 +496,10 @@ def _groups(arguments: argparse.Namespace) -> int:
 
 
 def _decide(arguments: argparse.Namespace) -> int:
+    if arguments.state is not None and not arguments.paths:
+        return decisions.go_on(arguments)
+    if arguments.passed:
+        raise Unusable("--passed goes with --state FILE and without evidence")
     diagnosis = _read(arguments)
     return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"])
 

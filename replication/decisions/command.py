@@ -3,10 +3,14 @@
 import argparse
 import json
 import sys
+from pathlib import Path
+from typing import Any
 
 from replication import progress
 from replication.decisions.answer import as_json, decide, exit_status
-from replication.decisions.words import text
+from replication.decisions.script import NoScript, script
+from replication.decisions.state_file import BadState, begin, count, next_step, passed, read
+from replication.decisions.words import next_step_text, text
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.reports.safe_text import plain_json, plain_values
@@ -14,6 +18,7 @@ from replication.reports.safe_text import plain_json, plain_values
 # As the brokers that are down: whoever is a replica.
 ALL = frozenset([-1])
 UNUSABLE = 2
+PASSED = "replication-analyzer decide --passed --state"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
@@ -42,6 +47,26 @@ def arguments(command: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="plan for broker N as the next leader, in place of the one that is advised",
+    )
+    command.add_argument(
+        "--script",
+        type=Path,
+        metavar="FILE",
+        help="write the plan of the one partition at which something is to be decided as a script "
+        "for bash, which asks before each step and stops where a check fails; nothing is run",
+    )
+    command.add_argument(
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="carry the plan out step by step: FILE keeps which steps have passed; without PATH "
+        "the next step is shown",
+    )
+    command.add_argument(
+        "--passed",
+        action="store_true",
+        help="with --state and without PATH: the check of the step that was shown printed what it "
+        "must",
     )
 
 
@@ -80,11 +105,52 @@ def run(options: argparse.Namespace, folded: list[FoldedPartition], incident: st
         )
         return UNUSABLE
     answer = as_json(decisions, incident)
+    try:
+        if options.script is not None:
+            _write_script(options.script, answer)
+        if options.state is not None:
+            begin(options.state, answer["partitions"])
+    except (NoScript, BadState, OSError) as error:
+        print(f"replication-analyzer decide: {error}", file=sys.stderr)
+        return UNUSABLE
     if options.format == "json":
         print(plain_json(json.dumps(answer, sort_keys=True, indent=2, ensure_ascii=False)))
     else:
         print(text(plain_values(answer), options.paths), end="")
     return exit_status(decisions)
+
+
+def go_on(options: argparse.Namespace) -> int:
+    """Shows the next step of a plan that is carried out step by step. Exit status: 0, or 2 where
+    the file is of no use."""
+    try:
+        state = read(options.state)
+        if options.passed:
+            passed(options.state, state)
+        following = next_step(state)
+        if following is None:
+            print("Each step has passed.")
+        else:
+            row, step = following
+            print(next_step_text(plain_values(row), plain_values(step), *count(state)), end="")
+            print(f"Once its check prints that: {PASSED} {options.state}")
+    except (BadState, OSError) as error:
+        print(f"replication-analyzer decide: {error}", file=sys.stderr)
+        return UNUSABLE
+    return 0
+
+
+def _write_script(path: Path, answer: dict[str, Any]) -> None:
+    """Raises NoScript, OSError. A file that is there is not written over."""
+    rows = [row for row in answer["partitions"] if row["steps"]]
+    if len(rows) != 1:
+        raise NoScript(
+            f"--script: {len(rows)} partitions have steps to carry out; a script is of one. Choose "
+            "by --topic, or carry them out by --state"
+        )
+    with path.open("x", encoding="utf-8") as file:
+        file.write(script(rows[0]))
+    path.chmod(0o755)
 
 
 def _replicas(state: State) -> frozenset[int]:

@@ -1,0 +1,155 @@
+"""The plan as a shell script, which asks before each step and stops where a check fails.
+
+It is written only; nothing of it is run here.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+# What Kafka allows a topic to be called: nothing that a shell could read as anything else.
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+HEAD = r"""#!/usr/bin/env bash
+# The plan of `replication-analyzer decide`: {what}
+# Nothing of it was run. It asks before each step and stops where a check does not print what it
+# must; called again it goes on behind the last step that passed (STATE has their numbers).
+#
+# Set before: B a bootstrap server{zookeeper}, SAFE a folder elsewhere,
+# LOG_DIR the log directory that the partition lies in (LOG_DIR_2 for broker 2, where they differ),
+# CONFIG the brokers' properties (CONFIG_2 ..). AT_2='ssh kafka2' runs commands on the machine of
+# broker 2; without it they are shown for you to run there. YES=1 asks nothing.
+set -u
+: "${{B:?a bootstrap server}}"{need_zookeeper}
+: "${{SAFE:?a folder elsewhere}}"
+LOG_DIR=${{LOG_DIR:-LOG_DIR}} CONFIG=${{CONFIG:-CONFIG}} Z=${{Z:-Z}}
+FILE=${{FILE:-$SAFE/partitions.json}}
+STATE=${{STATE:-$0.state}}
+TRIES=${{TRIES:-30}}
+mkdir -p "$SAFE" && touch "$STATE" || exit 2
+"""
+
+FUNCTIONS = r"""
+fill() {  # BROKER TEXT: the names of this cluster in the place of those of the plan
+  local directory=LOG_DIR_$1 config=CONFIG_$1 text=$2
+  text=${text//--bootstrap-server B/--bootstrap-server $B}
+  text=${text//--zookeeper Z/--zookeeper $Z}
+  text=${text//zookeeper-shell.sh Z/zookeeper-shell.sh $Z}
+  text=${text//LOG_DIR\//${!directory:-$LOG_DIR}/}
+  text=${text//SAFE\//$SAFE/}
+  text=${text//-daemon CONFIG/-daemon ${!config:-$CONFIG}}
+  text=${text// FILE/ $FILE}
+  printf '%s' "$text"
+}
+
+ask() {  # QUESTION: y goes on, s skips the step, anything else stops
+  answer=y
+  [ -n "${YES:-}" ] && return 0
+  read -r -p "$1 [y: yes, s: skip this step, else: stop] " answer < /dev/tty || answer=n
+  [ "$answer" = y ]
+}
+
+at() {  # BROKER WHERE COMMAND: runs it here, or on the broker's machine
+  local how=AT_$1
+  if [ "$2" = here ]; then bash -c "$3"
+  elif [ -n "${!how:-}" ]; then ${!how} "$3"
+  else
+    echo "   on the machine of broker $1: $3"
+    return 99
+  fi
+}
+
+passes() {  # shows|hides PATTERN: whether what is read has such a line, or none
+  if [ "$1" = shows ]; then grep -E -q -- "$2"; else ! grep -E -q -- "$2"; fi
+}
+
+# NUMBER BROKER WHERE WORDS COMMAND CHECK shows|hides PATTERN PRINTS BACK CHECKED-WHERE
+step() {
+  local number=$1 broker=$2 where=$3 words=$4 command check printed status tries
+  grep -q -x -- "$number" "$STATE" && { echo "$number. $words  (done before)"; return; }
+  command=$(fill "$broker" "$5")
+  check=$(fill "$broker" "$6")
+  echo; echo "$number. $words"; echo "   $command"; echo "   ${10}"
+  if ! ask "   Run it?"; then
+    [ "$answer" = s ] && { echo "$number" >> "$STATE"; return; }
+    echo "Stopped before step $number."; exit 1
+  fi
+  at "$broker" "$where" "$command"; status=$?
+  if [ $status -eq 99 ] && ! ask "   Done?"; then echo "Stopped at step $number."; exit 1; fi
+  if [ $status -ne 0 ] && [ $status -ne 99 ]; then
+    echo "Stopped: step $number ended with status $status. Nothing after it was run."; exit 1
+  fi
+  echo "   check: $check"; echo "   prints: $9"
+  for ((tries = 0; tries < TRIES; tries++)); do
+    printed=$(at "$broker" "${11}" "$check" 2>&1); status=$?
+    if [ $status -eq 99 ]; then
+      echo "$printed"
+      ask "   Did it print that?" && { echo "$number" >> "$STATE"; return; }
+      break
+    fi
+    if printf '%s\n' "$printed" | passes "$7" "$8"; then
+      echo "$number" >> "$STATE"; return
+    fi
+    sleep 2
+  done
+  printf '%s\n' "$printed"
+  echo "Stopped: the check of step $number does not print: $9. Go on only when it does."
+  exit 1
+}
+"""
+
+
+class NoScript(ValueError):
+    """The plan cannot be a script; the text says why."""
+
+
+def script(row: dict[str, Any]) -> str:
+    """The steps of one partition of the answer (`partitions` of the JSON), as a script for bash.
+
+    Raises NoScript where there are no steps, where one of them has no command, or where the
+    topic's name is none that Kafka allows.
+    """
+    name = f"{row['topic']}-{row['partition']}"
+    if not TOPIC.fullmatch(row["topic"]):
+        raise NoScript("the topic has a name that Kafka does not allow: no command is made of it")
+    if not row["steps"]:
+        raise NoScript(f"{name}: there are no steps to carry out")
+    lacking = next((s for s in row["steps"] if s["command"] is None), None)
+    if lacking is not None:
+        raise NoScript(f"{name}: no command does step {lacking['number']}: {lacking['note']}")
+    return "".join(_parts(row, name))
+
+
+def _parts(row: dict[str, Any], name: str) -> Iterator[str]:
+    asks_zookeeper = any("zookeeper" in f"{s['command']} {s['check']}" for s in row["steps"])
+    chosen = "keeps every choice open" if row["replica"] is None else f"broker {row['replica']}"
+    yield HEAD.format(
+        what=f"{name}, {chosen}",
+        zookeeper=", Z a ZooKeeper connection string" if asks_zookeeper else "",
+        need_zookeeper='\n: "${Z:?a ZooKeeper connection string}"' if asks_zookeeper else "",
+    )
+    yield FUNCTIONS
+    for step in row["steps"]:
+        back = (
+            f"undo: {step['undo']}"
+            if step["undo"] is not None
+            else f"IRREVERSIBLE: copy first: {step['copy_first']}"
+        )
+        check = step["command"] if step["check"] == "the same command" else step["check"]
+        kind = "shows" if step["shows"] is not None else "hides"
+        words = [
+            str(step["number"]),
+            str(step["broker"] or 0),
+            "there" if step["at_broker"] else "here",
+            step["words"],
+            step["command"],
+            check,
+            kind,
+            step[kind],
+            step["prints"],
+            back,
+            "here" if "bootstrap-server" in check or "zookeeper" in check else "there",
+        ]
+        yield f"\nstep {' '.join(shlex.quote(word) for word in words)}\n"
+    yield f'\necho; echo "{name}: each step passed."\n'
