@@ -14,6 +14,7 @@ from replication.places import Place
 from replication.protocol.ground.events import Event
 from replication.protocol.judgement.bounded import Identity
 from replication.reports import page_words
+from replication.reports.do_now import do_now_html
 from replication.reports.group_words import groups_html
 from replication.reports.headline import headline
 from replication.reports.inventory_words import inventory_html
@@ -58,6 +59,7 @@ def page(
             "<body>",
             "<main>",
             page_words.header(answer, _title_html(title, data)),
+            do_now_html(answer),
             page_words.figures(answer),
             page_words.one_failure_away(data.ranked),
             page_words.keep_safe(data.ranked),

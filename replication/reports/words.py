@@ -9,6 +9,7 @@ from replication.protocol.folding.reconstruction import derived_values
 from replication.protocol.ground import picture
 from replication.protocol.ground.topic_partition import State
 from replication.reports.assumption_words import granted_text
+from replication.reports.do_now import do_now_text
 from replication.reports.group_words import groups_text
 from replication.reports.headline import headline, undecided, what_settles
 from replication.reports.inventory_words import counted, inventory_text, span_of
@@ -33,6 +34,7 @@ def short_text(answer: dict[str, Any]) -> str:
     """The answer of `diagnose --format text`."""
     answer = plain_values(answer)
     lines = [f"{headline(answer)}.", *_broken_off(answer), *_looked_at(answer), ""]
+    lines += do_now_text(answer)
     lines += granted_text(answer)
     lines += loss_text(answer)
     lines += _diverged(answer)

@@ -1,0 +1,63 @@
+"""The first lines of an answer for whoever was woken for it: what to do before anything else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from replication.reports.loss_words import badness, keep_safe
+from replication.reports.safe_text import escaped
+from replication.reports.vocabulary import name, offsets
+
+# What a loss is worth looking at for: it is not back, and not merely in danger.
+GONE = ("lost", "recoverable", "undetermined")
+
+
+def do_now(answer: dict[str, Any]) -> list[str]:
+    """At most four lines: what not to restart, what is one failure away, the command that shows the
+    lost records where they still are, and where the plan is. None where nothing is lost, in danger,
+    different between replicas or without a leader."""
+    lost = sorted((x for x in answer["losses"] if x["status"] in GONE), key=badness)
+    dangers = [d for d in answer.get("at_risk", ()) if not d["over"]]
+    leaderless = [p for p in answer["partitions"] if p["leader"] is None and p["elections"]]
+    decide = bool(lost or answer["divergences"] or leaderless)
+    if not (decide or dangers):
+        return []
+    lines = []
+    kept = keep_safe(answer["losses"])
+    if kept:
+        lines.append(f"Restart nothing before it is copied: {kept[0]}{_more(kept)}")
+    elif leaderless:
+        named = f"{name(leaderless[0])}{_more(leaderless)}"
+        lines.append(f"Start no broker before you have seen the plan: {named} has no leader.")
+    if dangers:
+        first = dangers[0]
+        at = offsets(first["first_offset"], first["end_offset"])
+        how = (first["failures"] or ["one more failure"])[0]
+        lines.append(f"One failure away: {name(first)} {at}, if {how}{_more(dangers)}.")
+    if lost:
+        first = lost[0]
+        lines.append(
+            "Which copies still have it: replication-analyzer trace PATH --offset "
+            f"{name(first)}:{first['first_offset']}"
+        )
+    if decide:
+        lines.append("The plan, whom to start first: replication-analyzer decide PATH")
+    return lines
+
+
+def do_now_text(answer: dict[str, Any]) -> list[str]:
+    """The block of `diagnose --format text`."""
+    lines = do_now(answer)
+    return ["Do now", *(f"  {line}" for line in lines), ""] if lines else []
+
+
+def do_now_html(answer: dict[str, Any]) -> str:
+    """The first section of the page."""
+    lines = do_now(answer)
+    if not lines:
+        return ""
+    items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
+    return f'<aside class="safe" id="do-now"><h2>Do now</h2><ul>{items}</ul></aside>'
+
+
+def _more(rows: Sequence[object]) -> str:
+    return f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""

@@ -1,0 +1,65 @@
+"""What somebody is told to do first: at most four lines, and only where something is to be done."""
+
+from typing import Any
+
+from replication.reports.do_now import do_now, do_now_html, do_now_text
+
+QUIET: dict[str, Any] = {
+    "losses": [],
+    "divergences": [],
+    "at_risk": [],
+    "partitions": [{"topic": "t", "partition": 0, "leader": 1, "elections": [{}]}],
+}
+PLACE = {"cluster_id": "c", "topic": "t", "topic_id": None, "partition": 0}
+LOSS = {
+    **PLACE,
+    "status": "recoverable",
+    "tier": "acknowledged_by_isr",
+    "contract": "broken",
+    "first_offset": 10,
+    "end_offset": 12,
+    "records": 2,
+    "surviving_copies": [{"replica": 2, "destroyed_when": "broker 2 follows broker 1"}],
+}
+DANGER = {
+    **PLACE,
+    "over": False,
+    "first_offset": 0,
+    "end_offset": 10,
+    "failures": ["broker 1 comes back with an emptied directory"],
+}
+
+
+def test_nothing_to_do_is_not_told() -> None:
+    assert do_now_text(QUIET) == []
+    assert do_now_html(QUIET) == ""
+    assert do_now({**QUIET, "at_risk": [{**DANGER, "over": True}]}) == []
+    assert do_now({**QUIET, "losses": [{**LOSS, "status": "recovered"}]}) == []
+
+
+def test_four_lines_say_what_to_keep_what_is_in_danger_who_has_it_and_where_the_plan_is() -> None:
+    nobody = [{"topic": "t", "partition": 0, "leader": None, "elections": [{}]}]
+    answer = {**QUIET, "losses": [LOSS], "at_risk": [DANGER, DANGER], "partitions": nobody}
+    assert do_now(answer) == [
+        "Restart nothing before it is copied: broker 2's copy of t-0 offsets 10..11 is destroyed "
+        "when broker 2 follows broker 1.",
+        "One failure away: t-0 offsets 0..9, if broker 1 comes back with an emptied directory "
+        "(and 1 more).",
+        "Which copies still have it: replication-analyzer trace PATH --offset t-0:10",
+        "The plan, whom to start first: replication-analyzer decide PATH",
+    ]
+
+
+def test_a_danger_alone_needs_no_plan_and_no_leader_needs_one() -> None:
+    assert [line.split(":")[0] for line in do_now({**QUIET, "at_risk": [DANGER]})] == [
+        "One failure away"
+    ]
+    nobody = [{"topic": "t", "partition": 0, "leader": None, "elections": [{}]}]
+    told = do_now({**QUIET, "partitions": nobody})
+    assert told[0] == "Start no broker before you have seen the plan: t-0 has no leader."
+    assert len(told) == 2
+
+
+def test_names_of_the_evidence_are_escaped_on_the_page() -> None:
+    nobody = [{"topic": "<b>", "partition": 0, "leader": None, "elections": [{}]}]
+    assert "&lt;b&gt;-0" in do_now_html({**QUIET, "partitions": nobody})
