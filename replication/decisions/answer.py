@@ -20,7 +20,6 @@ from replication.decisions.ranges import NO_END, Ranges, has_no_end, size
 from replication.decisions.start_order import start_order
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.assumptions import ASSUMPTIONS
-from replication.protocol.judgement.older_copies import older_copies
 
 FORMAT_VERSION = 1
 # Exit statuses, in the sense of the other commands.
@@ -129,8 +128,14 @@ def partition_json(decision: Decision) -> dict[str, Any]:
         "assuming": sorted(_assuming(decision)),
         "lost_under_every_choice": {t: _ranges(of.gone[t].surely) for t in TIERS},
         "older_copies": [
-            {"replica": x.replica, "kind": x.kind, "alone": [list(run) for run in x.alone]}
-            for x in older_copies(state)
+            {
+                "replica": x.replica,
+                "kind": x.kind,
+                "alone": [list(run) for run in x.alone],
+                "lost": {tier: _lost(x.lost[tier]) for tier in TIERS} if x.lost else None,
+                "assuming": sorted(x.assuming),
+            }
+            for x in of.older
         ],
         "candidates": [_candidate(c, isr is not None) for c in _ranked(decision)],
         "not_yet": [asdict(n) for n in plan.not_yet],

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 from replication.decisions.following import CUT, keeps
 from replication.decisions.questions import OPEN, PROMISED, TIERS, Asked, of_any_tier
 from replication.decisions.ranges import NO_END, Ranges, joined
+from replication.protocol.ground.model import Span
 from replication.protocol.ground.topic_partition import State
 from replication.protocol.histories.ask import KEPT, Histories, Question, Stretch
 from replication.protocol.histories.assumptions import RECORDS_AS_SEEN, Assumed
 from replication.protocol.histories.filters.timeline import Timeline
+from replication.protocol.judgement.older_copies import older_copies
 from replication.protocol.judgement.questions import BROKEN, is_removed
 from replication.protocol.judgement.who_may_lead import runs, trusted_replicas
 
@@ -77,6 +79,20 @@ class Candidate:
 
 
 @dataclass(slots=True)
+class Older:
+    """A copy that holds records which no replica has any more, as the next leader's log: it would
+    be put back in the place of its broker's directory. lost: by tier, whatever it lacks; empty
+    where only a part of it is known."""
+
+    replica: int
+    kind: str
+    shown_by: str
+    alone: Ranges
+    lost: dict[str, Lost] = field(default_factory=dict)
+    assuming: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
 class Outlook:
     """Every candidate of one partition. gone: by tier, what is lost whoever leads. more: by two
     candidates, where the first has a promised record that the second lacks. open: the runs of
@@ -87,6 +103,7 @@ class Outlook:
     line: Timeline
     candidates: list[Candidate]
     down: frozenset[int] = frozenset()
+    older: list[Older] = field(default_factory=list)
     gone: dict[str, Lost] = field(default_factory=dict)
     more: dict[tuple[int, int], Lost] = field(default_factory=dict)
     open: list[Stretch] = field(default_factory=list)
@@ -192,6 +209,11 @@ class _Asking:
             for other in [o for o in everybody if o != n]:
                 more = result.more.setdefault((n, other), Lost())
                 self._add(self.asked.has_more(PROMISED, n, other), more, ())
+        for copy, spans in _older(result.state):
+            result.older.append(copy)
+            for tier in TIERS if spans else ():
+                copy.lost[tier] = Lost()
+                self._add(self.asked.lost_by_copy(tier, spans), copy.lost[tier], (copy,))
         for tier in TIERS:
             result.gone[tier] = Lost()
             self._add(self.asked.gone(tier, everybody), result.gone[tier], ())
@@ -203,7 +225,7 @@ class _Asking:
             c.own[tier] = Lost()
             self._add(self.asked.costs(tier, c.replica, others), c.own[tier], (c,))
 
-    def _add(self, question: Question, into: Lost, about: tuple[Candidate, ...]) -> None:
+    def _add(self, question: Question, into: Lost, about: "tuple[Candidate | Older, ...]") -> None:
         self.questions.append(_Asked(question, into, about))
 
     def _ask(self) -> None:
@@ -274,8 +296,22 @@ class _Asked:
 
     question: Question
     into: Lost
-    about: tuple[Candidate, ...]
+    about: tuple[Candidate | Older, ...]
     needed: frozenset[str] = frozenset()
+
+
+def _older(state: State) -> list[tuple[Older, tuple[Span, ...]]]:
+    """The copies that hold something by themselves, with all that the whole copy showed."""
+    found = []
+    for x in older_copies(state):
+        steps = [
+            s
+            for s in state.story.own.get(x.replica, [])
+            if s.kind == "copy" and s.event_id == x.shown_by and s.kind_of_copy != "part"
+        ]
+        spans = steps[-1].spans if steps else ()
+        found.append((Older(x.replica, x.kind, x.shown_by, [*x.alone]), spans))
+    return found
 
 
 def _ends_with(lost: Lost, first: int) -> bool:

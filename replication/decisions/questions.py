@@ -5,8 +5,10 @@ with the candidate as the leader; what earlier leaders lacked counts only where 
 it, too. Log ends are never compared.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
+from replication.protocol.ground.model import Span
 from replication.protocol.histories.ask import KEPT, Admitted, Outcomes, Question
 from replication.protocol.histories.engine import Effort, TooMany
 from replication.protocol.histories.filters.at_offset import Claim
@@ -51,6 +53,10 @@ class Asked:
         """Whether one candidate has a record, of any of the tiers, that another one lacks."""
         return partial(self._missing, tiers, (other,), (one,))
 
+    def lost_by_copy(self, tier: str, spans: Sequence[Span]) -> Question:
+        """Whether a record of that tier is missing from a log that holds these spans alone."""
+        return partial(self._missing_from, tier, tuple(spans))
+
     def ends(self, admitted: Admitted) -> frozenset[At] | None:
         """The ends with every record by its number; None where they are too many."""
         if not any((at.committed | at.appended | at.missed) & SOME_RECORD for at in admitted.ends):
@@ -64,6 +70,26 @@ class Asked:
                 found = None
             self._exact[key] = (admitted.search, found)
         return self._exact[key][1]
+
+    def _missing_from(self, tier: str, spans: tuple[Span, ...], admitted: Admitted) -> Outcomes:
+        if is_removed(admitted):
+            return KEPT
+        ends = self.ends(admitted)
+        if ends is None:
+            return OPEN
+        x = admitted.first
+        span = next((s for s in spans if s.first_offset <= x < s.end_offset), None)
+        held = [0]
+        if span is not None:
+            numbers = admitted.run.records(span.leader_epoch, span.content)
+            if not numbers:
+                return OPEN  # Which record the copy has there is not told.
+            held = [1 << number for number in numbers]
+        found: set[object] = set()
+        for at in ends:
+            for mask in held:
+                found |= _of_one(admitted, at, tier, ~mask & ~SOME_RECORD)
+        return frozenset(found)
 
     def _missing(
         self,

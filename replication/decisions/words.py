@@ -270,6 +270,12 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
             f"  A copy of broker {x['replica']} ({x['kind']}) has {_ranges(x['alone'])}, records "
             "that no replica has: `replication-analyzer recover` reads it."
         )
+        if x["lost"] is not None:
+            lost = "; ".join(_lost_of(x)) or "nothing"
+            yield (
+                f"    Put back in the place of broker {x['replica']}'s directory, and elected, it "
+                f"would lose: {lost}."
+            )
 
 
 def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:

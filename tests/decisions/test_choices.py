@@ -68,6 +68,28 @@ def test_a_leader_that_is_said_to_be_down_is_none() -> None:
     assert decide(fold_steps(world), down=frozenset([A])).choice.occasion == LEADER_IS_DOWN
 
 
+def test_an_older_copy_is_judged_as_if_it_were_put_back() -> None:
+    """Broker 1 was copied with offset 1, which no log has now; offset 2 was written since."""
+    state = told(
+        [
+            *given(version="4.1.1"),
+            elected(A, 0, isr=(A,)),
+            ev.RecordsAcknowledged(0, 1, "all", 0, 10),
+            ev.RecordsAcknowledged(1, 2, "all", 0, 11),
+            ev.RecordsAcknowledged(2, 3, "all", 0, 12),
+            copy(A, (0, 1, 0, 10), (1, 2, 0, 11)),
+            copy(A, (0, 1, 0, 10)),
+            copy(B, (0, 1, 0, 10)),
+        ]
+    )
+    found = decide(state, down=frozenset([A, B, C]), elect=A)
+    (older,) = found.outlook.older
+    assert (older.replica, older.kind, older.alone) == (A, "older", [(1, 2)])
+    assert older.lost["acknowledged_by_isr"].surely == [(2, 3)]
+    assert lost(found, A, "acknowledged_by_isr") == ([(1, 3)], [])
+    assert "Put back in the place of broker 1's directory, and elected, it would" in shown(found)
+
+
 def test_a_survivor_is_elected_where_the_last_leader_is_gone_for_good() -> None:
     found = decide(left(story(*OLDER_EPOCH_COMMITTED), "directory 1"))
     assert (found.choice.advice, found.choice.replica) == (ELECT, C)

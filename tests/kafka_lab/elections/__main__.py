@@ -54,7 +54,7 @@ def run(story: Story, version: Version, directory: Path) -> Measured:
         measured = stopped.measured
         measured.save(directory)
         for replica in measured.replicas:
-            found = elect(stopped, replica)
+            found = elect(stopped, replica, every_step=replica == measured.replicas[-1])
             write_outputs(directory, found)
             measured.elections.append(found)
             measured.save(directory)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kafka_lab.dump_tool import dump_segments
-from tests.kafka_lab.elections.asking import asked
+from tests.kafka_lab.elections.asking import asked, candidate_of
 from tests.kafka_lab.elections.carrying_out import Hands
 from tests.kafka_lab.elections.measured import Elected, Log
 from tests.kafka_lab.elections.stopped import PARTITION, TOPIC, Stopped, log_of
@@ -20,8 +20,9 @@ class Disagreement(Exception):
     """Kafka's own tool reads another log than the laboratory does."""
 
 
-def elect(stopped: Stopped, replica: int) -> Elected:
-    """The disks put back, the plan carried out, and what the logs hold then."""
+def elect(stopped: Stopped, replica: int, *, every_step: bool) -> Elected:
+    """The disks put back, the plan carried out, and what the logs hold then. every_step: also what
+    changes none of the logs that count."""
     cluster = stopped.cluster
     _, row = asked(stopped.evidence, "--elect", str(replica))
     assert row is not None
@@ -37,8 +38,13 @@ def elect(stopped: Stopped, replica: int) -> Elected:
         hands.carry_out(step)
     led = cluster.leader(TOPIC, PARTITION) == replica
     log = log_of(cluster, replica)
+    at_stake = {copy["replica"] for copy in candidate_of(row, replica)["copies"]}
     for step in steps:
-        if step["action"] in FOLLOWING and led:
+        if step["action"] not in FOLLOWING or not led:
+            continue
+        # Who has nothing that the leader lacks follows it as ever: it need not be seen each time.
+        follows = step["action"] == "start_to_follow" and step["broker"] in at_stake
+        if every_step or follows or step["action"] == "unclean_off":
             hands.carry_out(step)
     after = {n: log_of(cluster, n) for n in stopped.measured.replicas if cluster.running(n)}
     if led:
