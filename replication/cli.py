@@ -28,7 +28,7 @@ from replication.recovery import command as recovery
 from replication.recovery import produce_command, trace_command
 from replication.recovery.folder import NotUsable
 from replication.recovery.groups import command as groups_command
-from replication.recovery.groups.affected_groups import affected_groups
+from replication.recovery.groups.hurt import who_was_hurt
 from replication.reports import words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
@@ -350,9 +350,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
         if not any(sentence(row) for row in diagnosis.answer["observations"]):
             raise Unusable(told)
         print(f"note: {plain(str(told))}", file=sys.stderr)
-    diagnosis.answer["affected_groups"] = affected_groups(
-        diagnosis.imported, diagnosis.folded, diagnosis.answer["losses"]
-    )
+    diagnosis.answer.update(who_was_hurt(diagnosis.imported, diagnosis.folded, diagnosis.answer))
     if arguments.format == "json":
         print(to_json(diagnosis.answer))
     else:

@@ -31,6 +31,10 @@ from replication.recovery.finding import (
 )
 from replication.recovery.folder import Table, prepared, unchanged_since, write_text
 from replication.recovery.groups.affected_groups import GROUPS, group_names, read_groups
+from replication.recovery.groups.affected_transactions import (
+    TRANSACTIONS,
+    affected_transactions,
+)
 from replication.recovery.ledger_rows import Ranges, Rows, rows_by_partition
 from replication.recovery.moments import last_leader, log_of
 from replication.recovery.rows_out import KEYS, RECORDS, key_rows, record_row
@@ -75,6 +79,7 @@ class Recovery:
     records: int = 0
     keys: int = 0
     groups: list[dict[str, Any]] = field(default_factory=list)
+    transactions: int = 0
     notes: list[str] = field(default_factory=list)
     sources: set[Path] = field(default_factory=set)
 
@@ -121,6 +126,7 @@ def recover(
         Table(folder, "records", RECORDS) as records,
         Table(folder, "lost_records_keys", KEYS) as keys,
         Table(folder, "affected_groups", GROUPS) as hurt,
+        Table(folder, "affected_transactions", TRANSACTIONS) as transactions,
     ):
         for identity in progress.steps(list(wanted), "partitions searched"):
             rows, evidence = wanted[identity], at_hand.get(identity)
@@ -138,6 +144,10 @@ def recover(
         result.groups = groups.affected
         for hurt_row in result.groups:
             hurt.add(hurt_row)
+        told = affected_transactions(imported, folded, answer["losses"])
+        result.transactions = len(told)
+        for told_row in told:
+            transactions.add(told_row)
         result.notes += dict.fromkeys(groups.notes)
         result.sources.update(groups.sources)
         unchanged_since(began, result.sources, imported.collection.unpacked.into)
@@ -232,6 +242,7 @@ def _summary(result: Recovery) -> dict[str, Any]:
         "records_written": result.records,
         "keys_written": result.keys,
         "groups_hurt": len(group_names(result.groups)),
+        "transactions_hurt": result.transactions,
         "partitions": result.partitions,
         "notes": result.notes,
     }
@@ -262,6 +273,9 @@ def _lines(result: Recovery, answer: dict[str, Any], folder: Path) -> Iterator[s
     if result.groups:
         hurt = counted(len(group_names(result.groups)), "consumer group")
         yield f"Hurt: {hurt}; affected_groups.jsonl says how."
+    if result.transactions:
+        hurt = counted(result.transactions, "transaction")
+        yield f"Hurt: {hurt}; affected_transactions.jsonl says how."
     unknown = sorted(
         {
             f"{v['topic']}-{v['partition']}"

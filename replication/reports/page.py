@@ -20,6 +20,7 @@ from replication.reports.headline import headline
 from replication.reports.inventory_words import inventory_html
 from replication.reports.page_data import PageData, Quotes, build
 from replication.reports.safe_text import escaped
+from replication.reports.transaction_words import transactions_html
 
 # So many partitions are seen at a glance; more can be searched.
 FEW = 8
@@ -69,6 +70,7 @@ def page(
             _overview(data),
             _part("panel.html"),
             groups_html(answer),
+            transactions_html(answer),
             page_words.not_known(answer),
             inventory_html(answer.get("inventory", {})),
             page_words.read_from(answer, data.left_out, data.root, data.span),

@@ -22,6 +22,7 @@ from replication.reports.loss_words import (
 )
 from replication.reports.natural import names, of_partition
 from replication.reports.safe_text import plain, plain_values
+from replication.reports.transaction_words import transactions_text
 from replication.reports.undecided_words import seen_of
 from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
 
@@ -41,6 +42,7 @@ def short_text(answer: dict[str, Any]) -> str:
     lines += _other_violations(answer)
     lines += keep_safe_text(answer)
     lines += groups_text(answer)
+    lines += transactions_text(answer)
     lines += _warnings(answer)
     lines += _open_questions(answer)
     lines += line_text(answer)

@@ -89,13 +89,6 @@ def group_names(rows: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(f"{row['cluster_id']}/{row['group']}" for row in rows))
 
 
-def affected_groups(
-    imported: Import, folded: list[FoldedPartition], losses: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """The rows of groups that a loss did something to."""
-    return read_groups(imported, folded, losses).affected
-
-
 def _take(state: GroupState, log: CoordinatorLog) -> None:
     state.take_present(log.now())
     state.take_elsewhere(log.elsewhere())

@@ -1,4 +1,4 @@
-"""The command `groups`: where every consumer group stands, and what a loss did to it."""
+"""The command `groups`: where each consumer group stands; which of them a loss hurt, and how."""
 
 import argparse
 import json
@@ -10,9 +10,11 @@ from replication import progress
 from replication.evidence.importer import Import
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.groups.affected_groups import GroupsRead, read_groups
+from replication.recovery.groups.affected_transactions import affected_transactions
 from replication.reports.group_words import group_sentences
 from replication.reports.inventory_words import counted
 from replication.reports.safe_text import plain, plain_json
+from replication.reports.transaction_words import transaction_sentence
 
 UNHURT, HURT = 0, 1
 NO_LOGS = (
@@ -38,19 +40,23 @@ def run(
     folded: list[FoldedPartition],
     answer: dict[str, Any],
 ) -> int:
-    """Exit status: 0 no group was hurt, 1 one was."""
+    """Exit status: 0 no group and no transaction was hurt, 1 one was."""
     progress.doing("reading the groups' offsets")
     found = read_groups(imported, folded, answer["losses"])
     if options.group is not None:
         found.rows = [row for row in found.rows if row["group"] == options.group]
+    told = []
+    if options.group is None:
+        told = affected_transactions(imported, folded, answer["losses"])
     for note in dict.fromkeys(found.notes):
         print(f"note: {plain(note)}", file=sys.stderr)
     if options.format == "json":
-        print(plain_json(json.dumps({"groups": found.rows}, indent=1)))
+        made = {"groups": found.rows, "transactions": told}
+        print(plain_json(json.dumps(made, indent=1)))
     else:
-        for line in text(found):
+        for line in [*text(found), *transactions_text(told)]:
             print(plain(line))
-    return HURT if found.affected else UNHURT
+    return HURT if found.affected or told else UNHURT
 
 
 def text(found: GroupsRead) -> Iterator[str]:
@@ -67,3 +73,10 @@ def text(found: GroupsRead) -> Iterator[str]:
             f" and {len(every - hurt) - 20} more" if len(every - hurt) > 20 else ""
         )
     yield "Offsets of every group: --format json."
+
+
+def transactions_text(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The transactions for people."""
+    if rows:
+        yield f"{counted(len(rows), 'transaction')} hurt by losses:"
+        yield from (f"  {transaction_sentence(row)}" for row in rows)

@@ -22,8 +22,8 @@ from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.copies_at_hand import with_records
 from replication.recovery.moments import last_leader
 
-# Types of control records (ControlRecordType in Kafka's clients).
-_ABORT, _COMMIT = 0, 1
+# A type of control records (ControlRecordType in Kafka's clients).
+COMMIT_MARKER = 1
 MOST_NOTES = 20
 
 
@@ -91,7 +91,7 @@ class CoordinatorLog:
             if batch.is_control:
                 for record in records:
                     held = waiting.pop(producer, [])
-                    if marker_kind(record.key_bytes) == _COMMIT:
+                    if marker_kind(record.key_bytes) == COMMIT_MARKER:
                         yield from held
                 continue
             for record in records:
