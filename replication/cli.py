@@ -21,6 +21,8 @@ from replication.evidence.importer import Import, import_evidence
 from replication.evidence.joining.by_clock import ClocksDisagree
 from replication.evidence.opening import lines_of
 from replication.evidence.unreadable import Unreadable
+from replication.foresight import cluster as foresight_cluster
+from replication.foresight import command as preflight
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour, default_table, flag_table
 from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
@@ -73,7 +75,7 @@ def _run(arguments: argparse.Namespace) -> int:
         with progress.told():
             status: int = arguments.run(arguments)
         return status
-    except (Unusable, NoEvidence, ClocksDisagree) as error:
+    except (Unusable, NoEvidence, ClocksDisagree, foresight_cluster.Unusable) as error:
         print(f"replication-analyzer {arguments.command}: {error}", file=sys.stderr)
         return UNUSABLE
     except BrokenPipeError:
@@ -127,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(decide)
     decisions.arguments(decide)
     decide.set_defaults(run=_decide)
+    before = commands.add_parser("preflight", help="what a cluster can lose as it stands")
+    preflight.arguments(before)
+    before.set_defaults(run=preflight.run)
     scenario = commands.add_parser(
         "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
     )

@@ -84,6 +84,7 @@ def stop(
     surviving: int | None = None,
     high_watermark_checkpoint: int | None = None,
     epochs_lost: bool = False,
+    directory_deleted: bool = False,
 ) -> None:
     """A broker ends: clean, process_crash, power_loss (to surviving) or disk_loss."""
     broker = world.broker(replica)
@@ -94,6 +95,7 @@ def stop(
         surviving=surviving,
         high_watermark_checkpoint=high_watermark_checkpoint,
         epochs_lost=epochs_lost,
+        directory_deleted=directory_deleted,
     )
 
 

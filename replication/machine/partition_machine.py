@@ -262,6 +262,7 @@ class PartitionMachine:
         surviving: int | None = None,
         high_watermark_checkpoint: int | None = None,
         epochs_lost: bool = False,
+        directory_deleted: bool = False,
     ) -> None:
         """See broker.stop."""
         brokers.stop(
@@ -271,6 +272,7 @@ class PartitionMachine:
             surviving=surviving,
             high_watermark_checkpoint=high_watermark_checkpoint,
             epochs_lost=epochs_lost,
+            directory_deleted=directory_deleted,
         )
 
     def start(self, replica: int, *, deliver: bool = True) -> None:

@@ -105,13 +105,15 @@ def end_process(
     surviving: int | None = None,
     high_watermark_checkpoint: int | None = None,
     epochs_lost: bool = False,
+    directory_deleted: bool = False,
 ) -> None:
     """A broker's process ends: clean, process_crash, power_loss or disk_loss.
 
     surviving: the log end that the disk keeps, by default all (none after disk_loss); it may lie
     below the log start, where that is inside the first segment. high_watermark_checkpoint: what
     the file says, by default what was written to it last. epochs_lost: the file of the leader epoch
-    cache comes back empty (KAFKA-16541).
+    cache comes back empty (KAFKA-16541). directory_deleted: once it has ended somebody deletes the
+    partition's directory, which leaves the mark of a clean shutdown beside it where it is.
     """
     if not broker.running:
         raise Impossible(f"{world.name(broker.replica)} is stopped already")
@@ -120,7 +122,8 @@ def end_process(
         broker.checkpointed_high_watermark = broker.high_watermark
     if high_watermark_checkpoint is not None:
         broker.checkpointed_high_watermark = high_watermark_checkpoint
-    if reason == "disk_loss":
+    empty = reason == "disk_loss" or directory_deleted
+    if empty:
         broker.log, broker.first_segment_offset = ReplicaLog(), 0
         broker.epoch_entries, broker.checkpointed_high_watermark = (), 0
     elif surviving is not None:
@@ -131,14 +134,15 @@ def end_process(
         broker.log.log_start_offset = start
     if epochs_lost:
         broker.epoch_entries = ()
-    if reason == "disk_loss":
+    if empty:
         broker.topic_id = ""
     broker.running, broker.clean, broker.controller_epoch = False, reason == "clean", 0
     broker.role, broker.leader, broker.leader_epoch, broker.partition_epoch = (None,) * 4
     broker.pending = []
     broker.truncated_for, broker.truncating, broker.in_flight = None, False, None
     broker.followers, broker.proposed, broker.isr = {}, None, frozenset()
-    world.emit(ev.ReplicaStopped(broker.replica, reason, broker.log.log_end_offset))
+    told = "disk_loss" if empty else reason
+    world.emit(ev.ReplicaStopped(broker.replica, told, broker.log.log_end_offset))
 
 
 def begin_process(world: World, broker: Broker) -> None:

@@ -332,7 +332,8 @@ class Story:
     def _process_command(self, command: Command, broker: int) -> None:
         machine, name = self.machine, command.name
         if name == "stop":
-            machine.stop(broker)
+            deleted = self._word("directory", command, ("kept", "deleted")) == "deleted"
+            machine.stop(broker, directory_deleted=deleted)
         if name in ("crash", "restart"):
             kind = command.text("kind") or ("clean" if name == "restart" else "process")
             if kind not in CRASHES:

@@ -12,7 +12,8 @@ in the controller's place, `deliver late=N` tells a broker the registration as i
 `compact` takes away what a replica's log cleaner removed (in a topic given with cleanup=compact),
 `upgrade controller` gives the controller another release or the cluster another inter-broker
 version, `with=` tries a remedy that no release holds (replication/protocol/ground/boundaries.py),
-`recreate` deletes the topic and creates it again, with another topic id and empty logs.
+`recreate` deletes the topic and creates it again, with another topic id and empty logs, `stop
+directory=deleted` is a clean stop after which somebody deletes the partition's directory.
 """
 
 import re
@@ -98,7 +99,7 @@ COMMANDS: dict[str, Form] = {
     "arrive": Form("arrive BROKER", 1, 1),
     "receive": Form("receive BROKER", 1, 1),
     "truncate": Form("truncate BROKER", 1, 1),
-    "stop": Form("stop BROKER", 1, 1),
+    "stop": Form("stop BROKER [directory=deleted]", 1, 1, {"directory": "word"}),
     "crash": Form(
         "crash BROKER kind=process|power|disk [to=N] [checkpoint=N] [epochs=lost]",
         1,

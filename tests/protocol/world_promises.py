@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from replication.machine.machine_state import Broker, World
-from tests.protocol.world_states import Node, Record, copied, logs_of, valid_leader
+from replication.machine.states import Logs, Record, copied, logs_of, valid_leader
+from tests.protocol.world_states import Node
 
 GENERATIONS = (
     "0.10.2.2", "1.1.1", "2.0.0", "2.0.1", "2.1.0", "2.4.1", "2.6.1", "2.8.0", "2.8.1", "3.5.1",
     "3.7.0", "4.1.0",
 )  # fmt: skip
-Logs = dict[int, dict[int, tuple[int, int]]]
 
 
 def committed_prefixes_agree(node: Node) -> bool:

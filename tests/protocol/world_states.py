@@ -4,25 +4,25 @@ A state is what every broker and the controller know, what was promised so far, 
 spend. States that differ only in the names of replicas or records are one. Time stands still.
 """
 
-import hashlib
-import itertools
-import marshal
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from operator import attrgetter
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from replication.machine.machine_state import Broker, Follower, Impossible, World
+from replication.machine.machine_state import Broker, Impossible, World
 from replication.machine.partition_machine import Given, PartitionMachine
+from replication.machine.states import (
+    Logs,
+    Record,
+    copied,
+    identity,
+    logs_of,
+    number,
+    valid_leader,
+)
 from replication.protocol.ground.events import RecordsAcknowledged
-from replication.protocol.ground.model import Span
-from replication.protocol.ground.replica_log import ReplicaLog
 from replication.protocol.ground.versions import behaviour, with_remedy
 
 NAMES = "ABC"
-NOBODY = 9
-Record = tuple[int, int, int]
-"""Offset, leader epoch (-1 before 0.11), content."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Node:
     read: the records promised so far."""
 
     machine: PartitionMachine
-    logs: dict[int, dict[int, tuple[int, int]]]
+    logs: Logs
     committed: frozenset[Record]
     acknowledged: frozenset[Record]
     read: frozenset[Record]
@@ -103,137 +103,10 @@ def controller_of(version: str) -> str:
     return "kraft" if tuple(int(n) for n in version.split(".")) >= (3, 7) else "zookeeper"
 
 
-def logs_of(world: World) -> dict[int, dict[int, tuple[int, int]]]:
-    """Every replica's records by offset."""
-    return {r: records_of(b.log.spans) for r, b in world.brokers.items()}
-
-
-def records_of(spans: Iterable[Span]) -> dict[int, tuple[int, int]]:
-    """Offset -> (leader epoch, content)."""
-    return {
-        offset: (-1 if leader_epoch is None else leader_epoch, -1 if content is None else content)
-        for first, end, leader_epoch, content in spans
-        for offset in range(first, end)
-    }
-
-
-_broker_values = attrgetter(*(f.name for f in fields(Broker)))
-_follower_values = attrgetter(*(f.name for f in fields(Follower)))
-
-
-def copied(machine: PartitionMachine) -> PartitionMachine:
-    """An independent copy, without the facts emitted so far."""
-    old = machine.world
-    c = replace(old.controller, active=set(old.controller.active))
-    world = World(
-        old.behaviour,
-        old.assigned_replicas,
-        old.min_insync_replicas,
-        old.unclean_leader_election,
-        old.names,
-        {r: _copied_broker(b) for r, b in old.brokers.items()},
-        c,
-        list(old.contents),
-    )
-    new = object.__new__(PartitionMachine)
-    new.world = world
-    return new
-
-
-def _copied_broker(b: Broker) -> Broker:
-    new = Broker(*_broker_values(b))
-    new.log = ReplicaLog(b.log.log_start_offset, b.log.log_end_offset, list(b.log.spans))
-    new.followers = {r: Follower(*_follower_values(f)) for r, f in b.followers.items()}
-    new.pending = list(b.pending)
-    return new
-
-
-def valid_leader(world: World) -> Broker | None:
-    """The leader that the controller names, once it knows."""
-    c = world.controller
-    if c.leader is None:
-        return None
-    b = world.brokers[c.leader]
-    return b if b.role == "leader" and b.leader_epoch == c.leader_epoch else None
-
-
 def key(node: Node) -> bytes:
-    """A state's identity: the least over renamings of replicas, records named by appearance."""
-    world = node.machine.world
-    shapes = {r: _shape(node, b) for r, b in world.brokers.items()}
-    ordered = sorted(shapes, key=shapes.__getitem__)
-    orders: Iterable[tuple[int, ...]] = [tuple(ordered)]
-    if any(shapes[a] == shapes[b] for a, b in itertools.pairwise(ordered)):
-        orders = (
-            order
-            for order in itertools.permutations(ordered)
-            if all(shapes[a] <= shapes[b] for a, b in itertools.pairwise(order))
-        )
-    return min(_digest(node, order, shapes) for order in orders)
-
-
-def _digest(node: Node, order: tuple[int, ...], shapes: dict[int, Any]) -> bytes:
-    world = node.machine.world
-    to: dict[int | None, int] = {r: n for n, r in enumerate(order)}
-    to[None] = NOBODY
-    contents: dict[int, int] = {}
-    c = world.controller
-    whole = (
-        [(shapes[r], *_renamed(node, r, to, contents)) for r in order],
-        (to[c.leader], c.leader_epoch, _renamed_set(c.isr, to), _renamed_set(c.eligible, to),
-         _renamed_set(c.active, to), to[c.last_known_leader], c.recovering),
-        [sorted((o, e, contents.setdefault(x, len(contents))) for o, e, x in sorted(records))
-         for records in (node.committed, node.acknowledged, node.read)],
-        tuple(node.left),
-    )  # fmt: skip
-    # Version 2 of marshal writes equal values as equal bytes.
-    return hashlib.blake2b(marshal.dumps(whole, 2), digest_size=16).digest()
-
-
-def _number(value: int | None) -> int:
-    return -1 if value is None else value
-
-
-def _shape(node: Node, b: Broker) -> tuple[Any, ...]:
-    """What a broker is without the names of others and of records."""
-    c = node.machine.world.controller
-    return (
-        b.role or "", _number(b.leader_epoch), b.running, b.log.log_start_offset,
-        b.log.log_end_offset, b.high_watermark, b.checkpointed_high_watermark, b.clean,
-        tuple((o, e) for o, (e, _) in sorted(node.logs[b.replica].items())),
-        tuple(tuple(e) for e in b.epoch_entries), b.partition_epoch == c.partition_epoch,
-        b.truncating, b.fetching, b.leader_epoch_start_offset if b.role == "leader" else 0,
-        b.replica in c.isr, b.replica == c.leader,
-        tuple((p.span[0], p.leader_epoch) for p in b.pending),
-    )  # fmt: skip
-
-
-def _renamed(
-    node: Node, replica: int, to: dict[int | None, int], contents: dict[int, int]
-) -> tuple[Any, ...]:
-    world = node.machine.world
-    b = world.brokers[replica]
-    sent = world.behaviour.has("fetch_answers_at_once_for_new_high_watermark")
-    return (
-        [contents.setdefault(x, len(contents)) for _, (_, x) in sorted(node.logs[replica].items())],
-        to[b.leader],
-        (to[b.truncated_for[0]], b.truncated_for[1]) if b.truncated_for else (),
-        _renamed_set(b.isr, to),
-        [NOBODY] if b.proposed is None else _renamed_set(b.proposed, to),
-        sorted(
-            (
-                to[r], _number(f.log_end_offset), f.memory.last_caught_up_ms > 0,
-                f.memory.last_fetch_ms > 0, _number(f.memory.leader_log_end_offset),
-                f.broker_epoch == world.brokers[r].broker_epoch,
-                _number(f.last_sent_high_watermark) if sent else 0,
-            )
-            for r, f in b.followers.items()
-        ),
-    )  # fmt: skip
-
-
-def _renamed_set(replicas: Iterable[int], to: dict[int | None, int]) -> list[int]:
-    return sorted(to[r] for r in replicas)
+    """A state's identity, by what is promised and what is left to spend besides."""
+    promised = (node.committed, node.acknowledged, node.read)
+    return identity(node.machine.world, node.logs, promised, tuple(node.left))
 
 
 def commands(node: Node, limits: Limits) -> Iterator[str]:
@@ -368,7 +241,7 @@ def after_step(node: Node, machine: PartitionMachine, left: Left) -> Node:
                 if world.brokers[r].role == "follower":
                     read |= _below_high_watermark(world.brokers[r], logs)
     told = frozenset(
-        (o, -1 if f.leader_epoch is None else f.leader_epoch, _number(f.content))
+        (o, -1 if f.leader_epoch is None else f.leader_epoch, number(f.content))
         for f in (step.fact for step in world.steps)
         if isinstance(f, RecordsAcknowledged)
         for o in range(f.first_offset, f.end_offset)
@@ -376,6 +249,6 @@ def after_step(node: Node, machine: PartitionMachine, left: Left) -> Node:
     return Node(machine, logs, committed, node.acknowledged | told, read, left)
 
 
-def _below_high_watermark(b: Broker, logs: dict[int, dict[int, tuple[int, int]]]) -> set[Record]:
+def _below_high_watermark(b: Broker, logs: Logs) -> set[Record]:
     mark = b.high_watermark
     return {(o, e, x) for o, (e, x) in logs[b.replica].items() if o < mark}

@@ -9,7 +9,7 @@ from replication.evidence.joining.one_cluster import ClusterEvidence
 
 @dataclass(slots=True)
 class ClusterFacts:
-    """What is known of a cluster as a whole."""
+    """What is known of a cluster as a whole. features: finalized levels by the metadata log."""
 
     cluster_id: str
     kafka_versions: list[str] = field(default_factory=list)
@@ -17,6 +17,7 @@ class ClusterFacts:
     brokers: list[int] = field(default_factory=list)
     inter_broker_version: str | None = None
     clocks_compare: bool = True
+    features: dict[str, int] | None = None
 
 
 def broker_settings(logs: Iterable[BrokerLog]) -> dict[str, str]:
@@ -43,6 +44,7 @@ def facts_of(cluster: ClusterEvidence, kafka_version: str | None) -> tuple[Clust
         brokers=sorted(
             _brokers(cluster) | (cluster.zookeeper.brokers if cluster.zookeeper else set())
         ),
+        features=None if cluster.history is None else dict(cluster.history.features),
     )
     if facts.controller == "zookeeper" and (kafka_version is None or versions == {kafka_version}):
         facts.inter_broker_version = settings.get("inter.broker.protocol.version")

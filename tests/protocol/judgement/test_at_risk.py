@@ -12,6 +12,7 @@ import pytest
 from replication.machine.machine_state import Impossible
 from replication.machine.partition_machine import PartitionMachine
 from replication.machine.replica import begin_process
+from replication.machine.states import copied, logs_of, records_of, valid_leader
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.judgement.at_risk import Danger, dangers, other_causes
@@ -26,7 +27,6 @@ from tests.protocol.judgement.danger_stories import (
     story,
 )
 from tests.protocol.schedules import schedule_machine
-from tests.protocol.world_states import copied, logs_of, records_of, valid_leader
 
 PROMISED = ("consumed", "acknowledged_by_isr", "committed", "acknowledged_by_leader")
 Lost = dict[tuple[str, int | None], set[int]]

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from replication.machine.machine_state import Impossible
+from replication.machine.states import copied, records_of, valid_leader
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
 from replication.protocol.judgement.at_risk import dangers
@@ -17,7 +18,6 @@ from tests.protocol.judgement.danger_stories import (
     offsets_of,
 )
 from tests.protocol.schedules import schedule_machine
-from tests.protocol.world_states import copied, records_of, valid_leader
 
 
 def test_a_record_of_a_later_epoch_it_never_had() -> None:

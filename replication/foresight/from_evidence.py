@@ -1,0 +1,70 @@
+"""The settings of partitions by what an incident's evidence tells: metadata log, logs, tools."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from replication.evidence.collecting.collection import NoEvidence
+from replication.evidence.importer import import_evidence
+from replication.foresight.cluster import ELR_FEATURE, Profile, Told, Unusable, grouped
+from replication.foresight.settings import Settings
+from replication.protocol.ground.events import PartitionDescribed
+from replication.protocol.ground.versions import (
+    DEFAULT_MIN_INSYNC_REPLICAS,
+    behaviour,
+    controllers_of,
+)
+
+
+def profiles_of(paths: Iterable[Path], told: Told) -> list[Profile]:
+    """The profiles of every partition whose replicas the evidence names. Raises Unusable."""
+    try:
+        imported = import_evidence(list(paths), kafka_version=told.kafka)
+    except NoEvidence as error:
+        raise Unusable(str(error)) from None
+    found: dict[tuple[str, int], Settings] = {}
+    features = {c.cluster_id: c.features for c in imported.clusters}
+    for index in range(len(imported.partitions)):
+        for event in imported.events_of(index):
+            fact = event.fact
+            if isinstance(fact, PartitionDescribed) and fact.assigned_replicas:
+                where = (event.topic, event.partition)
+                found[where] = _settings(where, fact, told, features.get(event.cluster_id))
+    if not found:
+        raise Unusable(
+            "no file here describes partitions (`kafka-topics --describe` does), and the evidence "
+            "names the replicas of none"
+        )
+    return grouped(found)
+
+
+def _settings(
+    where: tuple[str, int],
+    fact: PartitionDescribed,
+    told: Told,
+    features: dict[str, int] | None,
+) -> Settings:
+    release = told.kafka or fact.kafka_version
+    if release is None:
+        raise Unusable(
+            f"{where[0]}-{where[1]}: nothing tells which release its brokers run: say it by --kafka"
+        )
+    try:
+        controller = told.controller or fact.controller or controllers_of(release)[0]
+        known = behaviour(release, controller=controller)
+        unclean = fact.unclean_leader_election
+        eligible = known.eligible_leader_replicas
+        if features is not None:
+            eligible = features.get(ELR_FEATURE, 0) > 0
+        assert fact.assigned_replicas is not None
+        settings = Settings(
+            release,
+            len(fact.assigned_replicas),
+            fact.min_insync_replicas or DEFAULT_MIN_INSYNC_REPLICAS,
+            known.unclean_leader_election if unclean is None else unclean,
+            controller,
+            eligible=eligible if told.eligible is None else told.eligible,
+        )
+        settings.behaviour  # noqa: B018
+    except ValueError as error:
+        raise Unusable(str(error)) from None
+    return settings

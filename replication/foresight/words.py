@@ -1,0 +1,130 @@
+"""The answer of `preflight` for people: a table for each profile, then how, then what closes it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from replication.foresight.worlds import KINDS, PROMISED
+from replication.reports.inventory_words import counted
+
+MOST_NAMED = 6
+HEADINGS = {"acks_all": "acks=all", "read": "read", "committed": "committed", "acks_1": "acks=1"}
+MEANS = {
+    "acks_all": "records answered with acks=all",
+    "read": "records that a consumer has read",
+    "committed": "committed records",
+    "acks_1": "records answered with acks=1",
+}
+NOTES = (
+    "CAN LOSE: the shortest history is below, and in --format json as a scenario. cannot: none of "
+    "the histories that were looked at loses one.",
+    "acks=1 promises nothing beyond the leader: a producer with acks=all is the remedy.",
+)
+
+
+def text(answer: dict[str, Any]) -> str:
+    """The answer of `preflight --format text`."""
+    lines: list[str] = []
+    for profile in answer["profiles"]:
+        lines += [*_profile(profile), ""]
+    records = counted(answer["bound"]["records"], "record")
+    lines += [
+        *NOTES,
+        f"Looked at: {records} and one more for each replica that lags, every order of writes, "
+        "fetches, lags, elections and returns, once the failure as often as its row says.",
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _profile(profile: dict[str, Any]) -> Iterator[str]:
+    topics = profile["topics"]
+    named = ", ".join(t["topic"] for t in topics[:MOST_NAMED])
+    more = f" and {len(topics) - MOST_NAMED} more" if len(topics) > MOST_NAMED else ""
+    partitions = counted(sum(t["partitions"] for t in topics), "partition")
+    yield f"{counted(len(topics), 'topic')} ({named}{more}), {partitions}"
+    yield f"  {_settings(profile)}"
+    yield ""
+    yield "  " + "failure".ljust(20) + "".join(HEADINGS[kind].ljust(11) for kind in KINDS)
+    for row in profile["failures"]:
+        yield "  " + row["failure"].ljust(20) + _cells(row)
+    yield from _histories(profile)
+    yield from _closed(profile)
+
+
+def _settings(profile: dict[str, Any]) -> str:
+    controller = "KRaft" if profile["controller"] == "kraft" else "ZooKeeper"
+    told = [
+        f"Kafka {profile['kafka_version']} ({controller})",
+        counted(profile["replicas"], "replica"),
+        f"min.insync.replicas {profile['min_insync_replicas']}",
+        f"unclean election {'on' if profile['unclean_leader_election'] else 'off'}",
+    ]
+    if profile["controller"] == "kraft":
+        told.append(
+            f"eligible leader replicas {'on' if profile['eligible_leader_replicas'] else 'off'}"
+        )
+    if profile["flushes_each_record"]:
+        told.append("each record flushed")
+    if profile["racks"]:
+        told.append(counted(len(set(profile["racks"])), "rack"))
+    return ", ".join(told)
+
+
+def _cells(row: dict[str, Any]) -> str:
+    if row["not_asked"]:
+        return f"not asked: {row['not_asked']}"
+    cells = ""
+    for kind in KINDS:
+        lost = row["records"][kind]["answer"] == "can_lose"
+        cells += ("CAN LOSE" if lost else "cannot").ljust(11)
+    far = "all" if row["steps"] is None else f"all of up to {row['steps']} steps"
+    return f"{cells}{row['bound']}; {row['states']} states, {far}"
+
+
+def _histories(profile: dict[str, Any]) -> Iterator[str]:
+    """The shortest history of each kind of failure, of the strongest promise that it breaks."""
+    seen: dict[str, str] = {}
+    for row in profile["failures"]:
+        kind = next((k for k in PROMISED if _is_lost(row, k)), None)
+        if kind is None:
+            continue
+        one = row["records"][kind]
+        commands = "\n".join(step["command"] for step in one["history"])
+        kinds = ", ".join(MEANS[k] for k in PROMISED if _is_lost(row, k))
+        yield ""
+        yield f"  {row['failure']}: {row['means']}. CAN LOSE {kinds}:"
+        if commands in seen:
+            yield f"    as under {seen[commands]}"
+            continue
+        seen[commands] = row["failure"]
+        for line in one["drawn"][one["drawn"].index("ok") + 1 :]:
+            if line and line != "----":
+                yield f"    {line}"
+
+
+def _is_lost(row: dict[str, Any], kind: str) -> bool:
+    found = row["records"][kind]
+    return bool(found and found["answer"] == "can_lose")
+
+
+def _closed(profile: dict[str, Any]) -> Iterator[str]:
+    """Which changes close which kinds of failure, and their prices."""
+    by_changes: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    open_still: list[str] = []
+    for row in profile["failures"]:
+        if row["closing"] == "none_found":
+            open_still.append(row["failure"])
+        if row["closing"] != "found":
+            continue
+        changes = tuple((c["change"], c["price"]) for c in row["is_closed_by"])
+        by_changes.setdefault(changes, []).append(row["failure"])
+    for changes, failures in by_changes.items():
+        close = "closes" if len(changes) == 1 else "close"
+        yield ""
+        yield f"  {' and '.join(c for c, _ in changes)} {close} {', '.join(failures)}. The price:"
+        yield from (f"    {change}: {price}" for change, price in changes)
+    if open_still:
+        yield ""
+        yield (
+            f"  No three of the changes that were tried close {', '.join(open_still)}, as far as "
+            "searches went."
+        )
