@@ -9,11 +9,15 @@ from replication.protocol.ground.topic_partition import State
 def copies_of_the_stopped(state: State, down: frozenset[int]) -> None:
     """Takes the newest copy of a broker's directory for one of a broker that had stopped: then it
     shows the whole log that the broker comes back with. Not where its lines go on after the copy.
+    A copy without the file of a clean stop is of a broker that crashed: it is no eligible leader
+    replica any more once it is back (KIP-966).
     """
     for number in down:
         own = state.story.own.get(number, [])
         place = _newest_copy(own)
         if place is not None:
+            if own[place].clean is not True and number in state.replicas:
+                state.replicas[number].crashed = True
             own[place] = replace(own[place], clean=True)
 
 

@@ -20,10 +20,10 @@ from tests.kafka_lab.comparing import Comparison, compare
 from tests.kafka_lab.experiment import Experiment
 from tests.kafka_lab.healthy import run_healthy
 from tests.kafka_lab.notes import Notes
-from tests.kafka_lab.scenarios import SCENARIOS
 from tests.kafka_lab.site import Site
 from tests.kafka_lab.truth import Run, establish, load_truths, save_truths
 from tests.kafka_lab.versions import SUPPORTED, Version
+from tests.kafka_lab.wrong_choices import SCENARIOS
 
 # Over three kinds of controller and three truncation rules; 24 runs.
 CHAOS_VERSIONS = ("1.1.1", "2.8.2", "4.1.1", "0.10.2.2", "3.9.1", "4.3.0")

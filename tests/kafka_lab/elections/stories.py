@@ -251,7 +251,7 @@ def missed_epoch(lab: Experiment) -> None:
     cluster.kill(1, 2, 3)
 
 
-def _sixteen(version: Version) -> Plan:
+def sixteen_plan(version: Version) -> Plan:
     # A member that cannot fetch stays one for as long as the story takes.
     patience = {"replica.lag.time.max.ms": "120000"}
     return Plan(
@@ -259,7 +259,7 @@ def _sixteen(version: Version) -> Plan:
     )
 
 
-@story(KRAFT, _sixteen)
+@story(KRAFT, sixteen_plan)
 def sixteen_steps(lab: Experiment) -> None:
     """A record of an old leader epoch is the committed one; a newer epoch was never committed.
 
