@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from replication.decisions import reorder
 from replication.decisions.candidates import Outlook
 from replication.decisions.choosing import ELECT, Choice
 from replication.protocol.ground.versions import Behaviour, parse_version
@@ -71,7 +72,7 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             "Do not put the replica first by kafka-reassign-partitions: it refuses a list that "
             f"names a dead broker ({_brokers(down)}), and a list without it makes Kafka delete "
             "that broker's copy once it is back."
-        )))  # fmt: skip
+        ) + _reorder(outlook, choice, release)))  # fmt: skip
     if mode == "kraft" and choice.advice == ELECT and any(c.runs for c in outlook.candidates):
         found.append(Trap(CONTROLLERS_AMONG_THEM, (
             "Stop no broker that is a controller as well (process.roles=broker,controller) if that "
@@ -83,6 +84,19 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             "in it (KAFKA-19212). The check is the leader that kafka-topics prints."
         )))  # fmt: skip
     return found
+
+
+def _reorder(outlook: Outlook, choice: Choice, release: tuple[int, ...] | None) -> str:
+    """What does it all the same, where others run that need not be stopped then."""
+    others = any(c.runs for c in outlook.candidates if c.replica != choice.replica)
+    if not others or (release is not None and release < reorder.SINCE):
+        return ""
+    state = outlook.state
+    return (
+        f" The admin API takes it with the dead one in the list: `{reorder.COMMAND} --topic "
+        f"{state.topic} --partition {state.partition} --first {choice.replica} --execute`. Then "
+        f"broker {choice.replica} is elected though the others run."
+    )
 
 
 def last_known(outlook: Outlook) -> int | None:

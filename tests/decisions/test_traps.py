@@ -17,7 +17,7 @@ from replication.decisions.traps import (
 from replication.machine.scenario_check import fold_steps
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.topic_partition import State
-from tests.decisions.told_stories import A, B, story
+from tests.decisions.told_stories import A, B, C, story
 from tests.protocol.judgement.told import told
 
 # A wrote x alone, and is down; nobody else is elected.
@@ -71,6 +71,19 @@ def test_the_last_known_leader_is_elected_by_its_start() -> None:
     state = told([described, recorded])
     assert START_ELECTS in names(state, Choice("no_leader", None, ELECT, A))
     assert START_ELECTS not in names(state, Choice("no_leader", None, ELECT, B))
+
+
+def test_a_dead_broker_in_the_list_is_no_obstacle_to_the_admin_api() -> None:
+    """Named where somebody runs who had to be stopped, and the release takes such an order."""
+    for version, named in (("4.1.0", True), ("2.8.1", True), ("2.3.0", False)):
+        state = ended(f"kafka={version} unclean=no" + (" elr=off" if version > "4" else ""))
+        found = outlook(state, whole=True)
+        told = traps(found, Choice("no_leader", None, ELECT, B))
+        text = next(t.text for t in told if t.name == DEAD_BROKER_IN_LIST)
+        assert ("replication.decisions.reorder" in text) is named, version
+    alone = outlook(ended("kafka=4.1.0 unclean=no elr=off"), whole=True, down=frozenset([A, B, C]))
+    told = traps(alone, Choice("no_leader", None, ELECT, B))
+    assert not any("replication.decisions.reorder" in t.text for t in told)
 
 
 def test_an_election_of_one_of_several_that_run_has_its_traps() -> None:

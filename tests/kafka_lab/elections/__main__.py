@@ -16,10 +16,12 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
+from replication.decisions.reorder import SINCE
 from tests.kafka_lab.elections.electing import elect, write_outputs
 from tests.kafka_lab.elections.judging import judged, report
 from tests.kafka_lab.elections.measured import MEASURED_FILE, Measured
 from tests.kafka_lab.elections.recording import record
+from tests.kafka_lab.elections.reordering import reorder_and_elect
 from tests.kafka_lab.elections.stopped import told
 from tests.kafka_lab.elections.stories import STORIES, Story
 from tests.kafka_lab.versions import FOR_COMMANDS, SUPPORTED, Version
@@ -36,6 +38,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--record", action="store_true", help="write which commands were tried (with --again)"
     )
+    parser.add_argument(
+        "--reorder", action="store_true", help="besides, elect the last replica by reorder.py"
+    )
     parser.add_argument("--list", action="store_true", help="the stories and their versions")
     return parser.parse_args(arguments)
 
@@ -48,8 +53,9 @@ def chosen_runs(chosen: argparse.Namespace) -> Iterator[tuple[Story, Version]]:
                 yield story, Version(name, chosen.zookeeper)
 
 
-def run(story: Story, version: Version, directory: Path) -> Measured:
-    """One story, and an election of each replica; everything lies in the directory."""
+def run(story: Story, version: Version, directory: Path, *, reorder: bool) -> Measured:
+    """One story, and an election of each replica; everything lies in the directory. reorder: one
+    election more, of the last replica while another one lives."""
     with told(story, version, directory) as stopped:
         measured = stopped.measured
         measured.save(directory)
@@ -58,6 +64,8 @@ def run(story: Story, version: Version, directory: Path) -> Measured:
             write_outputs(directory, found)
             measured.elections.append(found)
             measured.save(directory)
+        if reorder and version.at_least(*SINCE) and len(measured.replicas) == 3:
+            print("\n".join(f"  reorder.py: {said}" for said in reorder_and_elect(stopped)))
     for place in (stopped.kept, *directory.glob("elect-*")):
         if place.is_dir():
             shutil.rmtree(place)
@@ -85,7 +93,7 @@ def main(arguments: list[str]) -> int:
             shutil.rmtree(directory, ignore_errors=True)
             started = time.monotonic()
             try:
-                measured = run(story, version, directory)
+                measured = run(story, version, directory, reorder=chosen.reorder)
             except Exception:
                 # The next story has its own cluster; the sums at the end tell of this one.
                 spoilt.append(name)
