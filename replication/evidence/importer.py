@@ -36,6 +36,7 @@ class Import:
     seen: dict[int, list[Unreadable]] = field(default_factory=dict)
     late_notes: dict[int, list[str]] = field(default_factory=dict)
     files: dict[str, set[str]] = field(default_factory=dict)
+    _last: tuple[PartitionEvidence, PartitionEvidence] | None = field(default=None, repr=False)
 
     def cluster_of(self, path: str) -> str | None:
         """The cluster that a file without a cluster's name is of; None where nothing tells."""
@@ -101,9 +102,15 @@ class Import:
         for index in range(len(self.partitions)):
             yield from self.events_of(index)
 
+    def finished(self, partition: PartitionEvidence) -> PartitionEvidence:
+        """One of the partitions with the last step done; the newest is kept, to be asked again."""
+        if self._last is None or self._last[0] is not partition:
+            self._last = (partition, finished(partition))
+        return self._last[1]
+
     def events_of(self, index: int) -> Iterator[ev.Event]:
         """The events of one of the partitions; nothing of it stays in memory afterwards."""
-        partition = finished(self.partitions[index])
+        partition = self.finished(self.partitions[index])
         self.seen[index] = partition.contents.unreadable
         yield from identified(partition, self.trace_id, self.generation, self.incident)
         self.late_notes[index] = [partition.shown(note) for note in partition.notes]

@@ -11,9 +11,10 @@ from typing import Any
 
 from replication.evidence.clients.client_logs import Acknowledgement, Consumption
 from replication.evidence.importer import Import
-from replication.evidence.joining.copies import overlapping
+from replication.evidence.joining.copies import Copy, overlapping
 from replication.evidence.joining.partition_evidence import PartitionEvidence
-from replication.evidence.joining.partition_join import finished, identified
+from replication.evidence.joining.partition_join import identified
+from replication.evidence.log_directories.bytes_in_batches import BytesInBatches
 from replication.evidence.log_directories.record_payloads import RecordIdentity
 from replication.evidence.log_directories.segments import RecordBatch
 from replication.protocol.folding import fold
@@ -22,7 +23,7 @@ from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery import transactions as tx
 from replication.recovery.candidates import Candidate, Reader, add, alike
-from replication.recovery.copies_at_hand import batches_of, copies_at_hand, kind_of
+from replication.recovery.copies_at_hand import Held, batches_of, copies_at_hand, kind_of
 from replication.recovery.ledger_rows import Ranges
 from replication.recovery.moments import Target, last_leader, log_of, tell
 from replication.recovery.rows_out import shown_record
@@ -105,7 +106,9 @@ def traced(
         lines: list[Line] = [*evidence.acknowledgements, *evidence.consumptions]
         if asked.client is not None and not any(asked.told(line) for line in lines):
             continue
-        partition = finished(evidence)
+        if not _may_have(imported, evidence, asked):
+            continue
+        partition = imported.finished(evidence)
         identity = (evidence.cluster_id, evidence.topic, evidence.topic_id, evidence.partition)
         told = (imported.trace_id, imported.generation, imported.incident)
         yield _of_partition(
@@ -125,6 +128,16 @@ def traced(
         )
 
 
+def _may_have(imported: Import, evidence: PartitionEvidence, asked: Asked) -> bool:
+    """Whether the bytes of a key are anywhere in a partition: without them there is no story."""
+    if asked.key is None:
+        return True
+    with_key = BytesInBatches(asked.key)
+    copies = copies_at_hand(imported, evidence)
+    streams = (_asked(index, copy, asked, None, with_key) for index, copy in enumerate(copies))
+    return any(True for stream in streams for _ in stream)
+
+
 def _of(identity: tuple[str, str, str, int], rows: Iterable[dict[str, Any]]) -> list[Any]:
     return [
         row
@@ -137,8 +150,9 @@ def _of(identity: tuple[str, str, str, int], rows: Iterable[dict[str, Any]]) -> 
 def _of_partition(partition: _Partition, asked: Asked) -> Traced:
     offsets = _offsets(partition, asked)
     found = _found(partition, asked, offsets)
-    wanted = Ranges((o, o + 1, o) for o in found)
-    partition.reader.markers = tx.markers_behind(partition.reader.copies, wanted)
+    if any(c.batch.is_transactional for here in found.values() for c in here):
+        wanted = Ranges((o, o + 1, o) for o in found)
+        partition.reader.markers = tx.markers_behind(partition.reader.copies, wanted)
     result = Traced()
     records: list[tuple[Target, Candidate | None]] = []
     for offset in sorted(found):
@@ -186,12 +200,13 @@ def _found(
     Where clients' lines name those that they tell of, others at their offsets are not meant.
     """
     reader = partition.reader
-    streams = (batches_of(index, copy) for index, copy in enumerate(reader.copies))
+    with_key = None if asked.key is None else BytesInBatches(asked.key)
+    streams = (
+        _asked(index, copy, asked, offsets, with_key) for index, copy in enumerate(reader.copies)
+    )
     found: dict[int, list[Candidate]] = {}
     for cell in overlapping(streams):
         for equals in alike(cell):
-            if equals[0].batch.is_control or not asked.may_hold(equals[0].batch, offsets):
-                continue
             read = reader.read(equals, lambda r: asked.is_one(r, offsets))
             for candidate in [] if isinstance(read, str) else read:
                 add(found.setdefault(candidate.offset, []), candidate)
@@ -204,6 +219,22 @@ def _found(
         offset: [c for c in here if names.intersection(evidence.naming.names(c.record))] or here
         for offset, here in found.items()
     }
+
+
+def _asked(
+    index: int,
+    copy: Copy,
+    asked: Asked,
+    offsets: Ranges[int] | None,
+    with_key: BytesInBatches | None,
+) -> Iterator[Held]:
+    """The batches of a copy in which one of the records may be."""
+    for held in batches_of(index, copy):
+        if held.batch.is_control or not asked.may_hold(held.batch, offsets):
+            continue
+        packed = with_key is not None and held.printed is None
+        if not packed or with_key is None or with_key.may_hold(held.path, held.batch):
+            yield held
 
 
 def _is_told_of(partition: _Partition, offset: int) -> bool:
