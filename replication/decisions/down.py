@@ -16,9 +16,15 @@ def copies_of_the_stopped(state: State, down: frozenset[int]) -> None:
         own = state.story.own.get(number, [])
         place = _newest_copy(own)
         if place is not None:
-            if own[place].clean is not True and number in state.replicas:
-                state.replicas[number].crashed = True
-            own[place] = replace(own[place], clean=True)
+            copy = own[place]
+            if copy.clean is not True:
+                if number in state.replicas:
+                    state.replicas[number].crashed = True
+                # It comes back with what the copy shows, and may have lost what was after that.
+                back = OwnStep("started", copy.event_id, log_end_offset=copy.log_end_offset)
+                own.insert(place, back)
+                place += 1
+            own[place] = replace(copy, clean=True)
 
 
 def perhaps_running(state: State) -> list[int]:

@@ -105,7 +105,7 @@ class Asked:
         if ends is None:
             return OPEN
         found: set[object] = set()
-        for at in ends:
+        for at in _or_torn(admitted, ends, logs):
             missing = ~_held(admitted, at, logs)
             if had_by is not None:
                 missing &= _held(admitted, at, had_by)
@@ -115,6 +115,23 @@ class Asked:
                 outcomes = {a or b for a in outcomes for b in this}
             found |= outcomes
         return frozenset(found)
+
+
+def _or_torn(admitted: Admitted, ends: frozenset[At], logs: tuple[int, ...]) -> set[At]:
+    """The ends, and each without what the newest copy of one of the logs does not show: whoever
+    copied a broker that crashed copied what it comes back with. The histories leave it open for
+    brokers without lines alone; those with lines had it, by these, when they were last heard of."""
+    found, brokers = set(ends), admitted.search.brokers
+    for final in admitted.run.final:
+        if not final.torn or final.place not in map(admitted.run.place.get, logs):
+            continue
+        if brokers[final.place].covered:
+            place = final.place
+            found |= {
+                at._replace(records=(*at.records[:place], 0, *at.records[place + 1 :]))
+                for at in found
+            }
+    return found
 
 
 def _held(admitted: Admitted, at: At, replicas: tuple[int, ...]) -> int:

@@ -67,11 +67,14 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             "the directories before, not after."
         )))  # fmt: skip
     down = [c.replica for c in outlook.candidates if not c.runs]
+    # Known on brokers of 2.8.2 and 4.3.0: KRaft renames it as it starts since 3.7 (KAFKA-14616).
+    gone = "delete that broker's copy once it is back"
+    if mode == "kraft" and (release is None or release >= (3, 7)):
+        gone = "set that broker's copy aside once it is back (its name ends in -stray then)"
     if choice.advice == ELECT and down:
         found.append(Trap(DEAD_BROKER_IN_LIST, (
             "Do not put the replica first by kafka-reassign-partitions: it refuses a list that "
-            f"names a dead broker ({_brokers(down)}), and a list without it makes Kafka delete "
-            "that broker's copy once it is back."
+            f"names a dead broker ({_brokers(down)}), and a list without it makes Kafka {gone}."
         ) + _reorder(outlook, choice, release)))  # fmt: skip
     if mode == "kraft" and choice.advice == ELECT and any(c.runs for c in outlook.candidates):
         found.append(Trap(CONTROLLERS_AMONG_THEM, (

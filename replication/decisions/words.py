@@ -173,10 +173,10 @@ def _partition(row: dict[str, Any]) -> Iterator[str]:
     ):
         told = ",".join(map(str, row["perhaps_running"]))
         yield (
-            f"  The directories of {_brokers(row['perhaps_running'])} may have been copied while "
-            "they ran, short of the end of the log."
+            f"  Nothing tells that {_brokers(row['perhaps_running'])} did not run while the "
+            "directory was copied: then the copy ends early."
         )
-        yield f"  If they were down, call it with --down {told}: less is left open then."
+        yield f"  If it was down, call it with --down {told}: less is left open then."
     if any(c["copies"] for c in row["candidates"]):
         yield (
             "  What another copy has comes back from the directories copied before, by "

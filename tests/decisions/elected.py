@@ -173,13 +173,20 @@ def hold_copies(score: Score, name: str, foretold: Candidate, real: Real, counts
 
 
 def leaderless(seed: int, *, down: bool = False) -> Story:
-    """A random story up to a moment without a leader. down: every broker's process has died."""
+    """A random story up to a moment without a leader. down: every broker has died, some of them
+    without power, so that a tail of what was not flushed may be gone."""
     story = copy.deepcopy(schedule_machine(seed).story)
     left_without_leader(story)
     if down:
         world = story.world
-        running = [n for n, broker in world.brokers.items() if broker.running]
-        told(story, *(f"crash {world.name(n)} kind=process" for n in running))
+        chance = random.Random(seed)
+        for number, broker in world.brokers.items():
+            if not broker.running:
+                continue
+            end = broker.log.log_end_offset
+            left = max(broker.log.log_start_offset, end - chance.choice((0, 0, 1, 2)))
+            how = "kind=process" if left == end else f"kind=power to={left}"
+            told(story, f"crash {world.name(number)} {how}")
     return story
 
 

@@ -62,6 +62,21 @@ def test_of_a_broker_that_was_down_the_copy_shows_the_whole_log() -> None:
     assert "--down" not in shown(surely)
 
 
+def test_a_leader_that_lost_power_is_not_taken_for_whole() -> None:
+    """Its own lines show that it had the last record, its directory that it has not: the copy may
+    be of a running broker. Nobody is told that its start loses nothing."""
+    lines = ["produce A a acks=all", "fetch B", "fetch C", "fetch B", "fetch C", "isr remove=C"]
+    lines += ["produce A b acks=all", "fetch B", "fetch B", "isr remove=B"]
+    lines += ["crash A kind=power to=1", "fence A"]
+    given = "kafka=4.1.0 controller=kraft unclean=no elr=off"
+    perhaps = decide(left(story(given, lines)))
+    assert lost(perhaps, A, "acknowledged_by_isr") == ([], [(1, 2)])
+    assert perhaps.choice.replica == B
+    surely = decide(left(story(given, lines)), down=frozenset([A, B, C]))
+    assert lost(surely, A, "acknowledged_by_isr") == ([(1, 2)], [])
+    assert (surely.choice.advice, surely.choice.replica) == (ELECT, B)
+
+
 def test_a_leader_that_is_said_to_be_down_is_none() -> None:
     world = story("kafka=4.1.0 controller=kraft", ["produce A a acks=all"]).world
     assert decide(fold_steps(world)).choice.advice == NOTHING_TO_DECIDE
