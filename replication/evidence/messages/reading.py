@@ -21,7 +21,11 @@ def read_message(layout: Layout, version: int, reader: ByteReader) -> dict[str, 
 
     A version above the newest known is read by the newest known fields. Raises MessageError.
     """
-    values: dict[str, Any] = _reading(layout, version)(reader)
+    if version < layout.oldest:
+        raise MessageError(f"{layout.name} version {version}: no release wrote it")
+    # All versions above the newest one are read alike.
+    known = min(version, layout.newest + 1)
+    values: dict[str, Any] = _reading(layout, known)(reader)
     return values
 
 

@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import duckdb
 import jsonschema
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +14,11 @@ from replication.cli import main
 from replication.evidence.importer import import_evidence
 from replication.protocol.judgement.bounded import fold_all
 from replication.recovery.groups.affected_groups import GroupsRead, read_groups
+from replication.recovery.groups.affected_transactions import affected_transactions
+from replication.reports.group_words import group_sentences
+from replication.reports.transaction_words import transaction_sentence
+from tests.evidence.messages.from_jars import LAYOUTS
+from tests.evidence.messages.writing import kept, made_up, versions
 from tests.evidence.segment_bytes import Record, batch
 from tests.recovery.groups.coordinator_bytes import (
     OFFSETS,
@@ -193,6 +200,8 @@ def test_a_captured_cluster_whose_commits_were_lost_with_its_records(
     assert "Hurt: 4 consumer groups" in capsys.readouterr().out
     assert lines_of(out / "affected_groups.jsonl") == rows
     assert pq.read_table(out / "affected_groups.parquet").to_pylist() == rows
+    keys = f"SELECT client, acks, count(*) FROM '{out / 'lost_records_keys.parquet'}'"
+    assert duckdb.sql(f"{keys} WHERE topic = 't' GROUP BY ALL").fetchall() == [("p1", "all", 20)]
     assert main(["recover", "--out", str(out), "--produce", "nowhere:1", "--to-topic", "x"]) == 0
     planned = capsys.readouterr().out
     assert "To nowhere:1, 20 records:" in planned
@@ -231,3 +240,33 @@ def test_a_groups_name_does_not_steer_a_terminal(
     assert main(["groups", str(evidence), "--group", "other"]) == 0
     assert main(["groups", str(HERE.parents[1] / "incidents" / "acks1_loss__3.9.1")]) == 0
     assert f"no copy of {OFFSETS}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_records_of_coordinators_are_answered(seed: int, tmp_path: Path) -> None:
+    """Fields of every size and sign, and bytes that are no records, in each coordinator's topic."""
+    random = Random(seed)
+    names = sorted(p.stem.removesuffix("Key") for p in LAYOUTS.glob("*Key.json"))
+    evidence = lost_evidence(tmp_path, LOST, 9, others=OTHERS)
+    for topic in (OFFSETS, "__share_group_state", "__transaction_state"):
+        records = []
+        for name in names * 8:
+            value = kept(f"{name}Value")
+            version = random.choice(list(versions(value)))
+            key = made_up(kept(f"{name}Key"), 0, random)
+            told = None if random.random() < 0.1 else made_up(value, version, random)
+            made = record(name, key, told, version)
+            if random.random() < 0.2:
+                made = Record(random.randbytes(random.randrange(30)), key=made.key)
+            records.append(made)
+        both = log(*records)
+        beside(evidence, {1: both, 2: both[: len(both) // 2]}, topic, f"{topic[2]}" * 21 + "A")
+        with_leader(evidence, 2, [topic])
+    imported = import_evidence([evidence])
+    folded = fold_all(imported.events())
+    found = read_groups(imported, folded, [row(9)])
+    hurt_ones = affected_transactions(imported, folded, [row(9)])
+    assert found.rows
+    assert json.dumps([found.rows, hurt_ones])
+    assert list(group_sentences(found.affected))
+    assert len([transaction_sentence(r) for r in hurt_ones]) == len(hurt_ones)
