@@ -22,6 +22,7 @@ UNTRUSTED = "tests/test_untrusted_input.py::"
 OPENING = "tests/evidence/test_opening.py::"
 SHIPPING = "tests/evidence/shipping/"
 HOSTILE_DIGESTS = SHIPPING + "test_hostile_digests.py::"
+HOSTILE_ENVELOPES = SHIPPING + "test_hostile_envelopes.py::"
 WEBHOOK = "tests/spark/test_webhook.py::"
 ARCHIVES = "evidence/collecting/archives.py"
 SAFE_TEXT = "reports/safe_text.py"
@@ -101,6 +102,12 @@ DEFENCES = [
             "_NO_TEXT.sub(_IN_ITS_PLACE, text).splitlines()", "text.splitlines()",
             SHIPPING + "test_envelopes.py::"
             "test_no_half_of_a_character_and_no_zero_leaves_an_envelope"),
+    Defence("envelopes within envelopes within envelopes", "evidence/collecting/envelopes.py",
+            "range(MOST_WITHIN)", "range(10**9)",
+            HOSTILE_ENVELOPES + "test_one_object_within_another_is_opened"),
+    Defence("places in a file that no file reaches", "evidence/collecting/envelopes.py",
+            "[0-9]{1,18}", "[0-9]+",
+            HOSTILE_ENVELOPES + "test_a_line_stands_no_further_in_a_file_than_a_file_goes"),
     Defence("shipped lines that look like another kind of file",
             "evidence/collecting/collection.py", "    elif told.laid_out:", "    elif False:",
             SHIPPING + "test_hostile_lines.py::test_a_line_that_is_something_else_freezes_nothing"),

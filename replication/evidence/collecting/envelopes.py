@@ -39,6 +39,8 @@ CLUSTER_FIELDS = (
     "kubernetes.labels.strimzi_io/cluster", "kubernetes.labels.strimzi.io/cluster", "cluster",
 )  # fmt: skip
 WITHIN = ("_source", "attributes", "fields", "jsonPayload", "result", "record", "event")
+# So many objects one within another are opened: exports have two or three.
+MOST_WITHIN = 8
 CONTAINER_LINE = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) ([FP]) ?"
 )
@@ -132,23 +134,31 @@ def _opened(envelope: Any, names: FieldNames) -> Iterator[ShippedLine | NotALine
     if not isinstance(envelope, dict):
         yield NotALine("JSON, but no envelope of a log line")
         return
+    envelope = _unwrapped(envelope, names)
     if LINES_NAME in envelope:
         yield from _digest_line(checked_object(envelope), names, envelope)
         return
     line = _first(envelope, names.line + LINE_FIELDS)
-    if not isinstance(line, str):
-        inner = next((envelope[k] for k in WITHIN if isinstance(envelope.get(k), dict)), None)
-        if inner is not None:
-            # What a search or a collector's sink exports: one object within another.
-            yield from _opened({**{k: v for k, v in envelope.items() if k not in WITHIN}, **inner},
-                               names)  # fmt: skip
-            return
-        yield NotALine(
-            f"no field holds a line; of the names {', '.join(names.line + LINE_FIELDS)} none is "
-            "there: name the one that does (--line-field)"
-        )
+    if isinstance(line, str):
+        yield from _lines(line, names, envelope)
         return
-    yield from _lines(line, names, envelope)
+    yield NotALine(
+        f"no field holds a line; of the names {', '.join(names.line + LINE_FIELDS)} none is "
+        "there: name the one that does (--line-field)"
+    )
+
+
+def _unwrapped(envelope: dict[str, Any], names: FieldNames) -> dict[str, Any]:
+    """The object that holds the line, where a search or a collector's sink exports one object
+    within another; with the fields of those around it that it does not have itself."""
+    for _ in range(MOST_WITHIN):
+        if LINES_NAME in envelope or isinstance(_first(envelope, names.line + LINE_FIELDS), str):
+            break
+        inner = next((envelope[k] for k in WITHIN if isinstance(envelope.get(k), dict)), None)
+        if inner is None:
+            break
+        envelope = {**{k: v for k, v in envelope.items() if k not in WITHIN}, **inner}
+    return envelope
 
 
 def _digest_line(
@@ -169,7 +179,7 @@ def _lines(
     path = _text(_first(envelope, names.path + PATH_FIELDS))
     cluster = _text(_first(envelope, names.cluster + CLUSTER_FIELDS)) or names.one_cluster
     offset = _first(envelope, names.offset + OFFSET_FIELDS)
-    at = int(offset) if re.fullmatch(r"[0-9]{1,19}", str(offset)) else None
+    at = int(offset) if re.fullmatch(r"[0-9]{1,18}", str(offset)) else None
     for line in _NO_TEXT.sub(_IN_ITS_PLACE, text).splitlines():
         partial = False
         wrapped = CONTAINER_LINE.match(line)
