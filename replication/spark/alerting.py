@@ -58,7 +58,7 @@ def channels_of(given: list[str], environment: Mapping[str, str] = os.environ) -
             raise SourceError(f"--alert {kind}: {error} is not in the environment") from None
     told = found.get("prometheus")
     host, _, port = (told or "").rpartition(":")
-    if told is not None and not (port.isdigit() and 0 < int(port) < 65_536):
+    if told is not None and not (re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 65_536):
         raise SourceError(f"--alert prometheus={told}: no port")
     if not re.match(r"https?://", found.get("webhook", "http://")):
         raise SourceError("--alert webhook: its address begins with neither http:// nor https://")
