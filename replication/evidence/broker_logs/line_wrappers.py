@@ -52,7 +52,8 @@ class DockerJson:
     """
 
     def __init__(self) -> None:
-        self._pending = b""
+        self._pieces: list[bytes] = []
+        self._length = 0
 
     def __call__(self, block: bytes) -> bytes:
         return b"".join(self._line(line) for line in block.splitlines(keepends=True))
@@ -62,12 +63,13 @@ class DockerJson:
             text = json.loads(line)["log"].encode("utf-8", "replace")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return line if line.endswith(b"\n") else line + b"\n"
-        text = self._pending + text
-        if text.endswith(b"\n") or len(text) > LONGEST_LINE:
-            self._pending = b""
-            return text.rstrip(b"\r\n").replace(b"\n", b" ") + b"\n"
-        self._pending = text
-        return b"\n"
+        self._pieces.append(text)
+        self._length += len(text)
+        if not text.endswith(b"\n") and self._length <= LONGEST_LINE:
+            return b"\n"
+        text = b"".join(self._pieces)
+        self._pieces, self._length = [], 0
+        return text.rstrip(b"\r\n").replace(b"\n", b" ") + b"\n"
 
 
 class OneObjectALine:
