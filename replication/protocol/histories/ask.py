@@ -29,6 +29,9 @@ from replication.protocol.histories.search import MOST_STATES, MOST_STEPS, Searc
 NOWHERE = 1 << 60
 # How many steps the histories of one partition may take together.
 MOST_STEPS_OF_ALL = 4_000_000
+# The same with the items that are read for them: before fetches carry a leader epoch each run of
+# offsets reads all of its brokers' items.
+MOST_READ_OF_ALL = 8_000_000
 # An answer is asked again with fewer assumptions in so many times the steps it took and so many
 # more, and with so many steps for all of a partition's; what takes longer is taken to be needed.
 MOST_TIMES_AS_MANY = 20
@@ -89,6 +92,7 @@ class Histories:
         # For what is enough elsewhere, and for what is left out one by one.
         self._left = {True: MOST_STEPS_OF_ALL_FEWER, False: MOST_STEPS_OF_ALL_FEWER}
         self._rungs: list[Assumed] = []
+        self._last: Admitted | None = None
 
     @property
     def steps(self) -> int:
@@ -177,6 +181,10 @@ class Histories:
         self, first: int, end: int | None, assumed: Assumed, most: int = MOST_STEPS
     ) -> Admitted:
         """The ends of one run under assumptions. most: how many steps that may take."""
+        if self._last is not None and self.steps > MOST_READ_OF_ALL:
+            # What there would be to read is not even looked at.
+            run, search = self._last.run, self._last.search
+            return Admitted(first, end, run, search, frozenset(), too_many=True)
         run = self._run(first, end, assumed)
         if end is not None and _rests_on_a_high_watermark(run):
             run.committed_by = self._committed_by(end, assumed, most)
@@ -224,7 +232,8 @@ class Histories:
         except TooMany:
             ends, too_many = frozenset(), True
         self._effort.steps += search.effort.steps
-        return Admitted(first, end, run, search, ends, too_many)
+        self._last = Admitted(first, end, run, search, ends, too_many)
+        return self._last
 
     def decide(
         self, stretch: Stretch, question: Question, known: Mapping[Outcomes, frozenset[str]]

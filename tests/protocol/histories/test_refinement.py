@@ -1,8 +1,13 @@
 """What the machine really did is admitted, whatever is withheld; elections are judged linearly."""
 
+from itertools import pairwise
+
 import pytest
 
+from replication.protocol.histories import ask
 from replication.protocol.histories.ask import Histories
+from replication.protocol.judgement.judge import answer
+from tests.growth import LARGE_SIZES, PER_DOUBLING
 from tests.protocol.histories.elections import KINDS, state
 from tests.protocol.histories.refinement import Score, compare, fails, story_of
 
@@ -49,12 +54,40 @@ def test_true_ends_of_random_schedules_are_admitted() -> None:
     assert score.counts["strict whole trace", "admitted"] > 30
 
 
+def steps_of_histories(kind: str, elections: int) -> int:
+    """What it takes to follow all histories of so many elections."""
+    histories = Histories(state(kind, elections), strict=True)
+    assert not any(s.contradicted or s.admitted.too_many for s in histories.stretches())
+    return histories.steps
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_elections_are_judged_in_as_many_steps_as_there_are_elections(kind: str) -> None:
-    before = 0
-    for elections in (60, 120, 240):
-        histories = Histories(state(kind, elections), strict=True)
-        assert not any(s.contradicted or s.admitted.too_many for s in histories.stretches())
-        steps = histories.steps
-        assert not before or steps <= 2.2 * before
-        before = steps
+@pytest.mark.parametrize(
+    "sizes", [(60, 120, 240), pytest.param(LARGE_SIZES, marks=pytest.mark.slow)]
+)
+def test_elections_are_judged_in_as_many_steps_as_there_are_elections(
+    kind: str, sizes: tuple[int, ...]
+) -> None:
+    steps = [steps_of_histories(kind, elections) for elections in sizes]
+    assert all(many <= PER_DOUBLING * few for few, many in pairwise(steps)), steps
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_beyond_the_bound_of_all_steps_a_partition_is_given_up_and_said(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one partition takes is bounded, whatever it has been through."""
+    of_few = steps_of_histories(kind, 5)
+    monkeypatch.setattr(ask, "MOST_READ_OF_ALL", of_few)
+    many = state(kind, 60)
+    histories = Histories(many, strict=True)
+    over = [stretch.admitted.too_many for stretch in histories.stretches()]
+    assert over == sorted(over)
+    assert over.count(True) > 50
+    assert histories.steps < 2 * of_few
+    verdicts = {verdict["invariant"]: verdict for verdict in answer(many).verdicts}
+    told = verdicts["committed_records_survive"]
+    assert told["verdict"] != "HOLDS"
+    if kind not in ("unclean", "truncations"):  # There a loss, or two histories, came before.
+        assert told["verdict"] == "UNKNOWN"
+        assert "more histories fit the evidence than are followed" in told["reason"]

@@ -59,9 +59,15 @@ class Steps:
     """The steps of one broker with an index by offset. copies: the places of copies among them."""
 
     def __init__(
-        self, steps: Sequence[OwnStep], before: Sequence[Before], ends: Sequence[int | None]
+        self,
+        steps: Sequence[OwnStep],
+        before: Sequence[Before],
+        ends: Sequence[int | None],
+        *,
+        covered: bool = False,
     ) -> None:
-        """before: what each step has before it; ends: the log end that each step tells."""
+        """before: what each step has before it; ends: the log end that each step tells. covered:
+        whether all of the broker's steps are here."""
         self.steps, self.before, self.ends = steps, before, ends
         self.by_epoch: dict[int, list[int]] = {}
         for number, had in enumerate(self.before):
@@ -69,8 +75,10 @@ class Steps:
         self.copies = [i for i, step in enumerate(steps) if step.kind == "copy"]
         told = list(zip(steps, ends, strict=True))
         self._highest = list(accumulate((_reach(s, e) for s, e in told), max))
-        self._doubt = _lowest_from(_doubted(s, e) for s, e in told)
-        self._same = _lowest_from(min(_doubted(s, e), _full(s, e)) for s, e in told)
+        left = _ends_left(steps, ends) if covered else ends
+        doubted = [_doubted(s, e) for s, e in zip(steps, left, strict=True)]
+        self._doubt = _lowest_from(doubted)
+        self._same = _lowest_from(min(d, _full(*t)) for d, t in zip(doubted, told, strict=True))
 
     def first_epoch(self, offset: int) -> int:
         """The leader epoch in which a step first tells of something at or above the offset."""
@@ -110,6 +118,19 @@ def before_each(steps: Sequence[OwnStep], *, covered: bool) -> list[Before]:
             followed = step.leader if step.kind == "followed" else followed
         elif step.kind in ("started", "stopped"):
             restarted, clean = True, step.kind == "stopped" and bool(step.clean)
+    return found
+
+
+def _ends_left(steps: Sequence[OwnStep], ends: Sequence[int | None]) -> list[int | None]:
+    """The log end that each step tells; of a stop that tells none, what the start after it found:
+    between the two nothing but the disk has done anything."""
+    found, after = list(ends), None
+    for number in range(len(steps) - 1, -1, -1):
+        kind = steps[number].kind
+        if kind == "stopped" and found[number] is None:
+            found[number] = after
+        if kind not in ("copy", "checkpoint"):
+            after = ends[number] if kind == "started" else None
     return found
 
 

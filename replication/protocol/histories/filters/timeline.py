@@ -206,9 +206,10 @@ def _make_index(line: Timeline) -> None:
         (p.span[0], p.span[1], (p.how, *p.span[2:], p.replica)) for p in line.promises
     )
     for number, steps in line.own.items():
-        before = before_each(steps, covered=number in line.covered)
+        covered = number in line.covered
+        before = before_each(steps, covered=covered)
         ends = [_end_told(line, *told) for told in zip(steps, before, strict=True)]
-        line.index[number] = Steps(steps, before, ends)
+        line.index[number] = Steps(steps, before, ends, covered=covered)
 
 
 def _end_told(line: Timeline, step: OwnStep, before: Before) -> int | None:
