@@ -9,6 +9,11 @@ from replication.evidence.opening import DAMAGED, Part, open_unpacked
 from replication.evidence.unreadable import Unreadable
 
 LONGEST_LINE = 1 << 20
+# A file of so many lines that have so few bytes on average is neither of events nor of logs: their
+# shortest lines have over a hundred. Of one the unpacked size says nothing of what reading takes.
+MANY_LINES = 1_000_000
+SHORT_LINE = 16
+_PIECE = 1 << 20
 _UNIX_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,6 +48,33 @@ def text_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, s
     except OSError as error:
         reason = f"cannot be opened: {error.strerror or error}"
         yield number + 1, Unreadable(str(path), "file", reason)
+
+
+def of_short_lines(path: Path) -> Unreadable | None:
+    """Why a file is not read that holds a great many lines of nearly nothing, None where it does
+    not. A look at all of its bytes, a hundred times as fast as reading its lines."""
+    size = lines = 0
+    if isinstance(path, Part):
+        return None
+    try:
+        with open_unpacked(path) as file:
+            while piece := file.read(_PIECE):
+                size += len(piece)
+                lines += piece.count(b"\n")
+    except (*DAMAGED, OSError):
+        pass  # Who reads it says so.
+    reason = short_lines(size, lines)
+    return Unreadable(str(path), "file", reason) if reason else None
+
+
+def short_lines(size: int, lines: int) -> str:
+    """Why so many lines in so many bytes are not read one by one; "" where they are."""
+    if lines <= MANY_LINES or size >= SHORT_LINE * lines:
+        return ""
+    return (
+        f"{lines} lines of fewer than {SHORT_LINE} bytes on average: neither events nor lines of a "
+        "log"
+    )
 
 
 def iso_milliseconds(text: str) -> int:

@@ -268,11 +268,15 @@ def _nearly_acknowledged(known: frozenset[str]) -> str | None:
     )
 
 
+# So many blank lines may stand before what a file holds.
+_MOST_BLANK = 10_000
+
+
 def _is_array_of_acknowledgements(path: Path) -> bool:
     """By the first object of an array, as far as the file's beginning holds it."""
     head = ""
-    for _, line in text_lines(path):
-        if isinstance(line, Unreadable):
+    for number, line in text_lines(path):
+        if isinstance(line, Unreadable) or (number > _MOST_BLANK and not head):
             return False
         head = (head + line).lstrip()
         if head and not head.startswith("["):

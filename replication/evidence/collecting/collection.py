@@ -58,6 +58,7 @@ from replication.evidence.log_directories.log_directory import (
 )
 from replication.evidence.metadata_log.history import MetadataHistory
 from replication.evidence.opening import Part
+from replication.evidence.text_lines import of_short_lines
 from replication.evidence.tools.dumped_logs import SegmentDump, read_dumped_segments
 from replication.evidence.tools.log_dirs import LogDirectoryError, LogDirectorySize, read_log_dirs
 from replication.evidence.tools.metadata_dump import read_metadata_dump
@@ -292,7 +293,7 @@ def read_file(
     """What one file gives that is not part of a log directory."""
     result = Collection(files=1)
     ack_fields, zone = told.ack_fields, told.time_zone or UTC
-    closed = cannot_be_opened(path)
+    closed = cannot_be_opened(path) or of_short_lines(path)
     if closed is not None:
         result.unreadable.append(closed)
     elif told.laid_out:

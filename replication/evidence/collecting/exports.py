@@ -103,11 +103,13 @@ def _prints_lines(export: Path) -> bool | None:
 def _lines(export: Path) -> Iterator[tuple[int, str, ShippedLine | NotALine]]:
     """Number, the envelope itself and each line in it; nothing where the first is no envelope that
     names its sender."""
-    number = 0
+    number, found = 0, False
     try:
         with open_unpacked(export) as stream:
             while sent := stream.readline(LONGEST_ENVELOPE):
                 number += 1
+                if sent.isspace() and number > _LINES_TO_KNOW_A_FILE_BY and not found:
+                    return
                 text = sent.decode("utf-8", "replace").rstrip("\r\n")
                 for line in shipped_lines(text.encode()) if text.strip() else ():
                     if isinstance(line, NotALine):
@@ -117,6 +119,7 @@ def _lines(export: Path) -> Iterator[tuple[int, str, ShippedLine | NotALine]]:
                         told = NotALine("no envelope that names host or file of the line in it")
                     if number == 1 and not names_sender:
                         return
+                    found = True
                     yield number, text, line if names_sender else told
     except READ_ERRORS as error:
         yield number, "", NotALine(f"reading stops behind this line: {error}")
