@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from replication.machine.scenario_check import fold_steps
 from replication.protocol.ground import events as ev
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.ledger import Loss
 from replication.protocol.judgement.view import view_of
 from tests.protocol.default_evidence import evidence, folded, left_by, withholdings
@@ -47,9 +48,14 @@ class Score:
 def _lost(told: Told) -> Iterator[tuple[int, Loss]]:
     """Each record that was missed, by content, with the whole trace's row."""
     for loss in view_of(fold_steps(told.world)).losses:
-        for promise in (a.promise for a in loss.absences):
-            if promise.span.content is not None:
-                yield promise.span.content, loss
+        for content in _contents(loss):
+            yield content, loss
+
+
+def _contents(loss: Loss) -> set[int]:
+    """The contents that a row names: of its record, and of what clients were told."""
+    spans = [loss.record, *(Span(*promise.span) for promise in loss.promises)]
+    return {span.content for span in spans if span.content is not None and span.content >= 0}
 
 
 class Known:
@@ -73,7 +79,7 @@ class Known:
         """The records, by content, that a row may mean at an offset, of those that are lost; a row
         that does not know what became of its records may mean one that is back."""
         made_in, doubtful = loss.record.leader_epoch, loss.status == "undetermined"
-        spans = [a.promise.span for a in loss.absences]
+        spans = [Span(*p.span) for p in loss.promises] or [loss.record]
         named = {s.content for s in spans if s.first_offset <= offset < s.end_offset}
         contents = {c for c in named if c is not None and c >= 0}
         return [
@@ -91,7 +97,8 @@ def hold(score: Score, known: Known, loss: Loss, where: str) -> None:
     """One row of the ledger, held against what it can mean."""
     for offset in range(loss.first_offset, loss.end_offset):
         meant = known.meant(loss, offset)
-        at = f"{where}: offset {offset}, {loss.tier}, {loss.cause} {loss.contract}"
+        cause = loss.cause.name
+        at = f"{where}: offset {offset}, {loss.tier}, {cause} {loss.contract}"
         if not meant:
             score.add("loss", "WRONG", "no such loss", at)
             continue
@@ -99,20 +106,24 @@ def hold(score: Score, known: Known, loss: Loss, where: str) -> None:
         truths = [known.truth(content) for content in gone]
         rows = [known.rows[content] for content in meant]
         right = any(agrees(loss, true) for true in truths) or any(
-            row.cause == loss.cause for row in rows
+            row.cause.name in (cause, *loss.cause.one_of) for row in rows
         )
         named = {"+".join(true.causes) for true in truths}
-        named |= {row.cause for row in rows if row.status == "recovered"}
+        named |= {row.cause.name for row in rows if row.status == "recovered"}
         causes = " or ".join(sorted(named))
-        if loss.cause == "unknown" or right:
-            score.add("cause", "unknown" if loss.cause == "unknown" else "right")
+        told = " or ".join(loss.cause.one_of) or cause
+        if told == "unknown" or right:
+            score.add(
+                "cause",
+                "one of" if loss.cause.one_of else "unknown" if told == "unknown" else "right",
+            )
         else:
-            score.add("cause", "WRONG", f"cause {loss.cause}, machine {causes}", at)
+            score.add("cause", "WRONG", f"cause {told}, machine {causes}", at)
         contracts = {row.contract for row in rows}
         if loss.contract == "unknown" or loss.contract in contracts:
             score.add("contract", "unknown" if loss.contract == "unknown" else "right")
         else:
-            kind = f"contract {loss.contract} of {loss.tier} by {loss.cause}, whole trace "
+            kind = f"contract {loss.contract} of {loss.tier} by {cause}, whole trace "
             score.add("contract", "WRONG", kind + " or ".join(sorted(contracts)), at)
         tiers = {row.tier for row in rows}
         if tiers == {"acknowledged_by_leader"} and loss.tier != "acknowledged_by_leader":

@@ -103,8 +103,20 @@ class _OfPath:
         missed = (i for i, at in enumerate(self.path) if getattr(at, field) >> record & 1)
         self.number, self.record = next(missed, len(self.path) - 1), record
         self.window = self.windows[min(self.number, len(self.windows)) - 1]
-        epochs = search.records.epochs
-        self.written_in = epochs[self.record] if 0 < self.record < len(epochs) else None
+        self.written_in = self._written_in()
+
+    def _written_in(self) -> int | None:
+        """The record's leader epoch; where a log keeps none, the one in which it is appended."""
+        epochs = self.search.records.epochs
+        told = epochs[self.record] if 0 < self.record < len(epochs) else None
+        if told is not None:
+            return told
+        written = (
+            w
+            for w, at in zip(self.windows, self.path[1:], strict=False)
+            if at.appended >> self.record & 1
+        )
+        return next((w.leader_epoch for w in written), None)
 
     def cause(self) -> Cause:
         isr = self._isr_before()
@@ -180,9 +192,13 @@ class _OfPath:
         if place is None:
             return False
         held = any(at.records[place] == self.record for at in self.path[: self.number + 1])
-        return held or any(
-            w.leader_epoch == self.written_in and w.leader == self.window.leader
-            for w in self.windows
+        return (
+            held
+            or self.window.leader in self._holders()
+            or any(
+                w.leader_epoch == self.written_in and w.leader == self.window.leader
+                for w in self.windows
+            )
         )
 
     def _removed(self) -> str | None:
@@ -192,6 +208,8 @@ class _OfPath:
         if place is None:
             return None
         had, wrote = self._had_it(), self.written_in == self.window.leader_epoch
+        # It led this leader epoch with the record, and lost it before it led the epoch again.
+        led_with_it = self.path[max(self.number - 1, 0)].records[place] == self.record
         for window in self.windows[: self.number]:
             for item in self.search.run.items[place].get(window.leader_epoch, ()):
                 if item.kind == "started" and item.has is False and (item.shown or had):
@@ -199,7 +217,9 @@ class _OfPath:
                 elif item.kind == "cut" and item.cut and item.has is not False:
                     removed = item.reason
                 elif item.kind == "led" and window is self.window and not wrote:
-                    return removed
+                    with_it = led_with_it and item.has and removed is None
+                    if not with_it:
+                        return removed
         return removed
 
     def _isr_before(self) -> frozenset[int]:
