@@ -23,7 +23,7 @@ from replication.machine.scenario import Story
 from replication.machine.scenario_check import fold_steps
 from replication.machine.scenario_text import parse_command
 from replication.protocol.ground import events as ev
-from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.view import view_of
 
 NAMES = ("A", "B", "C")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from replication.machine.scenario_check import fold_steps
 from replication.protocol.ground import events as ev
 from replication.protocol.ground.model import Span
-from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.view import view_of
 from tests.protocol.default_evidence import evidence, folded, left_by, withholdings
 from tests.protocol.removed_steps import (

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.joining.missing_lines import is_covered
 from replication.evidence.joining.partition_evidence import PartitionEvidence
+from replication.evidence.joining.process_lives import lives_of
 from replication.evidence.joining.traces import in_order
 from replication.protocol.ground import events as ev
 
@@ -68,6 +69,12 @@ class _Role:
     followed: int | None = None
     obeys: int | None = None
 
+    def begin(self, version: str | None, printed: frozenset[str]) -> None:
+        """A process begins: its version, and the kinds of lines that this version prints."""
+        self.version = version
+        self.prints_leadership = "became_leader" in printed
+        self.prints_following = "became_follower" in printed
+
     def follow(self, leader_epoch: int, log_end: int | None) -> None:
         """It follows in an epoch. From an earlier one it may have fetched; log_end: as printed."""
         if log_end is not None or self.followed not in (None, leader_epoch):
@@ -106,14 +113,10 @@ def steps_of_lines(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
 
 def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
     lines = in_order(evidence.lines.get(broker, []), broker)
-    role = _Role(
-        any(f.kind == "became_leader" for f in lines),
-        any(f.kind == "became_follower" for f in lines),
-        evidence.truncates_by,
-    )
+    role = _Role(False, False, evidence.truncates_by)
     covered: bool | None = None
-    versions = _versions(lines)
-    role.version = next(versions)
+    lives = lives_of(lines)
+    role.begin(*next(lives))
     unsure, failed = _loaded_under_one_name(lines), _failed_to_follow(lines)
     for line in lines:
         source = ev.Source(line.path, line.line)
@@ -123,7 +126,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
                 yield Step("stop", ended, line.at, source)
             role.leads, role.clean, role.stopped, role.log_end = False, None, None, None
             role.obeys, role.followed = None, None
-            role.version = next(versions)
+            role.begin(*next(lives))
             yield Step("life", None, line.at, source)
             continue
         if (line.path, line.line) in failed or line.fields.get(SETTLED):
@@ -172,21 +175,6 @@ def _failed_to_follow(lines: list[LogLineFact]) -> set[tuple[str, int]]:
             request = asked.pop(place)
             found.add((request.path, request.line))
     return found
-
-
-def _versions(lines: list[LogLineFact]) -> Iterator[str | None]:
-    """What each life of the process runs, the one before the first start included.
-
-    A broker prints its version when its logs are loaded already.
-    """
-    version: str | None = None
-    for fact in lines:
-        if fact.kind == "process_started":
-            yield version
-            version = None
-        elif fact.kind == "kafka_version":
-            version = version or str(fact.fields["version"])
-    yield version
 
 
 def _ended(broker: int, line: LogLineFact, role: _Role) -> None:

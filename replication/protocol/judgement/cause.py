@@ -153,7 +153,8 @@ class _OfPath:
             return BY_CUT[removed]
         if members and removed != "storage" and not self._lossy():
             return "unknown"  # That all members lost it, no start shows.
-        return "storage_loss" if members or removed == "storage" else "unclean_election"
+        lost_by_disk = members or removed == "storage"
+        return self._by_storage(isr) if lost_by_disk else "unclean_election"
 
     def _by_storage(self, isr: frozenset[int]) -> str:
         needed = max(self.search.line.state.story.min_insync_replicas, default=1)

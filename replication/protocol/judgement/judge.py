@@ -26,7 +26,7 @@ from replication.protocol.judgement.invariants import (
     single_leader_per_epoch,
     version_conformance,
 )
-from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.missed_epochs import missed_epochs
 from replication.protocol.judgement.older_copies import older_copies
 from replication.protocol.judgement.risk_rows import past_row, present_row

@@ -7,7 +7,7 @@ before, though the follower may have truncated since: it may commit what no othe
 
 from replication.protocol.ground.topic_partition import LeaderTerm, State
 from replication.protocol.ground.verdict import Finding, Step
-from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.loss import Loss
 
 KIND = "leader_missed_epoch"
 

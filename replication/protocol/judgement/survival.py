@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from replication.protocol.ground.verdict import Verdict, holds, unknown, violated
 from replication.protocol.judgement.declared_gaps import unplaced
-from replication.protocol.judgement.ledger import Loss
+from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.questions import COMMITTED
 from replication.protocol.judgement.reference import what_is_missing
 from replication.protocol.judgement.two_histories import TwoHistories, two_histories, words

@@ -6,7 +6,8 @@ from replication.protocol.ground.topic_partition import State
 from replication.protocol.judgement.declared_gaps import Gaps, declared_gaps
 from replication.protocol.judgement.divergence import Divergence, divergences
 from replication.protocol.judgement.fates import Fates, fates_of
-from replication.protocol.judgement.ledger import Loss, losses
+from replication.protocol.judgement.ledger import losses
+from replication.protocol.judgement.loss import Loss
 from replication.protocol.judgement.reference import Reference, reference
 
 

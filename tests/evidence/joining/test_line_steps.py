@@ -35,6 +35,22 @@ def test_a_request_changes_the_role_only_where_the_version_prints_no_line_of_its
     assert facts(asked(2, 1), follows(3, 2)) == [ev.BecameFollower(1, 3)]
 
 
+def test_a_broker_that_was_upgraded_changed_its_role_by_requests_before() -> None:
+    def runs(version: str, number: int) -> LogLineFact:
+        return line("kafka_version", number=number, at=number, version=version)
+
+    before = (runs("1.1.1", 1), asked(2, 2))
+    after = (started(3, 3), runs("2.8.2", 4), asked(2, 5, 4), follows(4, 6))
+    followed = [ev.BecameFollower(1, 3, 2), ev.BecameFollower(1, 4)]
+    changes = [f for f in facts(*before, *after) if isinstance(f, ev.BecameFollower)]
+    assert changes == followed
+    # Where the first life does not tell its version, what it prints does.
+    assert [f for f in facts(before[1], *after) if isinstance(f, ev.BecameFollower)] == followed
+    # The same version that was killed before it printed its role had none.
+    same = (runs("2.8.2", 1), asked(2, 2), *after)
+    assert [f for f in facts(*same) if isinstance(f, ev.BecameFollower)] == followed[1:]
+
+
 def test_what_is_appended_before_the_fetchers_are_removed_is_of_the_role_before() -> None:
     """Request, append and the change of role are three threads' work (1.1.1)."""
 

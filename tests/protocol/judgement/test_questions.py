@@ -6,7 +6,8 @@ from replication.protocol.histories.search import Search
 from replication.protocol.judgement.cause import cause_of
 from replication.protocol.judgement.copies import surviving_copies
 from replication.protocol.judgement.fates import fates_of
-from replication.protocol.judgement.ledger import TIERS, losses
+from replication.protocol.judgement.ledger import losses
+from replication.protocol.judgement.loss import TIERS
 from replication.protocol.judgement.questions import (
     ACKNOWLEDGED,
     BROKEN,
