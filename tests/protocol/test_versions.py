@@ -70,6 +70,7 @@ CODE_BOUNDARIES = [
     ("reassignment_waits_for_added_alone", "3.9.1 4.1.1 4.2.0", "4.3.0"),
     ("late_fetch_response_dropped", "2.7.2 2.8.0 3.8.1 3.9.0 4.0.0", "3.9.1 4.0.1 4.1.0"),
     ("isr_needs_broker_epoch", "3.4.1", "3.5.0"),
+    ("kraft_heeds_unclean_setting", "3.3.2 3.6.0 3.8.1", "3.9.0 4.3.0"),
 ]
 
 # flag, release, inter-broker versions that are too old for it, ones that suffice

@@ -245,6 +245,12 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "3.2-IV0",
     ),
     Boundary(
+        "kraft_heeds_unclean_setting",
+        ("3.9.0",),
+        "KAFKA-12670",
+        "a KRaft controller elects by unclean.leader.election.enable; before, only the tool does",
+    ),
+    Boundary(
         "isr_needs_unfenced_broker",
         ("3.3.0",),
         "KIP-841",

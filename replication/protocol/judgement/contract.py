@@ -12,13 +12,16 @@ def allowed_by(
     found = []
     if tier == "acknowledged_by_leader" and not may_be_committed:
         found.append(("acks", "1"))
-    if cause.name == "unclean_election" and _unclean_is_permitted(state, cause, term):
+    flags = state.behaviour()
+    heeded = (
+        flags is None or flags.controller != "kraft" or flags.has("kraft_heeds_unclean_setting")
+    )
+    if cause.name == "unclean_election" and heeded and _unclean_is_permitted(state, cause, term):
         found.append(("unclean.leader.election.enable", "true"))
     needed = state.min_insync_replicas_in(term)
     if cause.name in BY_DISK and needed is not None and len(cause.lossy) >= needed:
         found.append(("min.insync.replicas", str(needed)))
     used = state.settings.inter_broker_version or state.settings.kafka_version
-    flags = state.behaviour()
     by_rule = flags is not None and flags.truncation == "truncate_to_high_watermark"
     if cause.name == "truncate_to_high_watermark" and used and by_rule:
         found.append(("inter.broker.protocol.version", used))
