@@ -264,7 +264,7 @@ def _lost_anyway(row: dict[str, Any]) -> Iterator[str]:
         if ranges
     ]
     if told:
-        yield f"  Lost whoever leads, on no replica any more: {'; '.join(told)}."
+        yield f"  Lost whoever leads, since no replica has them any more: {'; '.join(told)}."
     for x in row["older_copies"]:
         yield (
             f"  A copy of broker {x['replica']} ({x['kind']}) has {_ranges(x['alone'])}, records "

@@ -73,7 +73,7 @@ def span_of(logs: list[dict[str, Any]]) -> str:
     first = min(x["first_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
     last = max(x["last_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
     if not known:
-        return f"{moment(first)} to {moment(last)} by clocks of a zone that nothing shows"
+        return f"{moment(first)} to {moment(last)}, local time of an unknown zone (say it with --time-zone)"
     zones = sorted(set(ahead) - {0})
     printed = f" (the logs print {', '.join(map(zone_words, zones))})" if zones else ""
     return f"{moment(first)} to {moment(last)} UTC{printed}"
@@ -94,7 +94,7 @@ def clock_words(answer: dict[str, Any]) -> str:
     """What stands behind a moment: whose clock tells it. Events alone do not know their zone."""
     if not (answer.get("inventory") or {}).get("brokers"):
         return "by the clock of who saw it"
-    return "UTC" if zone_is_known(answer) else "by a clock of a zone that nothing shows"
+    return "UTC" if zone_is_known(answer) else "local time, zone unknown"
 
 
 def zone_words(ahead: int) -> str:

@@ -133,7 +133,7 @@ def _truncated(who: str, f: Fields) -> str:
             "much that was, its log end before that would tell"
         )
     if end <= to:
-        return f"{who} had nothing to cut from offset {to} on"
+        return f"{who} did not truncate: its log ended at or below offset {to}"
     return f"{who} cut its log: {_range(to, end)} are gone from it"
 
 
@@ -238,7 +238,7 @@ def _differ(who: str, f: Fields) -> str:
 
 def _without_effect(who: str, f: Fields) -> str:
     more = f" in {f['partitions']} partitions, this one among them" if "partitions" in f else ""
-    return f"{who} had nothing to cut{more}: its log ends before the place"
+    return f"{who} did not truncate{more}: its log already ended below the cut"
 
 
 def _described(who: str, f: Fields) -> str:
@@ -307,15 +307,14 @@ _SIMPLE = {
     "unclean_recovery": "{who} had not stopped cleanly: what was not flushed may be gone from it",
     "epoch_entry_refused": "{who} was given records of an older epoch behind newer ones",
     "log_marked_stray": "{who} set its replica aside as stray; the files are still there",
-    "high_watermark_missing": "{who} began without a high watermark: its replica was new, or its "
-    "disk was",
+    "high_watermark_missing": "{who} started empty: a new replica, or a new disk",
     "last_isr_retained": "nobody of the ISR was alive, and no other was made leader: nothing is "
     "lost by that, the partition waits",
     "leader_recovered": "{who} leads after an unclean election and has ended its recovery",
-    "unclean_election_triggered": "an unclean election was made: what only members of the ISR held "
-    "is lost unless they still have it",
-    "isr_update_refused": "{who} could not change the ISR: it may lead on without being the leader "
-    "any more, and what it acknowledges then is not kept",
+    "unclean_election_triggered": "an unclean election was made: records that only in-sync "
+    "replicas had are lost, unless one of these still has them and leads again",
+    "isr_update_refused": "{who} could not change the ISR: it may go on as if it were "
+    "the leader, and what it acknowledges then is not kept",
     "offline_directories_partitions": "the controller was told that log directories of broker "
     "{broker} failed: what is only there is not to be had",
     "broker_unclean_shutdown": "the controller learned that a broker had not stopped cleanly: what "

@@ -106,7 +106,7 @@ def _without_zone(election: dict[str, Any] | None) -> dict[str, Any] | None:
     if election is None or not election["observed_at"]:
         return election
     at = election["observed_at"][:19].replace("T", " ")
-    return {**election, "observed_at": f"{at} by a clock of a zone that nothing shows"}
+    return {**election, "observed_at": f"{at}, local time, zone unknown"}
 
 
 def keep_safe_text(answer: dict[str, Any]) -> list[str]:
@@ -246,10 +246,10 @@ def _copies(rows: list[dict[str, Any]], details: list[dict[str, Any]]) -> list[s
     for row, detail in zip(rows, details, strict=True):
         paths = {(c["replica"], c["kind"], c["as_of"]): c["path"] for c in detail["copies"]}
         for copy in row["surviving_copies"]:
-            what = "its log" if copy["kind"] == "replica" else "an older copy among the evidence"
+            what = "log" if copy["kind"] == "replica" else "older copy"
             path = paths.get((copy["replica"], copy["kind"], copy["as_of"]))
-            where = f": {path}" if path else ""
-            line = f"  A copy: broker {copy['replica']}, {what}{where}"
+            where = f", {path}," if path else ""
+            line = f"  Still there: broker {copy['replica']}'s {what}{where} has them"
             if copy["destroyed_when"]:
                 line += f"; destroyed when {copy['destroyed_when']}"
             lines.append(line + ".")

@@ -1,6 +1,6 @@
 """What is seen of partitions that are not decided.
 
-Elections beside the ISR, older copies that alone hold records, who led, and where logs ended.
+Unclean elections, older copies that alone hold records, who led, and where logs ended.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ MOST_SEEN = 6
 
 
 def seen_of(answer: dict[str, Any]) -> list[str]:
-    """A line for each older copy that alone holds records and each election beside the ISR, and for
+    """A line for each older copy that alone holds records and each unclean election, and for
     each partition who led it and where logs ended by what was read."""
     open_ones = {_identity(v) for v in undecided(answer)}
     rows = [p for p in answer["partitions"] if _identity(p) in open_ones]
@@ -52,7 +52,7 @@ def _copies(partitions: list[dict[str, Any]]) -> list[str]:
 
 
 def _elections(partitions: list[dict[str, Any]]) -> list[str]:
-    """Elections beside the ISR; those of one leader at one moment are one line."""
+    """Unclean elections; those of one leader at one moment are one line."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for p in partitions:
         for e in p["elections"]:
@@ -60,9 +60,9 @@ def _elections(partitions: list[dict[str, Any]]) -> list[str]:
                 moment = (e["observed_at"] or "")[:16]
                 groups.setdefault((e["leader"], moment), []).append(p)
     return [
-        f"{names(rows, 3)}: broker {leader} was elected beside the ISR"
+        f"{names(rows, 3)}: broker {leader} was elected although it was not in sync"
         + (f" at {moment}" if moment else "")
-        + ": what only members of the ISR held may be gone"
+        + " (unclean election): records that only in-sync replicas had may be lost"
         for (leader, moment), rows in sorted(groups.items(), key=lambda kv: -len(kv[1]))
     ]
 

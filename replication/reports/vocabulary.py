@@ -13,14 +13,14 @@ TIER_WORDS = {
     "committed": "committed, acknowledged with acks=1 or not known to be",
     "acknowledged_by_leader": "acknowledged with acks=1 only",
     "never_acknowledged": "never acknowledged",
-    "undetermined": "of undetermined promise",
+    "undetermined": "committed; whether a producer was told of them is not known",
 }
 STATUS_WORDS = {
-    "lost": "LOST: on no replica any more",
-    "recoverable": "RECOVERABLE: a copy survives outside the leader's history",
-    "recovered": "missing under an earlier leader, back now",
-    "at_risk": "AT RISK: a candidate without them could be elected",
-    "undetermined": "gone from the leader; whether elsewhere is not known",
+    "lost": "No replica has them any more",
+    "recoverable": "The leader does not have them; a copy still does",
+    "recovered": "An earlier leader did not have them; they are back",
+    "at_risk": "A replica without them could be elected",
+    "undetermined": "The leader does not have them; whether another replica does is not known",
 }
 CAUSE_WORDS = {
     "unclean_election": "an unclean election made a replica leader that did not have them",

@@ -223,13 +223,21 @@ def _weight(verdict: dict[str, Any]) -> int:
     return 1 if reason.startswith("offsets ") else 2
 
 
+def _balance(counts: dict[str, int]) -> str:
+    """What became of the events; told apart only where not each one was applied."""
+    if counts["applied"] == counts["events"]:
+        return "all applied"
+    return (
+        f"{counts['applied']} applied, {counted(counts['duplicates'], 'duplicate')}, "
+        f"{counts['quarantined']} quarantined, {counts['held']} held"
+    )
+
+
 def _input(answer: dict[str, Any]) -> list[str]:
     counts = answer["input"]
     lines = [
         f"Read {counted(counts['files'], 'file')}; {counted(counts['events'], 'event')}: "
-        f"{counts['applied']} "
-        f"applied, {counts['duplicates']} duplicates, {counts['quarantined']} quarantined, "
-        f"{counts['held']} held."
+        f"{_balance(counts)}."
     ]
     unreadable = counts["unreadable"]
     if unreadable:
@@ -271,7 +279,7 @@ def proof(
             lines.append(f"   because: {place}")
     lines += [derived_text(d) for d in derived if _is_told_with(finding, d)]
     if not warns:
-        lines += ["", f"Contradiction: {finding['invariant']} demands that this cannot be."]
+        lines += ["", f"These steps cannot all have happened while {finding['invariant']} holds."]
     return "\n".join([*lines, ""])
 
 

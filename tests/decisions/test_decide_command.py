@@ -73,7 +73,7 @@ def test_records_that_are_gone_are_told_apart_from_what_a_choice_costs(
 ) -> None:
     _, out = asked(GONE, capsys)
     assert "ANY ORDER: whichever broker leads, it loses nothing more that was promised." in out
-    assert "Lost whoever leads, on no replica any more: offsets 21..29" in out
+    assert "Lost whoever leads, since no replica has them any more: offsets 21..29" in out
 
 
 def test_from_evidence_to_the_election_of_a_survivor(

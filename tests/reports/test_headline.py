@@ -169,8 +169,8 @@ def test_every_kind_of_artefact_has_a_way() -> None:
         (330, "the other evidence", "1970-01-01 00:30:00 to 1970-01-01 01:30:00 UTC (the logs "
          "print UTC+05:30)"),
         (None, "--time-zone", "1970-01-01 06:00:00 to 1970-01-01 07:00:00 UTC"),
-        (None, None, "1970-01-01 06:00:00 to 1970-01-01 07:00:00 by clocks of a zone that nothing "
-         "shows"),
+        (None, None, "1970-01-01 06:00:00 to 1970-01-01 07:00:00, local time of an unknown "
+         "zone (say it with --time-zone)"),
     ],
 )  # fmt: skip
 def test_the_interval_is_in_utc_or_says_that_it_is_not(

@@ -87,7 +87,7 @@ WORDS = {
     "acknowledged_by_leader": "acknowledged with acks=1",
 }
 ENDINGS = {
-    "lost": "on no replica any more",
+    "lost": "no replica has them any more",
     "recoverable": "not in the leader's history, a copy survives",
     "recovered": "missing under an earlier leader, and back",
 }
