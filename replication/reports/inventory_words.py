@@ -73,7 +73,8 @@ def span_of(logs: list[dict[str, Any]]) -> str:
     first = min(x["first_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
     last = max(x["last_at"] - 60_000 * a for x, a in zip(dated, ahead, strict=True))
     if not known:
-        return f"{moment(first)} to {moment(last)}, local time of an unknown zone (say it with --time-zone)"
+        zone = "local time of an unknown zone (say it with --time-zone)"
+        return f"{moment(first)} to {moment(last)}, {zone}"
     zones = sorted(set(ahead) - {0})
     printed = f" (the logs print {', '.join(map(zone_words, zones))})" if zones else ""
     return f"{moment(first)} to {moment(last)} UTC{printed}"

@@ -70,12 +70,12 @@ def _emptied(logs: list[BrokerLog]) -> list[int]:
     starts = sorted(
         f.at for log in logs for f in log.processes if f.kind == "process_started" and f.at
     )
-    reigns = sorted(reign for log in logs for reign in log.controllers)
+    terms = sorted(term for log in logs for term in log.controllers)
     result: list[int] = []
     reached: dict[int, int] = {}
-    for number, (at, broker, controller_epoch) in enumerate(reigns):
+    for number, (at, broker, controller_epoch) in enumerate(terms):
         highest = max(reached.values(), default=0)
-        later = {reign[1:] for reign in reigns[number + 1 :]}
+        later = {term[1:] for term in terms[number + 1 :]}
         goes_on = any(e == highest and (b, e) in later for b, e in reached.items())
         before = reached.get(broker)
         if not goes_on and (

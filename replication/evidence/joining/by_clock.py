@@ -22,7 +22,7 @@ class ClocksDisagree(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class Term:
     """A leader epoch by clocks, ms. begin: by the controller's clock; end: by the leader's, None
     where its lines tell of none. start_offset: its log end as it began. end_offset: its log end
     when it followed the next leader; None where it may have lost something before."""
@@ -37,13 +37,13 @@ class Reign:
 
 @dataclass(slots=True)
 class EpochsByClock:
-    """The leader epochs of a partition, with the bound in ms; without reigns nothing is told.
+    """The leader epochs of a partition, with the bound in ms; without terms nothing is told.
 
     reached: the last moment that the evidence tells of. told: the line by (epoch, offset).
     """
 
     bound: int
-    reigns: list[Reign]
+    terms: list[Term]
     reached: int
     told: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
 
@@ -52,21 +52,19 @@ class EpochsByClock:
 
         Raises ClocksDisagree.
         """
-        if not self.reigns or a.ts is None or a.offset is None or a.ts - self.bound > self.reached:
+        if not self.terms or a.ts is None or a.offset is None or a.ts - self.bound > self.reached:
             return None
-        reigns = self._of_who_answered(a)
-        possible = [r for r in reigns if self._is_possible(r, a, a.ts)]
+        terms = self._of_who_answered(a)
+        possible = [r for r in terms if self._is_possible(r, a, a.ts)]
         if not possible:
-            who = (
-                "no broker" if reigns is self.reigns else f"broker {a.broker}, who answered, never"
-            )
+            who = "no broker" if terms is self.terms else f"broker {a.broker}, who answered, never"
             raise self._refused(a, f"when {who} led")
-        reign = [r for r in reigns if a.ts + self.bound >= r.begin][-1]
-        if possible != [reign] or reign.start_offset is None or a.offset < reign.start_offset:
+        term = [r for r in terms if a.ts + self.bound >= r.begin][-1]
+        if possible != [term] or term.start_offset is None or a.offset < term.start_offset:
             return None
-        written_in = reign.leader_epoch
-        if reign.end_offset is not None and a.offset >= reign.end_offset:
-            end = reign.end_offset
+        written_in = term.leader_epoch
+        if term.end_offset is not None and a.offset >= term.end_offset:
+            end = term.end_offset
             raise self._refused(
                 a, f"in leader epoch {written_in}, whose leader's log ended at {end}"
             )
@@ -77,22 +75,22 @@ class EpochsByClock:
             )
         return written_in
 
-    def _of_who_answered(self, a: Acknowledgement) -> list[Reign]:
-        """The reigns in one of which the record was written; at acks=1 by whoever answered."""
-        own = [r for r in self.reigns if r.leader == a.broker]
-        return own if own and a.acks == "1" else self.reigns
+    def _of_who_answered(self, a: Acknowledgement) -> list[Term]:
+        """The terms in one of which the record was written; at acks=1 by whoever answered."""
+        own = [r for r in self.terms if r.leader == a.broker]
+        return own if own and a.acks == "1" else self.terms
 
     def hold(self, a: Acknowledgement, leader_epoch: int | None) -> None:
         """Holds the bound against a record whose epoch a log shows. Raises ClocksDisagree."""
-        mine = [r for r in self.reigns if r.leader_epoch == leader_epoch]
+        mine = [r for r in self.terms if r.leader_epoch == leader_epoch]
         if mine and a.ts is not None and a.ts + self.bound < mine[0].begin:
             why = f"before its leader epoch, {leader_epoch}, began, at {mine[0].begin}"
             raise self._refused(a, why)
 
-    def _is_possible(self, reign: Reign, a: Acknowledgement, ts: int) -> bool:
+    def _is_possible(self, term: Term, a: Acknowledgement, ts: int) -> bool:
         sent = ts if a.sent is None else min(a.sent, ts)
-        is_over = reign.end is not None and reign.end + self.bound < sent
-        return ts + self.bound >= reign.begin and not is_over
+        is_over = term.end is not None and term.end + self.bound < sent
+        return ts + self.bound >= term.begin and not is_over
 
     def _refused(self, a: Acknowledgement, why: str) -> ClocksDisagree:
         return ClocksDisagree(
@@ -108,18 +106,18 @@ def epochs_by_clock(evidence: PartitionEvidence) -> EpochsByClock | None:
     """
     if evidence.clock_bound is None:
         return None
-    reigns = list(_reigns(evidence)) if evidence.clocks_compare and _is_whole(evidence) else []
-    for reign in reigns:
+    terms = list(_terms(evidence)) if evidence.clocks_compare and _is_whole(evidence) else []
+    for term in terms:
         for line in _started(evidence):
-            early = line.fields["leader_epoch"] == reign.leader_epoch and line.at is not None
-            if early and (line.at or 0) + evidence.clock_bound < reign.begin:
+            early = line.fields["leader_epoch"] == term.leader_epoch and line.at is not None
+            if early and (line.at or 0) + evidence.clock_bound < term.begin:
                 raise ClocksDisagree(
                     f"--clock-bound {evidence.clock_bound}: {line.path} line {line.line}: leader "
-                    f"epoch {reign.leader_epoch} begins at {line.at}, before its election at "
-                    f"{reign.begin}: the clocks differ by more; declare a larger bound, or none"
+                    f"epoch {term.leader_epoch} begins at {line.at}, before its election at "
+                    f"{term.begin}: the clocks differ by more; declare a larger bound, or none"
                 )
     every = [f.at for lines in evidence.lines.values() for f in lines if f.at is not None]
-    return EpochsByClock(evidence.clock_bound, reigns, max(every, default=0))
+    return EpochsByClock(evidence.clock_bound, terms, max(every, default=0))
 
 
 def _is_whole(evidence: PartitionEvidence) -> bool:
@@ -136,7 +134,7 @@ def _is_whole(evidence: PartitionEvidence) -> bool:
     )
 
 
-def _reigns(evidence: PartitionEvidence) -> Iterator[Reign]:
+def _terms(evidence: PartitionEvidence) -> Iterator[Term]:
     """Each epoch that a broker led, in order."""
     starts: dict[int, int] = {0: 0}
     for copy in evidence.copies:
@@ -152,7 +150,7 @@ def _reigns(evidence: PartitionEvidence) -> Iterator[Reign]:
             lines = evidence.lines.get(told.fact.leader, [])
             end, end_offset = _end(lines, leader_epoch)
             began = starts.get(leader_epoch)
-            yield Reign(leader_epoch, told.fact.leader, told.at, end, began, end_offset)
+            yield Term(leader_epoch, told.fact.leader, told.at, end, began, end_offset)
 
 
 def _end(lines: list[LogLineFact], leader_epoch: int) -> tuple[int | None, int | None]:

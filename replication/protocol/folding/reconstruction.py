@@ -40,11 +40,11 @@ def _epoch_entries(state: State, replica: Replica, led: set[tuple[int, int]]) ->
 def _high_watermark(state: State, leader: Replica) -> list[Derived]:
     """At least so far, where all assigned replicas were seen to fetch further than it was seen."""
     flags, leader_epoch = behaviour_of(state, leader.replica), leader.leader_epoch
-    reign = state.conformance.reigns.get(-1 if leader_epoch is None else leader_epoch)
-    if flags is None or leader.role != "leader" or reign is None:
+    term = state.conformance.terms.get(-1 if leader_epoch is None else leader_epoch)
+    if flags is None or leader.role != "leader" or term is None:
         return []
-    found = forced_high_watermark(state, leader, reign, flags)
-    if found is None or found[2] or (reign.least or 0) < found[1]:
+    found = forced_high_watermark(state, leader, term, flags)
+    if found is None or found[2] or (term.least or 0) < found[1]:
         return []
     rule, because = "high_watermark_of_leader", "every assigned replica has fetched from there on"
     return [Derived("high_watermark", leader.replica, found[0], leader_epoch, rule, because)]

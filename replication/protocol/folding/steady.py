@@ -74,10 +74,10 @@ def _leading(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None:
         return None
     ends = None
     if known.role == "leader" and replica in state.conformance.traced:
-        reign = state.conformance.reigns.get(told[1])
-        if known.leader_epoch != told[1] or reign is None:
+        term = state.conformance.terms.get(told[1])
+        if known.leader_epoch != told[1] or term is None:
             return None
-        ends = reign.ends
+        ends = term.ends
     found = calm.leading[replica] = (known, *told, ends)
     return found
 
@@ -155,10 +155,10 @@ def _fetching(state: State, calm: Calm, replica: int, leader: int) -> tuple[Any,
     if known.role != "leader" or known.leader_epoch is None or leader not in held.traced:
         untraced = calm.fetching[replica] = (leader, ends, None, None, 0, 0, None, None, None)
         return untraced
-    reign = held.reigns.get(known.leader_epoch)
-    if reign is None or held.channels or reign.lost or replica not in reign.qualified:
+    term = held.terms.get(known.leader_epoch)
+    if term is None or held.channels or term.lost or replica not in term.qualified:
         return None
-    if replica not in reign.asked_first:
+    if replica not in term.asked_first:
         return None
     follower = None
     if replica in held.traced:
@@ -171,7 +171,7 @@ def _fetching(state: State, calm: Calm, replica: int, leader: int) -> tuple[Any,
     entries = known.epoch_entries
     last = entries[-1].leader_epoch if entries else ABSENT
     own = None if follower is None else follower.log
-    found = (leader, ends, known, log, known.leader_epoch, last, reign.asked, follower, own)
+    found = (leader, ends, known, log, known.leader_epoch, last, term.asked, follower, own)
     calm.fetching[replica] = found
     return found
 
@@ -195,10 +195,10 @@ def fetch_requested(
         ends[replica] = fetch_offset
         state.applied += 1
         return True
-    mark, before, claimed = known.high_watermark, ends.get(replica), known.claimed
-    if mark is None or before is None:
+    watermark, before, claimed = known.high_watermark, ends.get(replica), known.claimed
+    if watermark is None or before is None:
         return False
-    if not before <= mark <= fetch_offset <= log.log_end_offset:
+    if not before <= watermark <= fetch_offset <= log.log_end_offset:
         return False
     if fetch_offset < log.log_start_offset or claimed not in (None, fetch_offset):
         return False
@@ -226,11 +226,11 @@ def _answered(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None:
     known = _known(state, replica)
     if known is None:
         return None
-    held, marks = state.conformance, None
+    held, watermarks = state.conformance, None
     if replica in held.traced and known.role == "follower":
-        reign = held.reigns.get(known.leader_epoch if known.leader_epoch is not None else -1)
-        marks = () if reign is None else reign.high_watermarks
-    found = calm.answered[replica] = (known, known.log, marks)
+        term = held.terms.get(known.leader_epoch if known.leader_epoch is not None else -1)
+        watermarks = () if term is None else term.high_watermarks
+    found = calm.answered[replica] = (known, known.log, watermarks)
     return found
 
 
@@ -243,12 +243,12 @@ def fetch_answered(
     found = calm.answered.get(replica) or _answered(state, calm, replica)
     if found is None or error is not None or diverging_epoch >= 0 or (traced and not calm.traced):
         return False
-    known, log, marks = found
+    known, log, watermarks = found
     if log_start_offset > log.log_start_offset:
         return False
     if high_watermark >= 0:
-        if marks is not None and (
-            high_watermark not in marks or high_watermark < log.log_start_offset
+        if watermarks is not None and (
+            high_watermark not in watermarks or high_watermark < log.log_start_offset
         ):
             return False
         end = log.log_end_offset
@@ -271,18 +271,18 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
         return None
     if last.leader_epoch is None or last.leader_epoch > leader_epoch:
         return None
-    held, marks = state.conformance, None
+    held, watermarks = state.conformance, None
     if replica in held.traced:
-        reign = held.reigns.get(leader_epoch)
-        if reign is None or held.open or not reign.high_watermarks:
+        term = held.terms.get(leader_epoch)
+        if term is None or held.open or not term.high_watermarks:
             return None
-        marks = reign.high_watermarks
+        watermarks = term.high_watermarks
     history = state.history
     same = history.committed_of(last.leader_epoch, last.content)
     recent = [p for p in history.commitments[: -LENGTHENED - 1 : -1] if p.span[2:] == last[2:]]
     made = (latest_term, "high_watermark", replica)
     own = [p for p in recent if (p.latest_term, p.how, p.replica) == made]
-    found = (known, known.log, latest_term, known.remote_log_end_offsets, marks, same, own)
+    found = (known, known.log, latest_term, known.remote_log_end_offsets, watermarks, same, own)
     calm.advancing[replica] = found
     return found
 
@@ -302,11 +302,11 @@ def high_watermark_advanced(
         found = _advancing(state, calm, replica)
     if found is None or (traced and not calm.traced):
         return False
-    known, log, latest_term, ends, marks, same, own = found
+    known, log, latest_term, ends, watermarks, same, own = found
     before, end = known.high_watermark, log.log_end_offset
     if before is None or high_watermark < before or high_watermark > end:
         return False
-    moves = marks is not None and high_watermark > before
+    moves = watermarks is not None and high_watermark > before
     if moves and known.claimed is not None:
         return False
     start = max(log.log_start_offset, known.promised_below[1])
@@ -323,9 +323,9 @@ def high_watermark_advanced(
             state.conformance.predicted += 1
         else:
             known.claimed = high_watermark
-        marks.append(high_watermark)
-        if len(marks) > KEPT:
-            forget_old(marks)
+        watermarks.append(high_watermark)
+        if len(watermarks) > KEPT:
+            forget_old(watermarks)
     known.high_watermark = high_watermark
     state.applied += 1
     return True
@@ -340,24 +340,24 @@ def _taking_over(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | No
     if known.known_log_end_offset is None or not state.is_wholly_traced():
         return None
     held, flags = state.conformance, state.behaviour(replica)
-    reign = held.reigns.get(known.leader_epoch)
-    if flags is None or replica not in held.traced or reign is None:
+    term = held.terms.get(known.leader_epoch)
+    if flags is None or replica not in held.traced or term is None:
         return None
-    if reign.leader is not None and reign.leader not in held.traced:
+    if term.leader is not None and term.leader not in held.traced:
         return None
-    found = calm.taking_over[replica] = (known, known.log, reign.high_watermarks)
+    found = calm.taking_over[replica] = (known, known.log, term.high_watermarks)
     return found
 
 
 def _taken_over(
-    state: State, high_watermark: int, known: Replica, log: ReplicaLog, marks: list[int]
+    state: State, high_watermark: int, known: Replica, log: ReplicaLog, watermarks: list[int]
 ) -> bool:
     """high_watermark_advanced by a follower, to one that its leader had."""
     before, end = known.high_watermark, log.log_end_offset
     if high_watermark != before:
         cut = before is not None and high_watermark == min(before, end)
         # A follower is seldom more than a step behind.
-        leaders = high_watermark in marks[-2:] or high_watermark in marks
+        leaders = high_watermark in watermarks[-2:] or high_watermark in watermarks
         if not cut and not (leaders and log.log_start_offset <= high_watermark <= end):
             return False
         state.conformance.predicted += 1
@@ -445,9 +445,9 @@ def _fetch_requested(state: State, f: ev.FetchRequested, traced: bool) -> bool:
 
 
 def _fetch_answered(state: State, f: ev.FetchAnswered, traced: bool) -> bool:
-    mark, start, diverging = f.high_watermark, f.log_start_offset, f.diverging_epoch
+    watermark, start, diverging = f.high_watermark, f.log_start_offset, f.diverging_epoch
     return fetch_answered(
-        state, f.replica, f.leader, _number(mark), _number(start), _number(diverging), ABSENT,
+        state, f.replica, f.leader, _number(watermark), _number(start), _number(diverging), ABSENT,
         f.error, traced,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What conformance keeps of a partition's steps: reigns, channels, and what waits to be decided."""
+"""What conformance keeps of a partition's steps: terms, channels, and what waits to be decided."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +7,7 @@ from replication.protocol.ground.model import EpochEntry
 
 
 @dataclass(slots=True)
-class Reign:
+class Term:
     """What conformance keeps of one leader epoch.
 
     start_offset, epoch_entries: the leader's log end and epoch cache when it took over (None: not
@@ -97,14 +97,14 @@ class Expectation:
 class Conformance:
     """What prediction by the rules rests on, beside what the fold keeps anyway.
 
-    traced: brokers whose every step is here. reigns: by leader epoch, the newest few. open: steps
+    traced: brokers whose every step is here. terms: by leader epoch, the newest few. open: steps
     that are not decided yet. predicted: changes that the rules foretold, missed: those that they
     did not, though nothing excludes them, by reason; unpredicted names the first of these: (event
     id, what, reason).
     """
 
     traced: set[int] = field(default_factory=set)
-    reigns: dict[int, Reign] = field(default_factory=dict)
+    terms: dict[int, Term] = field(default_factory=dict)
     channels: list[Channel] = field(default_factory=list)
     open: list[Expectation] = field(default_factory=list)
     predicted: int = 0

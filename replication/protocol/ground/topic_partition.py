@@ -38,8 +38,8 @@ class Replica:
     leader's high watermark that no fetch explains yet; whether a follower was seen to fetch at its
     present log end, and to be answered there. kafka_version: what its broker runs, where brokers
     run several releases. filed_epoch: the last leader epoch that its epoch file named when it was
-    read last. mark_before_start: its high watermark before a start that was not clean and does not
-    say which one it loaded; as long as that is what stands here, it is a bound. crashed: its
+    read last. high_watermark_before_start: the one before a start that was not clean and does not
+    say which one it loaded; as long as the two are equal, it is a bound. crashed: its
     broker ended without a clean stop and was not seen since. has_yet_to_fetch: it has come to
     follow in its leader epoch, of which it had known nothing before, and has not cut its log since.
     followed_from: where its log ended as it came to follow, by its lines. shown_end: where the log
@@ -79,7 +79,7 @@ class Replica:
     seen_at: int | None = None
     obeyed_partition_epoch: int | None = None
     sightings: list[tuple[int, int]] = field(default_factory=list)
-    mark_before_start: int | None = None
+    high_watermark_before_start: int | None = None
     crashed: bool = False
     has_yet_to_fetch: bool = False
     followed_from: int | None = None
@@ -88,7 +88,9 @@ class Replica:
     @property
     def known_high_watermark(self) -> int | None:
         """The high watermark; None where it is at most what it was before a crash."""
-        return None if self.high_watermark == self.mark_before_start else self.high_watermark
+        return (
+            None if self.high_watermark == self.high_watermark_before_start else self.high_watermark
+        )
 
     def shows(self, offset: int) -> bool:
         """Whether what stands at the offset was seen; only a part of a log leaves that open."""

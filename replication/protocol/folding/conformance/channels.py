@@ -41,15 +41,15 @@ def _open(state: State, leader_epoch: int, replica: int) -> Channel:
 def _close(state: State, channel: Channel, *, lost: bool = False) -> None:
     held = state.conformance
     held.channels = [c for c in held.channels if c is not channel]
-    reign = held.reigns.get(channel.leader_epoch)
-    if lost and reign is not None and channel.replica not in reign.lost:
-        reign.lost.append(channel.replica)
+    term = held.terms.get(channel.leader_epoch)
+    if lost and term is not None and channel.replica not in term.lost:
+        term.lost.append(channel.replica)
     miss_fetches(state, channel)
 
 
 def _is_lost(state: State, leader_epoch: int, replica: int) -> bool:
-    reign = state.conformance.reigns.get(leader_epoch)
-    return reign is not None and replica in reign.lost
+    term = state.conformance.terms.get(leader_epoch)
+    return term is not None and replica in term.lost
 
 
 def begin(
@@ -74,8 +74,8 @@ def begin(
 
 def _led_before(state: State, leader_epoch: int) -> bool:
     """Whether an unfenced follower's leader led in the epoch before as well."""
-    reigns = state.conformance.reigns
-    now, before = reigns.get(leader_epoch), reigns.get(leader_epoch - 1)
+    terms = state.conformance.terms
+    now, before = terms.get(leader_epoch), terms.get(leader_epoch - 1)
     if now is None or before is None or is_fenced(state, now.leader):
         return False
     return now.leader is not None and now.leader == before.leader
@@ -86,9 +86,9 @@ def fell_back(state: State, follower: Replica) -> None:
     if follower.leader_epoch is None:
         return
     channel = find(state, follower.leader_epoch, follower.replica)
-    reign = state.conformance.reigns.get(follower.leader_epoch)
-    asked = reign is not None and follower.replica in reign.asked
-    flags = state.behaviour(reign.leader if reign is not None else None)
+    term = state.conformance.terms.get(follower.leader_epoch)
+    asked = term is not None and follower.replica in term.asked
+    flags = state.behaviour(term.leader if term is not None else None)
     if channel is not None:
         # Before its first fetch, nothing has been compared yet.
         _close(state, channel, lost=asked or bool(channel.fetches))

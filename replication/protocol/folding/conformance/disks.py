@@ -56,11 +56,11 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
 
 def _note_new_log(state: State, leader: Replica, end: int) -> None:
     """Up to 0.10 the log of a new partition is made after its leader leads: from 0 on."""
-    reigns, leader_epoch = state.conformance.reigns, leader.leader_epoch
-    reign = None if leader_epoch is None else reigns.get(leader_epoch)
+    terms, leader_epoch = state.conformance.terms, leader.leader_epoch
+    term = None if leader_epoch is None else terms.get(leader_epoch)
     new = end == 0 and leader.role == "leader" and leader.known_log_end_offset is None
-    if new and reign is not None and not reign.high_watermarks:
-        reign.high_watermarks = [0]
+    if new and term is not None and not term.high_watermarks:
+        term.high_watermarks = [0]
 
 
 def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:

@@ -1,7 +1,7 @@
-"""What every prediction needs: the rules' version, the reigns, and how a step is found excluded."""
+"""What every prediction needs: the rules' version, the terms, and how a step is found excluded."""
 
 from replication.protocol.ground.events import Event
-from replication.protocol.ground.held_steps import Channel, Expectation, Place, Reign
+from replication.protocol.ground.held_steps import Channel, Expectation, Place, Term
 from replication.protocol.ground.leader_epoch_cache import EpochCache
 from replication.protocol.ground.topic_partition import Replica, State
 from replication.protocol.ground.versions import Behaviour
@@ -79,18 +79,18 @@ def miss_fetches(state: State, channel: Channel) -> None:
             miss(state, event_id, f"fetch of {channel.replica} at {offset}", "out_of_step")
 
 
-def reign_of(state: State, leader_epoch: int) -> Reign | None:
+def term_of(state: State, leader_epoch: int) -> Term | None:
     """What is kept of a leader epoch; None for one that is long past."""
-    reigns = state.conformance.reigns
-    known = reigns.get(leader_epoch)
+    terms = state.conformance.terms
+    known = terms.get(leader_epoch)
     if known is not None:
         return known
-    if len(reigns) >= REIGNS:
-        oldest = min(reigns)
+    if len(terms) >= REIGNS:
+        oldest = min(terms)
         if leader_epoch < oldest:
             return None
         _close(state, oldest)
-    made = reigns[leader_epoch] = Reign()
+    made = terms[leader_epoch] = Term()
     return made
 
 
@@ -105,7 +105,7 @@ def _close(state: State, leader_epoch: int) -> None:
             miss_fetches(state, channel)
     held.open = [x for x in held.open if x.leader_epoch != leader_epoch]
     held.channels = [c for c in held.channels if c.leader_epoch != leader_epoch]
-    del held.reigns[leader_epoch]
+    del held.terms[leader_epoch]
 
 
 def is_excluded(state: State, waiting: Expectation) -> bool:
@@ -117,51 +117,51 @@ def is_excluded(state: State, waiting: Expectation) -> bool:
     epoch, or ended, and the replica never came far enough. fetch: its leader cannot have taken it
     in an epoch before, while an unfenced follower had heard of this one.
     """
-    reigns = state.conformance.reigns
-    reign = reigns.get(waiting.leader_epoch)
-    if reign is None:
+    terms = state.conformance.terms
+    term = terms.get(waiting.leader_epoch)
+    if term is None:
         return False
     if waiting.about == "passed":
-        return reign.members is not None and waiting.replica in reign.members
+        return term.members is not None and waiting.replica in term.members
     if waiting.about == "late":
-        known = reign.least is not None and reign.least >= waiting.value
-        return known and not set(waiting.others) & set(reign.ever)
+        known = term.least is not None and term.least >= waiting.value
+        return known and not set(waiting.others) & set(term.ever)
     if waiting.about == "high_watermark":
-        return _has_passed(state, waiting, reign)
+        return _has_passed(state, waiting, term)
     if waiting.about == "fetch":
-        return is_fenced(state, waiting.replica, reign.leader) or not _was_before(state, waiting)
+        return is_fenced(state, waiting.replica, term.leader) or not _was_before(state, waiting)
     if waiting.about == "join":
-        return waiting.replica not in reign.qualified and _is_past(state, waiting.leader_epoch)
+        return waiting.replica not in term.qualified and _is_past(state, waiting.leader_epoch)
     return False
 
 
 def _was_before(state: State, waiting: Expectation) -> bool:
     """Whether a fetch may have come before the first one that this epoch saw of the follower, to
     the same leader in an epoch before: all lines of one leader are in its own order."""
-    reigns = state.conformance.reigns
-    reign = reigns[waiting.leader_epoch]
-    if reign.asked_first.get(waiting.replica, -1) < waiting.log_end_offset:
+    terms = state.conformance.terms
+    term = terms[waiting.leader_epoch]
+    if term.asked_first.get(waiting.replica, -1) < waiting.log_end_offset:
         return False
     return any(
-        r.leader == reign.leader and r.furthest(waiting.replica) >= waiting.value
-        for leader_epoch, r in reigns.items()
+        r.leader == term.leader and r.furthest(waiting.replica) >= waiting.value
+        for leader_epoch, r in terms.items()
         if leader_epoch < waiting.leader_epoch
     )
 
 
-def _has_passed(state: State, waiting: Expectation, reign: Reign) -> bool:
+def _has_passed(state: State, waiting: Expectation, term: Term) -> bool:
     """Whether the leader's high watermark has gone past one that it never had, in this epoch or,
     where fetches are not fenced, in those after it that it led on into."""
-    reigns, last, leader_epoch = state.conformance.reigns, reign, waiting.leader_epoch
-    fenced = is_fenced(state, waiting.replica, reign.leader)
+    terms, last, leader_epoch = state.conformance.terms, term, waiting.leader_epoch
+    fenced = is_fenced(state, waiting.replica, term.leader)
     while not fenced and last.whole:
         leader_epoch += 1
-        later = reigns.get(leader_epoch)
-        if later is None or later.leader != reign.leader or not later.high_watermarks:
+        later = terms.get(leader_epoch)
+        if later is None or later.leader != term.leader or not later.high_watermarks:
             break
         last = later
-    first, marks = reign.high_watermarks, last.high_watermarks
-    return reign.whole and last.whole and bool(first) and first[0] < waiting.value < marks[-1]
+    first, watermarks = term.high_watermarks, last.high_watermarks
+    return term.whole and last.whole and bool(first) and first[0] < waiting.value < watermarks[-1]
 
 
 def diverging_fetch_counts(flags: Behaviour) -> bool:
@@ -183,10 +183,10 @@ def is_fenced(state: State, *brokers: int | None) -> bool:
 
 def _is_past(state: State, leader_epoch: int) -> bool:
     """Whether the epoch's leader was seen to lead in it, and its lines have gone on or ended."""
-    reign = state.conformance.reigns[leader_epoch]
-    if reign.leader is None or reign.start_offset is None or not reign.whole:
+    term = state.conformance.terms[leader_epoch]
+    if term.leader is None or term.start_offset is None or not term.whole:
         return False
-    leader = state.replicas.get(reign.leader)
+    leader = state.replicas.get(term.leader)
     if leader is None or leader.leader_epoch is None:
         return False
     return state.ended or leader.leader_epoch > leader_epoch

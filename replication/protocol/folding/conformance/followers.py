@@ -11,7 +11,7 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.held_steps import Expectation, Reign
+from replication.protocol.ground.held_steps import Expectation, Term
 from replication.protocol.ground.topic_partition import Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
 from replication.protocol.rules.high_watermark_of_follower import high_watermark_of_follower
@@ -48,8 +48,8 @@ def follower_appended(state: State, event: ev.Event, fact: ev.FollowerAppended) 
     hold_append(state, event, replica, fact.first_offset)
     if replica.role != "follower" or replica.leader_epoch is None:
         return
-    reign = state.conformance.reigns.get(replica.leader_epoch)
-    leader = None if reign is None or reign.leader is None else reign.leader
+    term = state.conformance.terms.get(replica.leader_epoch)
+    leader = None if term is None or term.leader is None else term.leader
     if leader is not None and leader not in state.conformance.traced:
         return
     # A line without an epoch is one response; facts with epochs may be several for one.
@@ -68,36 +68,36 @@ def fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> Non
         return
     flags = behaviour_of(state, fact.replica)
     if flags is not None:
-        _hold_mark(state, event, replica, fact.high_watermark, None, flags)
+        _hold_watermark(state, event, replica, fact.high_watermark, None, flags)
 
 
 def high_watermark_advanced(
     state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced, replica: Replica
 ) -> None:
     """A follower's high watermark is one that its leader had, up to its own log's end."""
-    mark = fact.high_watermark
-    if mark == replica.high_watermark or replica.leader_epoch is None:
+    watermark = fact.high_watermark
+    if watermark == replica.high_watermark or replica.leader_epoch is None:
         return
     flags = behaviour_of(state, fact.replica)
     if flags is None or replica.known_log_end_offset is None:
         return
     end = replica.log.log_end_offset
-    if replica.high_watermark is not None and mark == min(replica.high_watermark, end):
+    if replica.high_watermark is not None and watermark == min(replica.high_watermark, end):
         state.conformance.predicted += 1
         return
-    if mark > end:
+    if watermark > end:
         what = f"follower {fact.replica} set its high watermark"
         exclude(state, event, "high_watermark_of_follower", what, f"at most its log end {end}",
-                mark)  # fmt: skip
+                watermark)  # fmt: skip
         return
-    _hold_mark(state, event, replica, mark, end, flags)
+    _hold_watermark(state, event, replica, watermark, end, flags)
 
 
-def _hold_mark(
+def _hold_watermark(
     state: State,
     event: ev.Event,
     replica: Replica,
-    mark: int,
+    watermark: int,
     log_end_offset: int | None,
     flags: Behaviour,
 ) -> None:
@@ -106,76 +106,80 @@ def _hold_mark(
     if leader_epoch is None:
         return
     held = state.conformance
-    reign = held.reigns.get(leader_epoch)
-    if reign is not None and reign.leader is not None and reign.leader not in held.traced:
+    term = held.terms.get(leader_epoch)
+    if term is not None and term.leader is not None and term.leader not in held.traced:
         return
     end = 1 << 62 if log_end_offset is None else log_end_offset
     counted = 0 if log_end_offset is None else 1
     start = replica.log.log_start_offset
-    if reign is not None and start <= mark <= end and mark in reign.high_watermarks:
+    if term is not None and start <= watermark <= end and watermark in term.high_watermarks:
         held.predicted += counted
         return
-    marks = _possible(state, reign, flags)
-    if any(high_watermark_of_follower(m, start, end, flags) == mark for m in marks):
+    watermarks = _possible(state, term, flags)
+    if any(high_watermark_of_follower(m, start, end, flags) == watermark for m in watermarks):
         held.predicted += counted
         return
     what = f"follower {replica.replica} took over a high watermark"
     if log_end_offset is None:
         what = f"broker {replica.replica} was answered with a high watermark"
-    seen = reign.high_watermarks if reign is not None else []
-    summary = worded("high_watermark_of_follower", what, "one that its leader had", mark)
+    seen = term.high_watermarks if term is not None else []
+    summary = worded("high_watermark_of_follower", what, "one that its leader had", watermark)
     fenced = flags.has("fetch_carries_leader_epoch")
-    between = bool(seen) and seen[0] < mark < seen[-1] and _is_kept(seen, mark)
+    between = bool(seen) and seen[0] < watermark < seen[-1] and _is_kept(seen, watermark)
     # A log that begins anew has its high watermark at its end.
-    earlier = start < mark < end and reign is not None and _is_earlier(state, reign, mark, flags)
-    if not seen or mark > seen[-1] or (between and not fenced):
-        told = (leader_epoch, replica.replica, mark, end, event.event_id, summary)
+    earlier = (
+        start < watermark < end and term is not None and _is_earlier(state, term, watermark, flags)
+    )
+    if not seen or watermark > seen[-1] or (between and not fenced):
+        told = (leader_epoch, replica.replica, watermark, end, event.event_id, summary)
         wait(
             state,
             Expectation("high_watermark", "high_watermark_of_follower", *told),
             place_of(event),
         )
-    elif reign is not None and reign.whole and (between or earlier):
-        near = [m for m in seen if m < mark][-1:] + [m for m in seen if m > mark][:1]
+    elif term is not None and term.whole and (between or earlier):
+        near = [m for m in seen if m < watermark][-1:] + [m for m in seen if m > watermark][:1]
         expected = " or ".join(str(m) for m in near)
-        exclude(state, event, "high_watermark_of_follower", what, expected, mark)
+        exclude(state, event, "high_watermark_of_follower", what, expected, watermark)
     else:
         held.predicted += counted
 
 
-def _is_earlier(state: State, reign: Reign, mark: int, flags: Behaviour) -> bool:
+def _is_earlier(state: State, term: Term, watermark: int, flags: Behaviour) -> bool:
     """Whether a high watermark is from before the leader's epoch began, and not of that leader."""
-    others = [r for r in state.conformance.reigns.values() if r is not reign]
-    same = [r for r in others if r.leader in (None, reign.leader)]
-    fenced = flags.has("fetch_carries_leader_epoch") and bool(reign.high_watermarks)
+    others = [r for r in state.conformance.terms.values() if r is not term]
+    same = [r for r in others if r.leader in (None, term.leader)]
+    fenced = flags.has("fetch_carries_leader_epoch") and bool(term.high_watermarks)
     return (
-        fenced and mark < reign.high_watermarks[0] and not any(_may_have_had(r, mark) for r in same)
+        fenced
+        and watermark < term.high_watermarks[0]
+        and not any(_may_have_had(r, watermark) for r in same)
     )
 
 
-def _may_have_had(reign: Reign, mark: int) -> bool:
+def _may_have_had(term: Term, watermark: int) -> bool:
     """Whether a leader may have had a high watermark in another epoch."""
-    seen = reign.high_watermarks
-    if not reign.whole or not seen or not _is_kept(seen, mark):
+    seen = term.high_watermarks
+    if not term.whole or not seen or not _is_kept(seen, watermark):
         return True
-    return mark in seen
+    return watermark in seen
 
 
-def _is_kept(seen: list[int], mark: int) -> bool:
+def _is_kept(seen: list[int], watermark: int) -> bool:
     """Whether the leader's high watermarks around this one are still kept: only the first is from
     before a gap."""
-    return len(seen) < 2 or mark > seen[1] or len(seen) < 8
+    return len(seen) < 2 or watermark > seen[1] or len(seen) < 8
 
 
-def _possible(state: State, reign: Reign | None, flags: Behaviour) -> list[int]:
+def _possible(state: State, term: Term | None, flags: Behaviour) -> list[int]:
     """The leader's high watermarks; where fetches are not fenced, its earlier epochs' too."""
-    if reign is None:
+    if term is None:
         return []
-    marks = reign.high_watermarks
+    watermarks = term.high_watermarks
     if flags.has("fetch_carries_leader_epoch"):
-        return marks
-    others = [r for r in state.conformance.reigns.values() if r is not reign]
-    return [*marks, *(m for r in others for m in r.high_watermarks)]
+        return watermarks
+    others = [r for r in state.conformance.terms.values() if r is not term]
+    return [*watermarks, *(m for r in others for m in r.high_watermarks)]
 
 
 def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:

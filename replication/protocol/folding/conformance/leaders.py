@@ -14,12 +14,12 @@ from replication.protocol.folding.conformance.expected import (
     is_fenced,
     known_cache,
     miss,
-    reign_of,
+    term_of,
     wait,
     worded,
 )
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.held_steps import Expectation, Reign
+from replication.protocol.ground.held_steps import Expectation, Term
 from replication.protocol.ground.leader_epoch_cache import truncate_from_end
 from replication.protocol.ground.topic_partition import Replica, State, place_of
 from replication.protocol.ground.versions import Behaviour
@@ -38,33 +38,33 @@ def leadership_recorded(state: State, event: ev.Event, fact: ev.LeadershipRecord
     """The ISR that counts in a leader epoch; who joined it must have come far enough."""
     if fact.leader is None:
         return
-    reign = reign_of(state, fact.leader_epoch)
-    if reign is None:
+    term = term_of(state, fact.leader_epoch)
+    if term is None:
         return
     if fact.isr is None:
-        reign.members, reign.least = (), 0
+        term.members, term.least = (), 0
         return
     isr = fact.isr
-    reign.ever = sorted({*reign.ever, *isr})
-    if reign.members is None or reign.least is None:
-        reign.members, reign.least = tuple(sorted(isr)), len(isr)
+    term.ever = sorted({*term.ever, *isr})
+    if term.members is None or term.least is None:
+        term.members, term.least = tuple(sorted(isr)), len(isr)
     else:
-        reign.members = tuple(r for r in reign.members if r in isr)
-        reign.least = min(reign.least, len(isr))
-    if fact.election_kind is None and reign.isr is not None:
-        _hold_joins(state, event, fact, reign)
-    reign.isr = isr
+        term.members = tuple(r for r in term.members if r in isr)
+        term.least = min(term.least, len(isr))
+    if fact.election_kind is None and term.isr is not None:
+        _hold_joins(state, event, fact, term)
+    term.isr = isr
 
 
-def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, reign: Reign) -> None:
+def _hold_joins(state: State, event: ev.Event, fact: ev.LeadershipRecorded, term: Term) -> None:
     if fact.leader is None or behaviour_of(state, fact.leader) is None:
         return
-    joined = set(fact.isr or ()) - set(reign.isr or ()) - {fact.leader}
+    joined = set(fact.isr or ()) - set(term.isr or ()) - {fact.leader}
     if state.ever_assigned:
         # The steps of a replica that no known assignment names are refused, its fetches too.
         joined &= state.ever_assigned
     for replica in sorted(joined):
-        if replica not in reign.qualified:
+        if replica not in term.qualified:
             what = f"broker {replica} joined the ISR of leader epoch {fact.leader_epoch}"
             summary = worded(
                 "isr_expand", what, "no join before its fetch reaches the high watermark", "a join"
@@ -77,17 +77,17 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     """A leader's log is what it was; its epoch cache and high watermark are where it begins."""
     told_lines.became_leader(state, event, fact)
     replica = state.replicas.get(fact.replica)
-    reign = reign_of(state, fact.leader_epoch)
+    term = term_of(state, fact.leader_epoch)
     if replica is None:
         return
     again = replica.role == "leader" and replica.leader_epoch == fact.leader_epoch
-    if reign is None or again:
+    if term is None or again:
         return
-    reign.leader = fact.replica
+    term.leader = fact.replica
     replica.claimed = None
     flags = behaviour_of(state, fact.replica)
     if flags is None:
-        reign.whole, reign.high_watermarks = False, []
+        term.whole, term.high_watermarks = False, []
         return
     hold_log_end(state, event, replica, fact.log_end_offset, "become_leader")
     hold_high_watermark(state, event, replica, fact.high_watermark)
@@ -96,26 +96,26 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     end = fact.log_end_offset
     if end is None and replica.known_log_end_offset is not None:
         end = replica.log.log_end_offset
-    restarted = bool(reign.high_watermarks) or reign.start_offset is not None
-    reign.whole = certain and not restarted
+    restarted = bool(term.high_watermarks) or term.start_offset is not None
+    term.whole = certain and not restarted
     if began is None and end == 0 and not restarted:
         # Of a log made just now no line tells: a follower may be answered with 0.
-        reign.high_watermarks = [0]
+        term.high_watermarks = [0]
     else:
-        reign.high_watermarks = [] if began is None else [*reign.high_watermarks, began]
+        term.high_watermarks = [] if began is None else [*term.high_watermarks, began]
     if not restarted and end is not None:
-        reign.start_offset = end
+        term.start_offset = end
         cache = known_cache(replica)
         if cache is not None:
             led = replica.role == "leader"
             cache = truncate_from_end(cache, end)
             taken = become_leader(fact.leader_epoch, end, cache, led, flags)
-            reign.epoch_entries = taken.epoch_entries
+            term.epoch_entries = taken.epoch_entries
             truncations.settle(state, fact.leader_epoch)
     elif restarted:
         # It may have lost records since: what it answers now is not what it took over with.
-        reign.epoch_entries = None
-    settle_high_watermarks(state, fact.leader_epoch, reign)
+        term.epoch_entries = None
+    settle_high_watermarks(state, fact.leader_epoch, term)
 
 
 def leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> None:
@@ -124,16 +124,16 @@ def leader_appended(state: State, event: ev.Event, fact: ev.LeaderAppended) -> N
     if replica is None or behaviour_of(state, fact.replica) is None:
         return
     hold_append(state, event, replica, fact.first_offset)
-    reigns = state.conformance.reigns
+    terms = state.conformance.terms
     leads = replica.role == "leader" and replica.leader_epoch is not None
     if leads and fact.leader_epoch not in (None, replica.leader_epoch):
         what = f"leader {fact.replica} stamped its records with an epoch"
         exclude(state, event, "assign", what, replica.leader_epoch, fact.leader_epoch)
-    reign = None if replica.leader_epoch is None else reigns.get(replica.leader_epoch)
-    if leads and reign is not None:
-        reign.ends.append(fact.end_offset)
-        if len(reign.ends) > KEPT:
-            del reign.ends[: KEPT // 2]
+    term = None if replica.leader_epoch is None else terms.get(replica.leader_epoch)
+    if leads and term is not None:
+        term.ends.append(fact.end_offset)
+        if len(term.ends) > KEPT:
+            del term.ends[: KEPT // 2]
 
 
 def counts(state: State, fact: ev.FetchRequested) -> bool:
@@ -180,15 +180,15 @@ def fetch_requested(state: State, event: ev.Event, fact: ev.FetchRequested) -> b
     flags = behaviour_of(state, fact.leader)
     if flags is None or not moves:
         return moves
-    reign = reign_of(state, leader.leader_epoch)
-    if reign is None:
+    term = term_of(state, leader.leader_epoch)
+    if term is None:
         return moves
-    _hold_counted(state, event, fact, leader, reign, flags)
-    repeated = reign.asked.get(fact.replica) == fact.fetch_offset
-    reign.asked_first.setdefault(fact.replica, fact.fetch_offset)
-    if fact.fetch_offset < reign.asked.get(fact.replica, -1):
-        reign.asked_before[fact.replica] = reign.furthest(fact.replica)
-    reign.asked[fact.replica] = fact.fetch_offset
+    _hold_counted(state, event, fact, leader, term, flags)
+    repeated = term.asked.get(fact.replica) == fact.fetch_offset
+    term.asked_first.setdefault(fact.replica, fact.fetch_offset)
+    if fact.fetch_offset < term.asked.get(fact.replica, -1):
+        term.asked_before[fact.replica] = term.furthest(fact.replica)
+    term.asked[fact.replica] = fact.fetch_offset
     if fact.replica in state.conformance.traced:
         channels.fetched(state, event, fact, leader.leader_epoch, repeated)
     return moves
@@ -199,7 +199,7 @@ def _hold_counted(
     event: ev.Event,
     fact: ev.FetchRequested,
     leader: Replica,
-    reign: Reign,
+    term: Term,
     flags: Behaviour,
 ) -> None:
     """Holds against the rules what a fetch that counts lets its leader know."""
@@ -209,28 +209,26 @@ def _hold_counted(
         end = f"no offset past its log end {leader.log.log_end_offset}"
         exclude(state, event, "fetch_admission", what, end, fact.fetch_offset)
     if leader.claimed is not None:
-        _explain(state, event, fact, leader, reign)
-    _hold_passed(state, event, fact, leader, reign, flags)
-    _hold_late(state, event, fact, leader, reign, flags)
-    if fact.replica not in reign.qualified and _has_qualified(fact, leader, reign, flags):
-        reign.qualified.append(fact.replica)
+        _explain(state, event, fact, leader, term)
+    _hold_passed(state, event, fact, leader, term, flags)
+    _hold_late(state, event, fact, leader, term, flags)
+    if fact.replica not in term.qualified and _has_qualified(fact, leader, term, flags):
+        term.qualified.append(fact.replica)
         told = ("join", leader.leader_epoch, fact.replica)
         held = state.conformance
         held.open = [x for x in held.open if (x.about, x.leader_epoch, x.replica) != told]
 
 
-def _has_qualified(
-    fact: ev.FetchRequested, leader: Replica, reign: Reign, flags: Behaviour
-) -> bool:
+def _has_qualified(fact: ev.FetchRequested, leader: Replica, term: Term, flags: Behaviour) -> bool:
     """Whether the fetch lets the follower join, by a high watermark up to two moves old: lines of
     several threads may come in between."""
-    seen = reign.high_watermarks
-    mark = seen[-3] if len(seen) > 2 else seen[0] if seen else 0
-    return isr_expand(fact.fetch_offset, mark, reign.start_offset or 0, flags)
+    seen = term.high_watermarks
+    watermark = seen[-3] if len(seen) > 2 else seen[0] if seen else 0
+    return isr_expand(fact.fetch_offset, watermark, term.start_offset or 0, flags)
 
 
 def _explain(
-    state: State, event: ev.Event, fact: ev.FetchRequested, leader: Replica, reign: Reign
+    state: State, event: ev.Event, fact: ev.FetchRequested, leader: Replica, term: Term
 ) -> None:
     """A high watermark is where some awaited log ends: the fetch that moved it comes next."""
     claim, offset = leader.claimed, fact.fetch_offset
@@ -241,15 +239,15 @@ def _explain(
         leader.claimed = None
         state.conformance.predicted += 1
         return
-    others = {*reign.ever, *ends} - {fact.leader, fact.replica}
+    others = {*term.ever, *ends} - {fact.leader, fact.replica}
     if not any(ends.get(r, -1) < claim for r in others):
-        _exclude_claim(state, event, leader, reign)
+        _exclude_claim(state, event, leader, term)
 
 
-def _exclude_claim(state: State, event: ev.Event, leader: Replica, reign: Reign) -> None:
+def _exclude_claim(state: State, event: ev.Event, leader: Replica, term: Term) -> None:
     """No log that counts ended at the high watermark that the leader was seen at before."""
     claim, leader.claimed = leader.claimed, None
-    if claim in reign.ends:
+    if claim in term.ends:
         # Its own log's end when another thread looked: which thread prints first is timing.
         miss(state, event.event_id, f"high watermark {claim} of {leader.replica}", "printed_late")
         return
@@ -263,34 +261,34 @@ def _hold_passed(
     event: ev.Event,
     fact: ev.FetchRequested,
     leader: Replica,
-    reign: Reign,
+    term: Term,
     flags: Behaviour,
 ) -> None:
     """A high watermark may not pass an ISR member: its next fetch tells where it was."""
-    mark, offset = leader.high_watermark, fact.fetch_offset
+    watermark, offset = leader.high_watermark, fact.fetch_offset
     before = leader.remote_log_end_offsets.get(fact.replica)
-    if mark is None or offset >= mark or not reign.whole:
+    if watermark is None or offset >= watermark or not term.whole:
         return
-    began = reign.high_watermarks[0] if len(reign.high_watermarks) < KEPT // 2 else None
-    if began is not None and mark <= began:
+    began = term.high_watermarks[0] if len(term.high_watermarks) < KEPT // 2 else None
+    if began is not None and watermark <= began:
         return
-    if before is not None and before >= mark:
-        reign.excused[fact.replica] = mark
-    if mark <= reign.excused.get(fact.replica, -1):
+    if before is not None and before >= watermark:
+        term.excused[fact.replica] = watermark
+    if watermark <= term.excused.get(fact.replica, -1):
         return
-    if reign.members is not None and fact.replica not in reign.members:
+    if term.members is not None and fact.replica not in term.members:
         return
     follower = RemoteReplica(before, True, True)
     current = 0 if began is None else began
     end = leader.log.log_end_offset
     allowed = high_watermark_of_leader(current, end, [follower], 1, 1, flags)
-    if allowed < mark:
+    if allowed < watermark:
         what = (
             f"leader {fact.leader} moved its high watermark past broker {fact.replica}, which is "
             f"in the ISR and fetched at {offset}"
         )
-        summary = worded("high_watermark_of_leader", what, f"at most {offset}", mark)
-        told = (leader.leader_epoch or 0, fact.replica, mark, end, event.event_id, summary)
+        summary = worded("high_watermark_of_leader", what, f"at most {offset}", watermark)
+        told = (leader.leader_epoch or 0, fact.replica, watermark, end, event.event_id, summary)
         wait(state, Expectation("passed", "high_watermark_of_leader", *told), place_of(event))
 
 
@@ -299,22 +297,22 @@ def _hold_late(
     event: ev.Event,
     fact: ev.FetchRequested,
     leader: Replica,
-    reign: Reign,
+    term: Term,
     flags: Behaviour,
 ) -> None:
     """A high watermark that all replicas have passed must have moved before they fetch again."""
-    mark, end = leader.high_watermark, leader.log.log_end_offset
+    watermark, end = leader.high_watermark, leader.log.log_end_offset
     before = leader.remote_log_end_offsets.get(fact.replica)
-    if mark is None or before is None or before <= mark:
+    if watermark is None or before is None or before <= watermark:
         return
-    found = forced_high_watermark(state, leader, reign, flags)
+    found = forced_high_watermark(state, leader, term, flags)
     if found is None:
         return
     forced, least, others = found
-    if reign.least is not None and reign.least < least:
+    if term.least is not None and term.least < least:
         return  # By this rule it waits: some ISR of the epoch had too few members.
     what = f"leader {fact.leader} left its high watermark where it was"
-    summary = worded("high_watermark_of_leader", what, f"at least {forced}", mark)
+    summary = worded("high_watermark_of_leader", what, f"at least {forced}", watermark)
     told = (leader.leader_epoch or 0, fact.replica, least, end, event.event_id, summary)
     late = Expectation("late", "high_watermark_of_leader", *told)
     late.others = others
@@ -323,71 +321,71 @@ def _hold_late(
 
 
 def forced_high_watermark(
-    state: State, leader: Replica, reign: Reign, flags: Behaviour
+    state: State, leader: Replica, term: Term, flags: Behaviour
 ) -> tuple[int, int, tuple[int, ...]] | None:
     """Where a leader's high watermark must be by now, if that is further than it was seen at.
 
     With the least size of the ISR that this needs, and the replicas that were taken not to matter
     because no ISR of the epoch named them.
     """
-    mark, ends = leader.high_watermark, leader.remote_log_end_offsets
+    watermark, ends = leader.high_watermark, leader.remote_log_end_offsets
     assigned = state.settings.assigned_replicas
-    if mark is None or not assigned or not reign.whole:
+    if watermark is None or not assigned or not term.whole:
         return None
     remote = [r for r in assigned if r != leader.replica]
-    awaited = [r for r in remote if r in reign.ever or r in ends]
-    if any(ends.get(r, -1) <= mark for r in awaited):
+    awaited = [r for r in remote if r in term.ever or r in ends]
+    if any(ends.get(r, -1) <= watermark for r in awaited):
         return None
     least = effective_min_insync_replicas(
         state.settings.min_insync_replicas or 1, len(assigned), flags
     )
     remotes = [RemoteReplica(ends[r], True, True) for r in awaited]
     end = leader.log.log_end_offset
-    forced = high_watermark_of_leader(mark, end, remotes, len(assigned), least, flags)
+    forced = high_watermark_of_leader(watermark, end, remotes, len(assigned), least, flags)
     if not flags.has("high_watermark_waits_for_min_insync_replicas"):
         least = 0
     others = tuple(r for r in remote if r not in awaited)
-    return (forced, least, others) if forced > mark else None
+    return (forced, least, others) if forced > watermark else None
 
 
 def high_watermark_advanced(
     state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced, replica: Replica
 ) -> None:
     """A leader's high watermark is its own log end, or that of a fetch known or next to come."""
-    before, mark = replica.high_watermark, fact.high_watermark
-    if mark == before or replica.leader_epoch is None:
+    before, watermark = replica.high_watermark, fact.high_watermark
+    if watermark == before or replica.leader_epoch is None:
         return
-    reign = reign_of(state, replica.leader_epoch)
-    if reign is None or behaviour_of(state, fact.replica) is None:
+    term = term_of(state, replica.leader_epoch)
+    if term is None or behaviour_of(state, fact.replica) is None:
         return
-    if before is not None and mark > before:
+    if before is not None and watermark > before:
         if replica.claimed is not None:
-            _exclude_claim(state, event, replica, reign)
+            _exclude_claim(state, event, replica, term)
         ends = replica.remote_log_end_offsets
-        if mark == replica.log.log_end_offset or mark in ends.values():
+        if watermark == replica.log.log_end_offset or watermark in ends.values():
             state.conformance.predicted += 1
             replica.claimed = None
         else:
-            replica.claimed = mark
-    reign.high_watermarks.append(mark)
-    if len(reign.high_watermarks) > KEPT:
-        forget_old(reign.high_watermarks)
+            replica.claimed = watermark
+    term.high_watermarks.append(watermark)
+    if len(term.high_watermarks) > KEPT:
+        forget_old(term.high_watermarks)
     if state.conformance.open:
-        settle_high_watermarks(state, replica.leader_epoch, reign)
+        settle_high_watermarks(state, replica.leader_epoch, term)
 
 
-def forget_old(marks: list[int]) -> None:
+def forget_old(watermarks: list[int]) -> None:
     """Keeps the last few high watermarks, and the first: where the leader began."""
-    del marks[1 : KEPT // 2]
+    del watermarks[1 : KEPT // 2]
 
 
-def settle_high_watermarks(state: State, leader_epoch: int, reign: Reign) -> None:
+def settle_high_watermarks(state: State, leader_epoch: int, term: Term) -> None:
     """Explains followers' high watermarks that ran ahead of their leader's lines.
 
     Where fetches are not fenced, a follower may hear of a later epoch's before it hears of it.
     """
     held = state.conformance
-    if not reign.high_watermarks:
+    if not term.high_watermarks:
         return
     kept = []
     for waiting in held.open:
@@ -395,14 +393,14 @@ def settle_high_watermarks(state: State, leader_epoch: int, reign: Reign) -> Non
         if waiting.about != "high_watermark" or flags is None:
             kept.append(waiting)
             continue
-        if not of_it and is_fenced(state, waiting.replica, reign.leader):
+        if not of_it and is_fenced(state, waiting.replica, term.leader):
             kept.append(waiting)
             continue
         end = waiting.log_end_offset
-        marks = reign.high_watermarks
-        if any(high_watermark_of_follower(m, 0, end, flags) == waiting.value for m in marks):
+        watermarks = term.high_watermarks
+        if any(high_watermark_of_follower(m, 0, end, flags) == waiting.value for m in watermarks):
             held.predicted += 1
-        elif not of_it or waiting.value > marks[-1] or is_excluded(state, waiting):
+        elif not of_it or waiting.value > watermarks[-1] or is_excluded(state, waiting):
             kept.append(waiting)
         else:
             give_up(state, waiting)

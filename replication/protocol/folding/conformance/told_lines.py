@@ -15,12 +15,12 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
 
     Of a follower's line nothing follows: its fetcher may append between the two numbers.
     """
-    end, mark, flags = fact.log_end_offset, fact.high_watermark, state.behaviour(fact.replica)
-    if end is None or mark is None or flags is None or mark <= end:
+    end, watermark, flags = fact.log_end_offset, fact.high_watermark, state.behaviour(fact.replica)
+    if end is None or watermark is None or flags is None or watermark <= end:
         return
     if flags.has("high_watermark_kept_within_log"):
         what = f"leader {fact.replica} started with a high watermark"
-        exclude(state, event, "become_leader", what, f"at most its log end {end}", mark)
+        exclude(state, event, "become_leader", what, f"at most its log end {end}", watermark)
 
 
 def truncated(state: State, event: ev.Event, fact: ev.Truncated, replica: Replica) -> None:

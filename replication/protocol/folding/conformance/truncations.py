@@ -10,7 +10,7 @@ from replication.protocol.folding.conformance.expected import (
     worded,
 )
 from replication.protocol.ground import events as ev
-from replication.protocol.ground.held_steps import Expectation, Reign
+from replication.protocol.ground.held_steps import Expectation, Term
 from replication.protocol.ground.leader_epoch_cache import (
     EpochCache,
     as_asked,
@@ -40,20 +40,20 @@ def hold(
         return
     if fact.reason not in BY_LEADER or follower.known_log_end_offset is None:
         return
-    mark = follower.high_watermark
+    watermark = follower.high_watermark
     what = f"broker {follower.replica} truncated its log from {end}"
     if target >= end:
         _hold_no_cut(state, event, follower, what, target)
         return
     cache = known_cache(follower)
-    by_mark = flags.truncation == "truncate_to_high_watermark" or cache == ()
-    if by_mark:
-        _hold_by_mark(state, event, what, follower, target)
+    by_watermark = flags.truncation == "truncate_to_high_watermark" or cache == ()
+    if by_watermark:
+        _hold_by_watermark(state, event, what, follower, target)
         return
-    if cache is None or (fact.reason == "high_watermark" and target == mark):
+    if cache is None or (fact.reason == "high_watermark" and target == watermark):
         # The fallback where the leader does not know the epoch asked for.
         return
-    reign = state.conformance.reigns.get(follower.leader_epoch)
+    term = state.conformance.terms.get(follower.leader_epoch)
     summary = worded(flags.truncation, what, "another offset by the leader's epochs", target)
     told = (
         follower.leader_epoch,
@@ -66,11 +66,11 @@ def hold(
         cache,
     )
     waiting = Expectation("cut", flags.truncation, *told)
-    cut = None if reign is None else _allowed(state, reign, waiting, mark or 0, flags)
-    if reign is None or reign.epoch_entries is None or cut is None:
+    cut = None if term is None else _allowed(state, term, waiting, watermark or 0, flags)
+    if term is None or term.epoch_entries is None or cut is None:
         wait(state, waiting, place_of(event))
         return
-    if target in cut or _may_be_late(state, reign, flags):
+    if target in cut or _may_be_late(state, term, flags):
         state.conformance.predicted += 1
     else:
         exclude(state, event, flags.truncation, what, _either(cut), target)
@@ -126,8 +126,8 @@ def _leaders_cache(state: State, leader_epoch: int) -> tuple[EpochCache, int] | 
     terms = [t for t in state.history.terms if t.leader_epoch == leader_epoch]
     if len(terms) != 1 or terms[0].start_offset is None:
         return None
-    reign, start = state.conformance.reigns.get(leader_epoch), terms[0].start_offset
-    entries = None if reign is None else reign.epoch_entries
+    term, start = state.conformance.terms.get(leader_epoch), terms[0].start_offset
+    entries = None if term is None else term.epoch_entries
     if entries is None:
         leader = state.replicas.get(terms[0].leader)
         entries = None if leader is None else known_cache(leader)
@@ -156,15 +156,17 @@ def comes_to_rest(
     return end
 
 
-def _hold_by_mark(state: State, event: ev.Event, what: str, follower: Replica, target: int) -> None:
-    mark = follower.high_watermark
-    if mark is None:
+def _hold_by_watermark(
+    state: State, event: ev.Event, what: str, follower: Replica, target: int
+) -> None:
+    watermark = follower.high_watermark
+    if watermark is None:
         return
-    if follower.known_high_watermark is None and target <= mark:
+    if follower.known_high_watermark is None and target <= watermark:
         # The checkpoint that a crash left may be of any time before.
         state.conformance.predicted += 1
         return
-    cut = truncate_to_high_watermark(mark)
+    cut = truncate_to_high_watermark(watermark)
     if cut.to_offset == target:
         state.conformance.predicted += 1
     else:
@@ -178,8 +180,8 @@ def _either(offsets: frozenset[int]) -> str:
 def settle(state: State, leader_epoch: int) -> None:
     """The leader of this epoch has been read: decides the cuts that waited for it."""
     held = state.conformance
-    reign = held.reigns.get(leader_epoch)
-    if reign is None:
+    term = held.terms.get(leader_epoch)
+    if term is None:
         return
     kept = []
     for waiting in held.open:
@@ -187,40 +189,40 @@ def settle(state: State, leader_epoch: int) -> None:
         if waiting.about != "cut" or waiting.leader_epoch != leader_epoch or flags is None:
             kept.append(waiting)
             continue
-        cut = _allowed(state, reign, waiting, 0, flags)
+        cut = _allowed(state, term, waiting, 0, flags)
         if cut is None:
             give_up(state, waiting)
-        elif waiting.value in cut or _may_be_late(state, reign, flags):
+        elif waiting.value in cut or _may_be_late(state, term, flags):
             held.predicted += 1
         else:
             refute_by(state, waiting)
     held.open = kept
 
 
-def _may_be_late(state: State, reign: Reign, flags: Behaviour) -> bool:
+def _may_be_late(state: State, term: Term, flags: Behaviour) -> bool:
     """Whether an answer that the same leader gave in an earlier epoch may cut."""
     if not takes_late_answers(flags):
         return False
-    others = [r for r in state.conformance.reigns.values() if r is not reign]
-    return any(r.leader == reign.leader for r in others)
+    others = [r for r in state.conformance.terms.values() if r is not term]
+    return any(r.leader == term.leader for r in others)
 
 
-def _start(state: State, reign: Reign) -> int:
+def _start(state: State, term: Term) -> int:
     """Where the leader's log starts by now: what lies before has left its cache too."""
-    leader = None if reign.leader is None else state.replicas.get(reign.leader)
+    leader = None if term.leader is None else state.replicas.get(term.leader)
     return 0 if leader is None else leader.log.log_start_offset
 
 
 def _allowed(
-    state: State, reign: Reign, waiting: Expectation, mark: int, flags: Behaviour
+    state: State, term: Term, waiting: Expectation, watermark: int, flags: Behaviour
 ) -> frozenset[int] | None:
     """Where one round may cut; None where it hangs on how far the leader's log went by then.
 
     The leader answers from its cache as it took over, or as its first append has left it, by the
     rules of its own release.
     """
-    log_start_offset, answers = _start(state, reign), state.behaviour(reign.leader) or flags
-    entries, start = reign.epoch_entries, reign.start_offset
+    log_start_offset, answers = _start(state, term), state.behaviour(term.leader) or flags
+    entries, start = term.epoch_entries, term.start_offset
     cache, end = waiting.epoch_entries, waiting.log_end_offset
     asked = latest_epoch(cache)
     if entries is None or start is None or asked is None or asked >= waiting.leader_epoch:
@@ -235,7 +237,7 @@ def _allowed(
     for own in _possible_caches(cache, end, flags):
         for leaders in caches:
             told = end_offset_for_epoch(leaders, latest_epoch(own), start, answers)
-            cut = _cut(as_asked(told, flags), own, end, mark, flags)
+            cut = _cut(as_asked(told, flags), own, end, watermark, flags)
             if cut.rule == "truncate_to_high_watermark":
                 return None
             offsets.add(min(cut.to_offset, end))
@@ -252,9 +254,11 @@ def _possible_caches(cache: EpochCache, end: int, flags: Behaviour) -> list[Epoc
     return result
 
 
-def _cut(answer: EpochEndOffset, cache: EpochCache, end: int, mark: int, flags: Behaviour) -> Cut:
+def _cut(
+    answer: EpochEndOffset, cache: EpochCache, end: int, watermark: int, flags: Behaviour
+) -> Cut:
     if flags.truncation == "truncate_to_leader_end_offset":
-        return truncate_to_leader_end_offset(latest_epoch(cache), answer.end_offset, end, mark)
+        return truncate_to_leader_end_offset(latest_epoch(cache), answer.end_offset, end, watermark)
     if flags.truncation == "truncate_on_fetch":
-        return truncate_on_fetch(answer, cache, end, mark, flags)
-    return truncate_by_common_epoch(answer, cache, end, mark, flags)
+        return truncate_on_fetch(answer, cache, end, watermark, flags)
+    return truncate_by_common_epoch(answer, cache, end, watermark, flags)

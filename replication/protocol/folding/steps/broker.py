@@ -33,7 +33,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         # The log was loaded before and something happened since: this is another process.
         end_term(state, replica, "stopped", None)
         replica.role = None
-        replica.mark_before_start = None if fact.clean else replica.high_watermark
+        replica.high_watermark_before_start = None if fact.clean else replica.high_watermark
     replica.just_started = True
     replica.kafka_version = fact.kafka_version or replica.kafka_version
     lives_on(state, replica)
@@ -50,7 +50,7 @@ def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> N
         _promise_lost_suffix(state, replica, fact.log_end_offset, event)
     if fact.high_watermark is not None:
         replica.high_watermark = fact.high_watermark
-        replica.mark_before_start = None
+        replica.high_watermark_before_start = None
         promise_committed(state, replica, fact.high_watermark, event, "load")
     if fact.log_start_offset is not None:
         replica.log.advance_log_start(fact.log_start_offset)

@@ -86,7 +86,7 @@ def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:
     if replica.high_watermark is not None:
         is_bound = replica.known_high_watermark is None and fact.reason != "high_watermark"
         replica.high_watermark = min(replica.high_watermark, target)
-        replica.mark_before_start = replica.high_watermark if is_bound else None
+        replica.high_watermark_before_start = replica.high_watermark if is_bound else None
     if replica.role == "leader" and event.grade == "traced":
         state.refute(
             "version_conformance",

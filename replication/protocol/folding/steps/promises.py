@@ -128,7 +128,7 @@ def promise_by_line(
     """
     if fact.high_watermark is None:
         return
-    replica.high_watermark, replica.mark_before_start = fact.high_watermark, None
+    replica.high_watermark, replica.high_watermark_before_start = fact.high_watermark, None
     before = fact.leader_epoch if replica.leader_epoch is None else replica.leader_epoch
     latest_term = (before, ANY_OCCURRENCE)
     promise_committed(state, replica, fact.high_watermark, event, "start_line", latest_term)

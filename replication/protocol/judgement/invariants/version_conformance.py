@@ -54,7 +54,7 @@ def _without_fetches(view: View) -> list[int]:
     return sorted(
         {
             r.leader
-            for r in view.state.conformance.reigns.values()
+            for r in view.state.conformance.terms.values()
             if r.leader is not None
             and len(set(r.high_watermarks)) > 1
             and (r.least or 0) > 1
