@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps soak mutants planted foretold version-matrix small-worlds missed-epoch causes told-causes missing-evidence mutated-evidence damaged-artefacts faults hdfs object-store two-workers wheel injections month poison bench as-people-have-it lab live-fleet live-risk demo clean
+.PHONY: help setup kafka-jars browser lint audit test-fast test sweeps lab soak mutants causes missing-evidence faults injections wheel bench demo clean
 
 # The Python that makes .venv; looked for before .venv/bin comes first in PATH.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -16,8 +16,9 @@ KAFKA := 4.3.0
 # `dependency:copy-dependencies` without Maven's one line per artefact.
 COPY_JARS := mvn --batch-mode --quiet dependency:copy-dependencies -DincludeScope=runtime -Dstyle.color=never
 
+##@ Start here
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@sed -nE 's/^##@ (.*)/\n\1/p; s/^([a-z-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(VENV) .jars/.complete .jars/kafka-$(KAFKA)/.complete ## the virtual environment and the jars; a second run does nothing
 	@echo "setup: all here"
@@ -77,6 +78,7 @@ browser: ## Chromium and its driver, which the tests of the incident page drive;
 		apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null \
 		|| { echo "$$say" >&2; exit 1; }
 
+##@ Before a commit
 lint: $(VENV) ## formatter, linter, types, import contracts
 	$(BIN)/ruff format --check --output-format=concise
 	$(BIN)/ruff check --output-format=concise
@@ -93,16 +95,12 @@ test: browser setup lint audit ## everything: set-up, lint, all tests with Spark
 	$(BIN)/python -m pytest -n 2 -q --durations 25 -m "not spark and not kafka and not browser and not sweep"
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 25 -m "(spark or kafka or browser) and not sweep"
 
+##@ Longer checks: docs/guards.md has them all
 sweeps: setup ## faults, maintenance, poison through Spark, changed evidence of every capture: longer than `make test` should be
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m sweep
 
 lab: setup kafka-jars ## real clusters of every version with real faults; SEED=n, KAFKA_VERSION=v and KEEP=dir narrow and keep
 	$(BIN)/python -m tests.kafka_lab $(if $(SEED),--seed $(SEED)) $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(KEEP),--keep $(KEEP))
-
-.PHONY: zookeepers
-ZOOKEEPERS := 3.6.4 3.7.2 3.8.4 3.9.3
-zookeepers: setup .jars/kafka-1.1.1/.complete .jars/kafka-2.8.2/.complete $(foreach v,$(ZOOKEEPERS),.jars/zookeeper-$(v)/.complete) ## a loss under each ZooKeeper release from 3.4 to 3.9, judged by all evidence, and by its directory and log directories alone; KEEP=dir
-	$(BIN)/python -m tests.kafka_lab.zookeepers $(if $(KEEP),--keep $(KEEP))
 
 SCHEDULES := 10000
 STORIES := 2000
@@ -112,80 +110,18 @@ soak: $(VENV) ## random schedules, machine against naive model: make soak SCHEDU
 mutants: $(VENV) ## every condition of the rules changed in turn: who catches it
 	$(BIN)/python -m tests.protocol.mutants
 
-planted: $(VENV) ## steps of traces changed by one: those that no timing explains are found
-	$(BIN)/python -m tests.protocol.planted 300
-
-TRACES := $(wildcard tests/incidents/*__trace)
-foretold: $(VENV) ## what the rules foretold of traced evidence, and each change that they did not; TRACES="folder.."
-	$(BIN)/python -m tests.protocol.foretold $(TRACES)
-
-version-matrix: $(VENV) ## traced evidence judged by the rules of every release; TRACES="folder.."
-	$(BIN)/python -m tests.protocol.version_matrix $(TRACES)
-
-small-worlds: $(VENV) ## every schedule of small worlds: which invariant each generation can break
-	$(BIN)/python -m tests.protocol.small_worlds
-
-missed-epoch: $(VENV) ## a leader that missed an epoch, and its two remedies, in every KRaft release
-	$(BIN)/python -m tests.protocol.remedies
-
 causes: $(VENV) ## random losses told again without one step each: is the ledger's cause that step; make causes STORIES=2000
 	$(BIN)/python -m tests.protocol.removed_steps $(STORIES)
 
-told-causes: $(VENV) ## random losses as default log levels tell them, artefacts withheld: is each cause and contract; make told-causes STORIES=600
-	$(BIN)/python -m tests.protocol.told_causes $(STORIES)
-
 missing-evidence: $(VENV) ## random stories, evidence withheld: is the true history always admitted. SCHEDULES=n
 	$(BIN)/python -m tests.protocol.histories.refinement $(SCHEDULES) --rests 4
-
-as-people-have-it: $(VENV) ## captured incidents packed, merged, in other zones: the same answer
-	$(BIN)/python -m pytest -n 2 -q tests/test_as_people_have_it.py tests/test_layouts.py
-
-mutated-evidence: $(VENV) ## captured incidents handed over twice, unreadable, spliced: is an answer ever wrong
-	$(BIN)/python -m tests.mutated_evidence
-
-damaged-artefacts: $(VENV) ## each file of captured incidents cut, torn, turned, doubled, of another time: does an answer turn. SHARE=n, PART=k: every n-th file from the k-th on
-	$(BIN)/python -m tests.damaged_artefacts --share $(or $(SHARE),1) --part $(or $(PART),0)
 
 faults: setup ## faults at a stream: tables as undisturbed, or a refusal; real kills at last. SEED=n, CYCLES=n
 	$(BIN)/python -m tests.spark.faults --seed $(or $(SEED),0)
 	$(BIN)/python -m tests.spark.kill_cycles --seed $(or $(SEED),0) --cycles $(or $(CYCLES),20)
 	$(BIN)/python -m tests.spark.kill_executors --seed $(or $(SEED),0) --kills $(or $(KILLS),6)
 
-hdfs: setup .jars/hdfs/.complete ## the jobs on a real HDFS by workers that share no disk, an executor killed: local mode's tables (root: mounts)
-	$(BIN)/python -m tests.spark.on_hdfs
-
-object-store: setup .jars/s3/.complete ## as hdfs, on an S3-compatible server (moto), one driver at a time (root: mounts; downloads 700 MB)
-	$(BIN)/python -m tests.spark.on_s3
-
-two-workers: setup .jars/hdfs/.complete ## what a second worker saves at replay and import on HDFS, by CPU seconds and by the clock (root: mounts)
-	$(BIN)/python -m tests.spark.two_workers
-
-month: setup ## thousands of micro-batches in one job with maintenance beside: CPU, files, memory. MINUTES=n
-	$(BIN)/python -m benchmarks.month --minutes $(or $(MINUTES),1440)
-
-poison: $(VENV) ## every kind of event by extreme values of every field: every host gives one answer
-	$(BIN)/python -m tests.spark.poison
-
-live-fleet: setup kafka-jars ## losses on real brokers with digest.py beside them, shipped by a real rsyslog into the running stream (needs rsyslog, rsyslog-kafka). KAFKA_VERSION=v, ROUNDS=n
-	$(BIN)/python -m tests.spark.live_fleet $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION)) $(if $(ROUNDS),--rounds $(ROUNDS))
-
-.PHONY: live-campaign danger-forks live-faults
-live-campaign: setup ## taped laboratory runs (RUNS=dir: python -m tests.kafka_lab --chaos or --healthy, --tape --keep dir) shipped live again: was each loss told before, beside the usual alerts
-	$(BIN)/python -m tests.spark.live_campaign $(RUNS)
-
-.PHONY: live-bases
-live-bases: setup ## taped laboratory runs (RUNS=dir: python -m tests.kafka_lab --chaos --calm 4 --tape --keep dir) shipped with bases and without: the same verdicts
-	$(BIN)/python -m tests.spark.live_bases $(RUNS)
-
-live-faults: setup ## shipper, topic's broker and stream killed, all sent twice (needs rsyslog, rsyslog-kafka): the tables of an import, each alert once. SEED=n
-	$(BIN)/python -m tests.spark.live_faults --seed $(or $(SEED),1)
-
-danger-forks: setup kafka-jars ## what a row of at_risk names is made to fail on real brokers: are the named records lost. KAFKA_VERSION=v
-	$(BIN)/python -m tests.spark.danger_forks $(if $(KAFKA_VERSION),--kafka $(KAFKA_VERSION))
-
-live-risk: setup kafka-jars ## dangers before the loss: real brokers with digest.py beside them, joined as the stream does
-	$(BIN)/python -m tests.spark.risk_fleet
-
+##@ Package and figures
 wheel: $(VENV) ## the wheel in an empty environment, from another folder: the tool and each of its jobs
 	$(BIN)/python -m tests.wheel_jobs
 

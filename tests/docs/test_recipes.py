@@ -52,6 +52,6 @@ def test_a_table_is_written_and_named(path: Path) -> None:
     order = order[order.index("ORDER = (") : order.index("LATE = ")]
     assert f'"{path.stem}"' in order or path.stem in NOT_BY_THE_FOLD
     if not path.stem.startswith("_refolds"):
-        assert f"`{path.stem}`" in (ROOT / "README.md").read_text(encoding="utf-8")
+        assert f"[`{path.stem}`]" in (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
         suites = [p.stem for p in (ROOT / "conf" / "expectations").glob("*.toml")]
         assert path.stem in suites or path.stem == "expectation_results"

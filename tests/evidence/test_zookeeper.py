@@ -2,10 +2,10 @@
 
 `unclean_election__V.tar.gz` holds what the laboratory's run of that name left on Kafka V (with
 ZooKeeper 3.4.9, 3.4.10, 3.5.9): log directories, acknowledgements and ZooKeeper's log, no broker
-log. `unclean_election__2.8.2__zookeeper_V.tar.gz` are runs under later servers (`make zookeepers`
-makes them). `zookeeper_3.8.4.*` is what ZooKeeper 3.8.4 wrote when it was started on the run of
-1.1.1: a snapshot of it, and a log in which one more topic was made; `zookeeper_3.9.3.*` the same by
-3.9.3, the snapshot packed. Losses are those of the runs' truth.
+log. `unclean_election__2.8.2__zookeeper_V.tar.gz` are runs under later servers, made by
+tests.kafka_lab.zookeepers. `zookeeper_3.8.4.*` is what ZooKeeper 3.8.4 wrote when it was started
+on the run of 1.1.1: a snapshot of it, and a log in which one more topic was made;
+`zookeeper_3.9.3.*` is the same by 3.9.3, the snapshot packed. Losses are those of the runs' truth.
 """
 
 import gzip

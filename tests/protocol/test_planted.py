@@ -1,4 +1,4 @@
-"""Changed steps are found, and none that timing explains: a small form of `make planted`."""
+"""Changed steps are found, and none that timing explains: planted.py in a small form."""
 
 from tests.protocol.planted import score
 

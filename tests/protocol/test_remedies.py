@@ -1,6 +1,6 @@
 """The smallest world that a missed epoch breaks, and that either remedy mends.
 
-`make missed-epoch` explores more, under every KRaft release.
+`tests.protocol.remedies` explores more, under every KRaft release.
 """
 
 from dataclasses import replace

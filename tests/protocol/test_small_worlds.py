@@ -1,4 +1,4 @@
-"""What the smallest worlds can break in each generation; `make small-worlds` explores more."""
+"""What the smallest worlds can break in each generation; small_worlds.py explores more."""
 
 import re
 

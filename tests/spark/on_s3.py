@@ -1,7 +1,7 @@
 """The jobs on an S3-compatible server, as tests/spark/on_hdfs.py has them on HDFS.
 
 One driver writes at a time, by Delta's LogStore for that (docs/running.md); without it the jobs
-refuse. As a command, as root (mounts); `make object-store` gets what it needs:
+refuse. As a command, as root (mounts); `make .jars/s3/.complete` gets what it needs:
 
     python -m tests.spark.on_s3
 """

@@ -5,7 +5,7 @@
 A rolling restart under load comes first: no critical alert may stand. Then followers die, the last
 member of the ISR goes on alone and dies, and one that was behind is elected. Printed: how long
 after the ISR shrank the danger stood in `at_risk`, whether it named the records that were lost in
-the end, and whether it named others. Without Spark: what a micro-batch adds, `make live-fleet`
+the end, and whether it named others. Without Spark: what a micro-batch adds, tests.spark.live_fleet
 shows.
 """
 

@@ -195,10 +195,10 @@ def fetch_requested(
         ends[replica] = fetch_offset
         state.applied += 1
         return True
-    watermark, before, claimed = known.high_watermark, ends.get(replica), known.claimed
-    if watermark is None or before is None:
+    high_watermark, before, claimed = known.high_watermark, ends.get(replica), known.claimed
+    if high_watermark is None or before is None:
         return False
-    if not before <= watermark <= fetch_offset <= log.log_end_offset:
+    if not before <= high_watermark <= fetch_offset <= log.log_end_offset:
         return False
     if fetch_offset < log.log_start_offset or claimed not in (None, fetch_offset):
         return False
@@ -226,11 +226,11 @@ def _answered(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None:
     known = _known(state, replica)
     if known is None:
         return None
-    held, watermarks = state.conformance, None
+    held, high_watermarks = state.conformance, None
     if replica in held.traced and known.role == "follower":
         term = held.terms.get(known.leader_epoch if known.leader_epoch is not None else -1)
-        watermarks = () if term is None else term.high_watermarks
-    found = calm.answered[replica] = (known, known.log, watermarks)
+        high_watermarks = () if term is None else term.high_watermarks
+    found = calm.answered[replica] = (known, known.log, high_watermarks)
     return found
 
 
@@ -243,12 +243,12 @@ def fetch_answered(
     found = calm.answered.get(replica) or _answered(state, calm, replica)
     if found is None or error is not None or diverging_epoch >= 0 or (traced and not calm.traced):
         return False
-    known, log, watermarks = found
+    known, log, high_watermarks = found
     if log_start_offset > log.log_start_offset:
         return False
     if high_watermark >= 0:
-        if watermarks is not None and (
-            high_watermark not in watermarks or high_watermark < log.log_start_offset
+        if high_watermarks is not None and (
+            high_watermark not in high_watermarks or high_watermark < log.log_start_offset
         ):
             return False
         end = log.log_end_offset
@@ -271,18 +271,26 @@ def _advancing(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | None
         return None
     if last.leader_epoch is None or last.leader_epoch > leader_epoch:
         return None
-    held, watermarks = state.conformance, None
+    held, high_watermarks = state.conformance, None
     if replica in held.traced:
         term = held.terms.get(leader_epoch)
         if term is None or held.open or not term.high_watermarks:
             return None
-        watermarks = term.high_watermarks
+        high_watermarks = term.high_watermarks
     history = state.history
     same = history.committed_of(last.leader_epoch, last.content)
     recent = [p for p in history.commitments[: -LENGTHENED - 1 : -1] if p.span[2:] == last[2:]]
     made = (latest_term, "high_watermark", replica)
     own = [p for p in recent if (p.latest_term, p.how, p.replica) == made]
-    found = (known, known.log, latest_term, known.remote_log_end_offsets, watermarks, same, own)
+    found = (
+        known,
+        known.log,
+        latest_term,
+        known.remote_log_end_offsets,
+        high_watermarks,
+        same,
+        own,
+    )
     calm.advancing[replica] = found
     return found
 
@@ -302,11 +310,11 @@ def high_watermark_advanced(
         found = _advancing(state, calm, replica)
     if found is None or (traced and not calm.traced):
         return False
-    known, log, latest_term, ends, watermarks, same, own = found
+    known, log, latest_term, ends, high_watermarks, same, own = found
     before, end = known.high_watermark, log.log_end_offset
     if before is None or high_watermark < before or high_watermark > end:
         return False
-    moves = watermarks is not None and high_watermark > before
+    moves = high_watermarks is not None and high_watermark > before
     if moves and known.claimed is not None:
         return False
     start = max(log.log_start_offset, known.promised_below[1])
@@ -323,9 +331,9 @@ def high_watermark_advanced(
             state.conformance.predicted += 1
         else:
             known.claimed = high_watermark
-        watermarks.append(high_watermark)
-        if len(watermarks) > KEPT:
-            forget_old(watermarks)
+        high_watermarks.append(high_watermark)
+        if len(high_watermarks) > KEPT:
+            forget_old(high_watermarks)
     known.high_watermark = high_watermark
     state.applied += 1
     return True
@@ -350,14 +358,14 @@ def _taking_over(state: State, calm: Calm, replica: int) -> tuple[Any, ...] | No
 
 
 def _taken_over(
-    state: State, high_watermark: int, known: Replica, log: ReplicaLog, watermarks: list[int]
+    state: State, high_watermark: int, known: Replica, log: ReplicaLog, high_watermarks: list[int]
 ) -> bool:
     """high_watermark_advanced by a follower, to one that its leader had."""
     before, end = known.high_watermark, log.log_end_offset
     if high_watermark != before:
         cut = before is not None and high_watermark == min(before, end)
         # A follower is seldom more than a step behind.
-        leaders = high_watermark in watermarks[-2:] or high_watermark in watermarks
+        leaders = high_watermark in high_watermarks[-2:] or high_watermark in high_watermarks
         if not cut and not (leaders and log.log_start_offset <= high_watermark <= end):
             return False
         state.conformance.predicted += 1
@@ -445,10 +453,10 @@ def _fetch_requested(state: State, f: ev.FetchRequested, traced: bool) -> bool:
 
 
 def _fetch_answered(state: State, f: ev.FetchAnswered, traced: bool) -> bool:
-    watermark, start, diverging = f.high_watermark, f.log_start_offset, f.diverging_epoch
+    high_watermark, start, diverging = f.high_watermark, f.log_start_offset, f.diverging_epoch
     return fetch_answered(
-        state, f.replica, f.leader, _number(watermark), _number(start), _number(diverging), ABSENT,
-        f.error, traced,
+        state, f.replica, f.leader, _number(high_watermark), _number(start), _number(diverging),
+        ABSENT, f.error, traced,
     )  # fmt: skip
 
 

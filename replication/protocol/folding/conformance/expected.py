@@ -160,8 +160,10 @@ def _has_passed(state: State, waiting: Expectation, term: Term) -> bool:
         if later is None or later.leader != term.leader or not later.high_watermarks:
             break
         last = later
-    first, watermarks = term.high_watermarks, last.high_watermarks
-    return term.whole and last.whole and bool(first) and first[0] < waiting.value < watermarks[-1]
+    first, high_watermarks = term.high_watermarks, last.high_watermarks
+    return (
+        term.whole and last.whole and bool(first) and first[0] < waiting.value < high_watermarks[-1]
+    )
 
 
 def diverging_fetch_counts(flags: Behaviour) -> bool:

@@ -68,36 +68,36 @@ def fetch_answered(state: State, event: ev.Event, fact: ev.FetchAnswered) -> Non
         return
     flags = behaviour_of(state, fact.replica)
     if flags is not None:
-        _hold_watermark(state, event, replica, fact.high_watermark, None, flags)
+        _hold_high_watermark(state, event, replica, fact.high_watermark, None, flags)
 
 
 def high_watermark_advanced(
     state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced, replica: Replica
 ) -> None:
     """A follower's high watermark is one that its leader had, up to its own log's end."""
-    watermark = fact.high_watermark
-    if watermark == replica.high_watermark or replica.leader_epoch is None:
+    high_watermark = fact.high_watermark
+    if high_watermark == replica.high_watermark or replica.leader_epoch is None:
         return
     flags = behaviour_of(state, fact.replica)
     if flags is None or replica.known_log_end_offset is None:
         return
     end = replica.log.log_end_offset
-    if replica.high_watermark is not None and watermark == min(replica.high_watermark, end):
+    if replica.high_watermark is not None and high_watermark == min(replica.high_watermark, end):
         state.conformance.predicted += 1
         return
-    if watermark > end:
+    if high_watermark > end:
         what = f"follower {fact.replica} set its high watermark"
         exclude(state, event, "high_watermark_of_follower", what, f"at most its log end {end}",
-                watermark)  # fmt: skip
+                high_watermark)  # fmt: skip
         return
-    _hold_watermark(state, event, replica, watermark, end, flags)
+    _hold_high_watermark(state, event, replica, high_watermark, end, flags)
 
 
-def _hold_watermark(
+def _hold_high_watermark(
     state: State,
     event: ev.Event,
     replica: Replica,
-    watermark: int,
+    high_watermark: int,
     log_end_offset: int | None,
     flags: Behaviour,
 ) -> None:
@@ -112,74 +112,84 @@ def _hold_watermark(
     end = 1 << 62 if log_end_offset is None else log_end_offset
     counted = 0 if log_end_offset is None else 1
     start = replica.log.log_start_offset
-    if term is not None and start <= watermark <= end and watermark in term.high_watermarks:
+    if (
+        term is not None
+        and start <= high_watermark <= end
+        and high_watermark in term.high_watermarks
+    ):
         held.predicted += counted
         return
-    watermarks = _possible(state, term, flags)
-    if any(high_watermark_of_follower(m, start, end, flags) == watermark for m in watermarks):
+    high_watermarks = _possible(state, term, flags)
+    if any(
+        high_watermark_of_follower(m, start, end, flags) == high_watermark for m in high_watermarks
+    ):
         held.predicted += counted
         return
     what = f"follower {replica.replica} took over a high watermark"
     if log_end_offset is None:
         what = f"broker {replica.replica} was answered with a high watermark"
     seen = term.high_watermarks if term is not None else []
-    summary = worded("high_watermark_of_follower", what, "one that its leader had", watermark)
+    summary = worded("high_watermark_of_follower", what, "one that its leader had", high_watermark)
     fenced = flags.has("fetch_carries_leader_epoch")
-    between = bool(seen) and seen[0] < watermark < seen[-1] and _is_kept(seen, watermark)
+    between = bool(seen) and seen[0] < high_watermark < seen[-1] and _is_kept(seen, high_watermark)
     # A log that begins anew has its high watermark at its end.
     earlier = (
-        start < watermark < end and term is not None and _is_earlier(state, term, watermark, flags)
+        start < high_watermark < end
+        and term is not None
+        and _is_earlier(state, term, high_watermark, flags)
     )
-    if not seen or watermark > seen[-1] or (between and not fenced):
-        told = (leader_epoch, replica.replica, watermark, end, event.event_id, summary)
+    if not seen or high_watermark > seen[-1] or (between and not fenced):
+        told = (leader_epoch, replica.replica, high_watermark, end, event.event_id, summary)
         wait(
             state,
             Expectation("high_watermark", "high_watermark_of_follower", *told),
             place_of(event),
         )
     elif term is not None and term.whole and (between or earlier):
-        near = [m for m in seen if m < watermark][-1:] + [m for m in seen if m > watermark][:1]
+        near = [m for m in seen if m < high_watermark][-1:] + [
+            m for m in seen if m > high_watermark
+        ][:1]
         expected = " or ".join(str(m) for m in near)
-        exclude(state, event, "high_watermark_of_follower", what, expected, watermark)
+        exclude(state, event, "high_watermark_of_follower", what, expected, high_watermark)
     else:
         held.predicted += counted
 
 
-def _is_earlier(state: State, term: Term, watermark: int, flags: Behaviour) -> bool:
+def _is_earlier(state: State, term: Term, high_watermark: int, flags: Behaviour) -> bool:
     """Whether a high watermark is from before the leader's epoch began, and not of that leader."""
     others = [r for r in state.conformance.terms.values() if r is not term]
     same = [r for r in others if r.leader in (None, term.leader)]
     fenced = flags.has("fetch_carries_leader_epoch") and bool(term.high_watermarks)
     return (
         fenced
-        and watermark < term.high_watermarks[0]
-        and not any(_may_have_had(r, watermark) for r in same)
+        and high_watermark < term.high_watermarks[0]
+        and not any(_may_have_had(r, high_watermark) for r in same)
     )
 
 
-def _may_have_had(term: Term, watermark: int) -> bool:
+def _may_have_had(term: Term, high_watermark: int) -> bool:
     """Whether a leader may have had a high watermark in another epoch."""
     seen = term.high_watermarks
-    if not term.whole or not seen or not _is_kept(seen, watermark):
+    if not term.whole or not seen or not _is_kept(seen, high_watermark):
         return True
-    return watermark in seen
+    return high_watermark in seen
 
 
-def _is_kept(seen: list[int], watermark: int) -> bool:
+def _is_kept(seen: list[int], high_watermark: int) -> bool:
     """Whether the leader's high watermarks around this one are still kept: only the first is from
     before a gap."""
-    return len(seen) < 2 or watermark > seen[1] or len(seen) < 8
+    return len(seen) < 2 or high_watermark > seen[1] or len(seen) < 8
 
 
 def _possible(state: State, term: Term | None, flags: Behaviour) -> list[int]:
     """The leader's high watermarks; where fetches are not fenced, its earlier epochs' too."""
     if term is None:
         return []
-    watermarks = term.high_watermarks
+    high_watermarks = term.high_watermarks
     if flags.has("fetch_carries_leader_epoch"):
-        return watermarks
+        return high_watermarks
     others = [r for r in state.conformance.terms.values() if r is not term]
-    return [*watermarks, *(m for r in others for m in r.high_watermarks)]
+    return [*high_watermarks, *(m for r in others for m in r.high_watermarks)]
 
 
 def truncated(state: State, event: ev.Event, fact: ev.Truncated) -> None:

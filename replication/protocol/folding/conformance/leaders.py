@@ -223,8 +223,8 @@ def _has_qualified(fact: ev.FetchRequested, leader: Replica, term: Term, flags: 
     """Whether the fetch lets the follower join, by a high watermark up to two moves old: lines of
     several threads may come in between."""
     seen = term.high_watermarks
-    watermark = seen[-3] if len(seen) > 2 else seen[0] if seen else 0
-    return isr_expand(fact.fetch_offset, watermark, term.start_offset or 0, flags)
+    high_watermark = seen[-3] if len(seen) > 2 else seen[0] if seen else 0
+    return isr_expand(fact.fetch_offset, high_watermark, term.start_offset or 0, flags)
 
 
 def _explain(
@@ -265,16 +265,16 @@ def _hold_passed(
     flags: Behaviour,
 ) -> None:
     """A high watermark may not pass an ISR member: its next fetch tells where it was."""
-    watermark, offset = leader.high_watermark, fact.fetch_offset
+    high_watermark, offset = leader.high_watermark, fact.fetch_offset
     before = leader.remote_log_end_offsets.get(fact.replica)
-    if watermark is None or offset >= watermark or not term.whole:
+    if high_watermark is None or offset >= high_watermark or not term.whole:
         return
     began = term.high_watermarks[0] if len(term.high_watermarks) < KEPT // 2 else None
-    if began is not None and watermark <= began:
+    if began is not None and high_watermark <= began:
         return
-    if before is not None and before >= watermark:
-        term.excused[fact.replica] = watermark
-    if watermark <= term.excused.get(fact.replica, -1):
+    if before is not None and before >= high_watermark:
+        term.excused[fact.replica] = high_watermark
+    if high_watermark <= term.excused.get(fact.replica, -1):
         return
     if term.members is not None and fact.replica not in term.members:
         return
@@ -282,13 +282,20 @@ def _hold_passed(
     current = 0 if began is None else began
     end = leader.log.log_end_offset
     allowed = high_watermark_of_leader(current, end, [follower], 1, 1, flags)
-    if allowed < watermark:
+    if allowed < high_watermark:
         what = (
             f"leader {fact.leader} moved its high watermark past broker {fact.replica}, which is "
             f"in the ISR and fetched at {offset}"
         )
-        summary = worded("high_watermark_of_leader", what, f"at most {offset}", watermark)
-        told = (leader.leader_epoch or 0, fact.replica, watermark, end, event.event_id, summary)
+        summary = worded("high_watermark_of_leader", what, f"at most {offset}", high_watermark)
+        told = (
+            leader.leader_epoch or 0,
+            fact.replica,
+            high_watermark,
+            end,
+            event.event_id,
+            summary,
+        )
         wait(state, Expectation("passed", "high_watermark_of_leader", *told), place_of(event))
 
 
@@ -301,9 +308,9 @@ def _hold_late(
     flags: Behaviour,
 ) -> None:
     """A high watermark that all replicas have passed must have moved before they fetch again."""
-    watermark, end = leader.high_watermark, leader.log.log_end_offset
+    high_watermark, end = leader.high_watermark, leader.log.log_end_offset
     before = leader.remote_log_end_offsets.get(fact.replica)
-    if watermark is None or before is None or before <= watermark:
+    if high_watermark is None or before is None or before <= high_watermark:
         return
     found = forced_high_watermark(state, leader, term, flags)
     if found is None:
@@ -312,7 +319,7 @@ def _hold_late(
     if term.least is not None and term.least < least:
         return  # By this rule it waits: some ISR of the epoch had too few members.
     what = f"leader {fact.leader} left its high watermark where it was"
-    summary = worded("high_watermark_of_leader", what, f"at least {forced}", watermark)
+    summary = worded("high_watermark_of_leader", what, f"at least {forced}", high_watermark)
     told = (leader.leader_epoch or 0, fact.replica, least, end, event.event_id, summary)
     late = Expectation("late", "high_watermark_of_leader", *told)
     late.others = others
@@ -328,55 +335,55 @@ def forced_high_watermark(
     With the least size of the ISR that this needs, and the replicas that were taken not to matter
     because no ISR of the epoch named them.
     """
-    watermark, ends = leader.high_watermark, leader.remote_log_end_offsets
+    high_watermark, ends = leader.high_watermark, leader.remote_log_end_offsets
     assigned = state.settings.assigned_replicas
-    if watermark is None or not assigned or not term.whole:
+    if high_watermark is None or not assigned or not term.whole:
         return None
     remote = [r for r in assigned if r != leader.replica]
     awaited = [r for r in remote if r in term.ever or r in ends]
-    if any(ends.get(r, -1) <= watermark for r in awaited):
+    if any(ends.get(r, -1) <= high_watermark for r in awaited):
         return None
     least = effective_min_insync_replicas(
         state.settings.min_insync_replicas or 1, len(assigned), flags
     )
     remotes = [RemoteReplica(ends[r], True, True) for r in awaited]
     end = leader.log.log_end_offset
-    forced = high_watermark_of_leader(watermark, end, remotes, len(assigned), least, flags)
+    forced = high_watermark_of_leader(high_watermark, end, remotes, len(assigned), least, flags)
     if not flags.has("high_watermark_waits_for_min_insync_replicas"):
         least = 0
     others = tuple(r for r in remote if r not in awaited)
-    return (forced, least, others) if forced > watermark else None
+    return (forced, least, others) if forced > high_watermark else None
 
 
 def high_watermark_advanced(
     state: State, event: ev.Event, fact: ev.HighWatermarkAdvanced, replica: Replica
 ) -> None:
     """A leader's high watermark is its own log end, or that of a fetch known or next to come."""
-    before, watermark = replica.high_watermark, fact.high_watermark
-    if watermark == before or replica.leader_epoch is None:
+    before, high_watermark = replica.high_watermark, fact.high_watermark
+    if high_watermark == before or replica.leader_epoch is None:
         return
     term = term_of(state, replica.leader_epoch)
     if term is None or behaviour_of(state, fact.replica) is None:
         return
-    if before is not None and watermark > before:
+    if before is not None and high_watermark > before:
         if replica.claimed is not None:
             _exclude_claim(state, event, replica, term)
         ends = replica.remote_log_end_offsets
-        if watermark == replica.log.log_end_offset or watermark in ends.values():
+        if high_watermark == replica.log.log_end_offset or high_watermark in ends.values():
             state.conformance.predicted += 1
             replica.claimed = None
         else:
-            replica.claimed = watermark
-    term.high_watermarks.append(watermark)
+            replica.claimed = high_watermark
+    term.high_watermarks.append(high_watermark)
     if len(term.high_watermarks) > KEPT:
         forget_old(term.high_watermarks)
     if state.conformance.open:
         settle_high_watermarks(state, replica.leader_epoch, term)
 
 
-def forget_old(watermarks: list[int]) -> None:
+def forget_old(high_watermarks: list[int]) -> None:
     """Keeps the last few high watermarks, and the first: where the leader began."""
-    del watermarks[1 : KEPT // 2]
+    del high_watermarks[1 : KEPT // 2]
 
 
 def settle_high_watermarks(state: State, leader_epoch: int, term: Term) -> None:
@@ -397,10 +404,12 @@ def settle_high_watermarks(state: State, leader_epoch: int, term: Term) -> None:
             kept.append(waiting)
             continue
         end = waiting.log_end_offset
-        watermarks = term.high_watermarks
-        if any(high_watermark_of_follower(m, 0, end, flags) == waiting.value for m in watermarks):
+        high_watermarks = term.high_watermarks
+        if any(
+            high_watermark_of_follower(m, 0, end, flags) == waiting.value for m in high_watermarks
+        ):
             held.predicted += 1
-        elif not of_it or waiting.value > watermarks[-1] or is_excluded(state, waiting):
+        elif not of_it or waiting.value > high_watermarks[-1] or is_excluded(state, waiting):
             kept.append(waiting)
         else:
             give_up(state, waiting)

@@ -15,12 +15,16 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
 
     Of a follower's line nothing follows: its fetcher may append between the two numbers.
     """
-    end, watermark, flags = fact.log_end_offset, fact.high_watermark, state.behaviour(fact.replica)
-    if end is None or watermark is None or flags is None or watermark <= end:
+    end, high_watermark, flags = (
+        fact.log_end_offset,
+        fact.high_watermark,
+        state.behaviour(fact.replica),
+    )
+    if end is None or high_watermark is None or flags is None or high_watermark <= end:
         return
     if flags.has("high_watermark_kept_within_log"):
         what = f"leader {fact.replica} started with a high watermark"
-        exclude(state, event, "become_leader", what, f"at most its log end {end}", watermark)
+        exclude(state, event, "become_leader", what, f"at most its log end {end}", high_watermark)
 
 
 def truncated(state: State, event: ev.Event, fact: ev.Truncated, replica: Replica) -> None:

@@ -40,17 +40,17 @@ def hold(
         return
     if fact.reason not in BY_LEADER or follower.known_log_end_offset is None:
         return
-    watermark = follower.high_watermark
+    high_watermark = follower.high_watermark
     what = f"broker {follower.replica} truncated its log from {end}"
     if target >= end:
         _hold_no_cut(state, event, follower, what, target)
         return
     cache = known_cache(follower)
-    by_watermark = flags.truncation == "truncate_to_high_watermark" or cache == ()
-    if by_watermark:
-        _hold_by_watermark(state, event, what, follower, target)
+    by_high_watermark = flags.truncation == "truncate_to_high_watermark" or cache == ()
+    if by_high_watermark:
+        _hold_by_high_watermark(state, event, what, follower, target)
         return
-    if cache is None or (fact.reason == "high_watermark" and target == watermark):
+    if cache is None or (fact.reason == "high_watermark" and target == high_watermark):
         # The fallback where the leader does not know the epoch asked for.
         return
     term = state.conformance.terms.get(follower.leader_epoch)
@@ -66,7 +66,7 @@ def hold(
         cache,
     )
     waiting = Expectation("cut", flags.truncation, *told)
-    cut = None if term is None else _allowed(state, term, waiting, watermark or 0, flags)
+    cut = None if term is None else _allowed(state, term, waiting, high_watermark or 0, flags)
     if term is None or term.epoch_entries is None or cut is None:
         wait(state, waiting, place_of(event))
         return
@@ -156,17 +156,17 @@ def comes_to_rest(
     return end
 
 
-def _hold_by_watermark(
+def _hold_by_high_watermark(
     state: State, event: ev.Event, what: str, follower: Replica, target: int
 ) -> None:
-    watermark = follower.high_watermark
-    if watermark is None:
+    high_watermark = follower.high_watermark
+    if high_watermark is None:
         return
-    if follower.known_high_watermark is None and target <= watermark:
+    if follower.known_high_watermark is None and target <= high_watermark:
         # The checkpoint that a crash left may be of any time before.
         state.conformance.predicted += 1
         return
-    cut = truncate_to_high_watermark(watermark)
+    cut = truncate_to_high_watermark(high_watermark)
     if cut.to_offset == target:
         state.conformance.predicted += 1
     else:
@@ -214,7 +214,7 @@ def _start(state: State, term: Term) -> int:
 
 
 def _allowed(
-    state: State, term: Term, waiting: Expectation, watermark: int, flags: Behaviour
+    state: State, term: Term, waiting: Expectation, high_watermark: int, flags: Behaviour
 ) -> frozenset[int] | None:
     """Where one round may cut; None where it hangs on how far the leader's log went by then.
 
@@ -237,7 +237,7 @@ def _allowed(
     for own in _possible_caches(cache, end, flags):
         for leaders in caches:
             told = end_offset_for_epoch(leaders, latest_epoch(own), start, answers)
-            cut = _cut(as_asked(told, flags), own, end, watermark, flags)
+            cut = _cut(as_asked(told, flags), own, end, high_watermark, flags)
             if cut.rule == "truncate_to_high_watermark":
                 return None
             offsets.add(min(cut.to_offset, end))
@@ -255,10 +255,12 @@ def _possible_caches(cache: EpochCache, end: int, flags: Behaviour) -> list[Epoc
 
 
 def _cut(
-    answer: EpochEndOffset, cache: EpochCache, end: int, watermark: int, flags: Behaviour
+    answer: EpochEndOffset, cache: EpochCache, end: int, high_watermark: int, flags: Behaviour
 ) -> Cut:
     if flags.truncation == "truncate_to_leader_end_offset":
-        return truncate_to_leader_end_offset(latest_epoch(cache), answer.end_offset, end, watermark)
+        return truncate_to_leader_end_offset(
+            latest_epoch(cache), answer.end_offset, end, high_watermark
+        )
     if flags.truncation == "truncate_on_fetch":
-        return truncate_on_fetch(answer, cache, end, watermark, flags)
-    return truncate_by_common_epoch(answer, cache, end, watermark, flags)
+        return truncate_on_fetch(answer, cache, end, high_watermark, flags)
+    return truncate_by_common_epoch(answer, cache, end, high_watermark, flags)

@@ -132,31 +132,32 @@ def high_watermark_advanced(state: State, event: ev.Event, fact: ev.HighWatermar
     """A high watermark moved; a leader's never falls and never lies past its log's end."""
     replica = replica_of(state, fact.replica)
     if replica.role == "leader" and event.grade == "traced":
-        _refute_leaders_watermark(state, event, replica, fact.high_watermark)
+        _refute_leaders_high_watermark(state, event, replica, fact.high_watermark)
     replica.high_watermark = fact.high_watermark
     promise_committed(state, replica, fact.high_watermark, event, "high_watermark")
 
 
-def _refute_leaders_watermark(
-    state: State, event: ev.Event, replica: Replica, watermark: int
+def _refute_leaders_high_watermark(
+    state: State, event: ev.Event, replica: Replica, high_watermark: int
 ) -> None:
     before, end = replica.known_high_watermark, replica.log.log_end_offset
     flags = state.behaviour(replica.replica)
     # Until the log kept it, two requests at once could set it back for a moment: compared, then
     # set, without a lock (Partition.maybeIncrementLeaderHW).
     raced = flags is not None and not flags.has("high_watermark_kept_within_log")
-    if before is not None and watermark < before and not raced:
+    if before is not None and high_watermark < before and not raced:
         state.refute(
             "leader_high_watermark_monotonic",
             event,
             f"leader {replica.replica}'s high watermark fell from {before} to "
-            f"{watermark} in epoch {replica.leader_epoch}",
+            f"{high_watermark} in epoch {replica.leader_epoch}",
         )
-    if replica.tail_known and watermark > end:
+    if replica.tail_known and high_watermark > end:
         state.refute(
             "high_watermark_within_log",
             event,
-            f"leader {replica.replica}'s high watermark {watermark} is above its log end {end}",
+            f"leader {replica.replica}'s high watermark {high_watermark} is above its log "
+            f"end {end}",
         )
 
 
