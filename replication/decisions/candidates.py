@@ -146,6 +146,17 @@ def outlook(
     return result
 
 
+def last_known(state: State) -> int | None:
+    """The last known leader, where its mere start elects it with what it has (KIP-966): nobody is
+    in the ISR, and no eligible leader replica is left once it is back after an unclean stop.
+    """
+    told = state.registration
+    known = told.last_known_leader_replicas
+    if told.isr or not known or {*told.eligible_leader_replicas} - {known[0]}:
+        return None
+    return known[0]
+
+
 def present_leader(state: State) -> int | None:
     """The leader by the controller's last word, or by what kafka-topics printed."""
     told = state.registration

@@ -6,7 +6,13 @@ not decide it: then the candidates are in the order of the worst that each may c
 
 from dataclasses import dataclass, field
 
-from replication.decisions.candidates import Candidate, Outlook, lacks_records, present_leader
+from replication.decisions.candidates import (
+    Candidate,
+    Outlook,
+    lacks_records,
+    last_known,
+    present_leader,
+)
 from replication.decisions.questions import ACKNOWLEDGED_BY_ALL, ACKNOWLEDGED_BY_LEADER, PROMISED
 from replication.decisions.ranges import size
 from replication.decisions.settling import settled_by
@@ -155,8 +161,7 @@ def _take(choice: Choice, outlook: Outlook, safe: list[Candidate]) -> None:
     elif len(choice.safe) == len(outlook.candidates) and not any(c.copies for c in safe):
         choice.advice = ANY
     else:
-        known = outlook.state.registration.isr is not None
-        choice.advice = START if best.trusted or not known else ELECT
+        choice.advice = _how(outlook, best)
     if not best.lost[ACKNOWLEDGED_BY_ALL].worst:
         choice.proof = isr_proof(outlook, best.replica)
 
@@ -176,10 +181,16 @@ def _take_as_asked(choice: Choice, outlook: Outlook, asked: Candidate) -> None:
     if asked.replica == choice.leader and asked.runs:
         choice.advice = KEEP
     else:
-        known = outlook.state.registration.isr is not None
-        choice.advice = START if asked.trusted or not known else ELECT
+        choice.advice = _how(outlook, asked)
     if not asked.lost[ACKNOWLEDGED_BY_ALL].worst:
         choice.proof = isr_proof(outlook, asked.replica)
+
+
+def _how(outlook: Outlook, candidate: Candidate) -> str:
+    """Whether its mere start elects a candidate."""
+    state = outlook.state
+    by_itself = candidate.trusted or candidate.replica == last_known(state)
+    return START if by_itself or state.registration.isr is None else ELECT
 
 
 def _least(best: Candidate) -> int:

@@ -121,7 +121,8 @@ ROWS = (
     Row(LEAD, (0, 8), (2, 2), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
         "a member of the ISR that is back is elected by itself", shows=_IS_LED, at_broker=True),
     Row(LEAD, (2, 2), None, BOTH, _START, _DESCRIBE_B, _LEADS, None,
-        "a member of the ISR, or an eligible leader replica, that is back is elected by itself",
+        "a member of the ISR, or an eligible leader replica, that is back is elected by itself; "
+        "where there is none, the last known leader is",
         shows=_IS_LED, at_broker=True),
     Row(LEAD_UNCLEANLY, (0, 8), (2, 1), (ZOOKEEPER,), _START, _DESCRIBE_Z, _LEADS, None,
         "with the setting on, the replica that starts first is elected", shows=_IS_LED,

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replication.decisions import commands
-from replication.decisions.candidates import Candidate, Outlook
+from replication.decisions.candidates import Candidate, Outlook, last_known
 from replication.decisions.choosing import ANY, ELECT, KEEP, NOTHING_TO_DECIDE, START, Choice
 from replication.decisions.commands import Row, row_of
 from replication.decisions.ranges import ranges_in_words
 from replication.decisions.traps import (
     UNCLEAN_IS_ON,
     Trap,
-    last_known,
     mode_of,
     release_of,
     traps,
@@ -242,7 +241,7 @@ def _not_yet(outlook: Outlook, choice: Choice, found: list[Trap]) -> list[NotYet
     chosen = chosen_of(outlook, choice)
     if choice.advice == KEEP:
         return []
-    last = last_known(outlook)
+    last = last_known(outlook.state)
     if last is not None and last != choice.replica:
         result[last] = "its mere start would elect it: it is the last known leader"
     for copy in chosen.copies if chosen is not None else ():

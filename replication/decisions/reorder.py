@@ -4,10 +4,10 @@
 
 An unclean election takes the first replica that is alive, so N is elected then and nobody has
 to be stopped. No command line does it: kafka-reassign-partitions refuses a list that names a dead
-broker, and a list without it makes Kafka delete that broker's copy. Without --execute it only
-reads, and says what it would ask for. It needs kafka-python 3, and brokers from 2.4 on (KIP-455).
-This one file can be copied. Exit status: 0 the order is as wanted (or would be asked for), 1 it was
-refused, 2 the call or the cluster is of no use.
+broker, and a list without it takes that broker's copy out of the partition. Without --execute it
+only reads, and says what it would ask for. It needs kafka-python 3, and brokers from 2.4 on
+(KIP-455). This one file can be copied. Exit status: 0 the order is as wanted (or would be asked
+for), 1 it was refused, 2 the call or the cluster is of no use.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from replication.decisions import reorder
-from replication.decisions.candidates import Outlook
+from replication.decisions.candidates import Outlook, last_known
 from replication.decisions.choosing import ELECT, Choice
 from replication.protocol.ground.versions import Behaviour, parse_version
 
@@ -47,11 +47,11 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             "Before 3.9 KRaft ignores unclean.leader.election.enable: setting it elects nobody, "
             "whatever the runbook says."
         )))  # fmt: skip
-    last = last_known(outlook)
+    last = last_known(outlook.state)
     if mode == "kraft" and last is not None and last != chosen:
         found.append(Trap(START_ELECTS, (
-            f"The ISR is empty and broker {last} is the last known leader: from 4.0 on its mere "
-            f"start elects it, with what it has. Do not start broker {last} first."
+            f"Nobody is in the ISR and broker {last} is the last known leader: from 4.0 on its "
+            f"mere start elects it, with what it has. Do not start broker {last} first."
         )))  # fmt: skip
     heeded = mode != "kraft" or (release is not None and release >= (3, 9))
     if heeded and _unclean_is_on(outlook, flags):
@@ -67,14 +67,16 @@ def traps(outlook: Outlook, choice: Choice) -> list[Trap]:
             "the directories before, not after."
         )))  # fmt: skip
     down = [c.replica for c in outlook.candidates if not c.runs]
-    # Known on brokers of 2.8.2 and 4.3.0: KRaft renames it as it starts since 3.7 (KAFKA-14616).
-    gone = "delete that broker's copy once it is back"
+    # Seen on brokers of 2.8.2 and 4.3.0; KRaft renames it since 3.7 (KAFKA-14616).
+    gone = "it lies there of no use"
     if mode == "kraft" and (release is None or release >= (3, 7)):
-        gone = "set that broker's copy aside once it is back (its name ends in -stray then)"
+        gone = "its name ends in -stray then"
     if choice.advice == ELECT and down:
         found.append(Trap(DEAD_BROKER_IN_LIST, (
             "Do not put the replica first by kafka-reassign-partitions: it refuses a list that "
-            f"names a dead broker ({_brokers(down)}), and a list without it makes Kafka {gone}."
+            f"names a dead broker ({_brokers(down)}), and a list without it takes that "
+            f"broker's copy out of the partition: once it is back {gone}, and where it runs by "
+            "then the copy is deleted."
         ) + _reorder(outlook, choice, release)))  # fmt: skip
     if mode == "kraft" and choice.advice == ELECT and any(c.runs for c in outlook.candidates):
         found.append(Trap(CONTROLLERS_AMONG_THEM, (
@@ -100,15 +102,6 @@ def _reorder(outlook: Outlook, choice: Choice, release: tuple[int, ...] | None) 
         f"{state.topic} --partition {state.partition} --first {choice.replica} --execute`. Then "
         f"broker {choice.replica} is elected though the others run."
     )
-
-
-def last_known(outlook: Outlook) -> int | None:
-    """The last known leader, whose start alone would elect it (KIP-966)."""
-    told = outlook.state.registration
-    empty = not told.isr and not told.eligible_leader_replicas
-    if not empty or not told.last_known_leader_replicas:
-        return None
-    return told.last_known_leader_replicas[0]
 
 
 def _unclean_is_on(outlook: Outlook, flags: Behaviour | None) -> bool:
