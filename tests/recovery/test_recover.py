@@ -118,6 +118,25 @@ def test_a_dump_without_payloads_gives_none(tmp_path: Path) -> None:
     )
 
 
+def test_a_record_that_was_consumed_keeps_its_acks(tmp_path: Path) -> None:
+    """Of all lost records, not the first few: the tier names the strongest promise alone."""
+    lost = batch(FIRST_LOST, *(Record(b"v%d" % n, key=b"k%d" % n) for n in range(40)))
+    end = FIRST_LOST + 40
+    told = acknowledged(range(3, 23)) + acknowledged(range(23, end), acks="1", client="q")
+    evidence, out = lost_evidence(tmp_path / "e", lost, end, acks=told), tmp_path / "out"
+    line = {"ts": "2026-01-01T00:00:01.000Z", "client": "c", "topic": "t", "partition": 0}
+    given = (json.dumps({**line, "offset": offset}) + "\n" for offset in range(3, end))
+    (evidence / "consumed.jsonl").write_text("".join(given))
+    recover_rows(evidence, out, row(end, tier="consumed"))
+    keys = lines_of(out / "lost_records_keys.jsonl")
+    assert [(k["client"], k["key"], k["offset"], k["acks"]) for k in keys] == [
+        ("p" if n < 20 else "q", f"k{n}", 3 + n, "all" if n < 20 else "1") for n in range(40)
+    ]
+    assert {(k["tier"], k["consumed_by"], k["acknowledged_at"]) for k in keys} == {
+        ("consumed", "c", "2026-01-01T00:00:00.000Z")
+    }
+
+
 def test_what_the_leader_has_in_the_same_epoch_is_not_what_was_lost(tmp_path: Path) -> None:
     """A leader that lost its tail wrote on in its epoch: two records of one offset and epoch."""
     evidence = lost_evidence(tmp_path / "e", two(b"lost"), 5, others=two(b"present"))
