@@ -12,6 +12,12 @@ from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.copies_at_hand import KIND_WORDS
 from replication.recovery.folder import NotUsable
+from replication.recovery.groups.affected_groups import (
+    ClusterGroups,
+    GroupsRead,
+    clusters_groups,
+)
+from replication.recovery.groups.command import NO_LOGS
 from replication.recovery.sightings import ACKNOWLEDGED, CONSUMED
 from replication.recovery.tracing import Asked, traced
 from replication.reports.inventory_words import counted
@@ -39,6 +45,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--client", metavar="NAME", help="all records that clients' logs tell of this client"
+    )
+    command.add_argument(
+        "--groups",
+        action="store_true",
+        help="also which consumer groups had read it, by the coordinators' logs",
     )
     command.add_argument(
         "--format",
@@ -87,6 +98,8 @@ def run(
     for part in traced(imported, folded, answer, wanted):
         stories += part.stories
         notes.update(dict.fromkeys(part.notes))
+    if options.groups and stories:
+        _add_groups(stories, notes, clusters_groups_of(imported, folded, answer))
     for note in notes:
         print(f"note: {plain(note)}", file=sys.stderr)
     if options.format == "json":
@@ -95,6 +108,33 @@ def run(
         for line in text(stories, answer):
             print(plain(line))
     return FOUND if stories else NOT_FOUND
+
+
+def clusters_groups_of(
+    imported: Import, folded: list[FoldedPartition], answer: dict[str, Any]
+) -> tuple[GroupsRead, list[ClusterGroups]]:
+    """The groups of each cluster, and what could not be read of them."""
+    told = GroupsRead()
+    return told, clusters_groups(imported, folded, answer["losses"], told)
+
+
+def _add_groups(
+    stories: list[dict[str, Any]],
+    notes: dict[str, None],
+    read: tuple[GroupsRead, list[ClusterGroups]],
+) -> None:
+    """Gives each story its `groups`."""
+    told, clusters = read
+    notes.update(dict.fromkeys(told.notes if told.logs else [NO_LOGS]))
+    for story in stories:
+        names = (story["cluster_id"] or "", story["topic"], story["topic_id"] or "")
+        identity = (*names, story["partition"])
+        story["groups"] = [
+            one
+            for groups in clusters
+            if groups.cluster_id == identity[0]
+            for one in groups.that_read(identity, story["offset"], story["leader_epoch"])
+        ]
 
 
 def text(stories: list[dict[str, Any]], answer: dict[str, Any]) -> Iterator[str]:
@@ -157,6 +197,11 @@ def _story(story: dict[str, Any]) -> Iterator[str]:
     leader = story["leader"]
     if leader["broker"] is not None and leader["has"] is not None:
         yield f"  the leader (broker {leader['broker']}) has at this offset: {leader['has']}"
+    for sure, words in ((True, "read by"), (False, "perhaps read by")):
+        names = [one["group"] for one in story.get("groups", ()) if one["certain"] is sure]
+        if names:
+            kind = "consumer group" if len(names) == 1 else "consumer groups"
+            yield f"  {words} {kind} {', '.join(names)}"
     yield from _in_order(story)
     for gap in story["not_known"]:
         yield f"  not known ({gap['invariant']}): {gap['reason']}"

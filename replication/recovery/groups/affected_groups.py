@@ -12,8 +12,15 @@ from replication.evidence.importer import Import
 from replication.evidence.joining.partition_join import finished
 from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition, Identity
-from replication.recovery.groups.coordinator_logs import CoordinatorLog, coordinator_log
-from replication.recovery.groups.effects import NOT_BACK, Effect, LeaderLog, Lost, effect_of
+from replication.recovery.groups.coordinator_logs import coordinator_log
+from replication.recovery.groups.effects import (
+    NOT_BACK,
+    Effect,
+    LeaderLog,
+    Lost,
+    effect_of,
+    has_read,
+)
 from replication.recovery.groups.group_state import Commit, GroupState, Where
 from replication.recovery.moments import last_leader, log_of
 
@@ -59,29 +66,38 @@ def read_groups(
 ) -> GroupsRead:
     """The groups of all clusters in the evidence. losses: the loss ledger."""
     result = GroupsRead()
+    for rows in clusters_groups(imported, folded, losses, result):
+        result.rows += rows.all()
+    return result
+
+
+def clusters_groups(
+    imported: Import,
+    folded: list[FoldedPartition],
+    losses: list[dict[str, Any]],
+    told: GroupsRead,
+) -> list["ClusterGroups"]:
+    """What the coordinators' logs of each cluster say. told: takes notes and sources."""
     states = {f.identity: f for f in folded}
-    by_cluster: dict[str, GroupState] = {}
-    unsure: set[str] = set()
+    found: dict[str, ClusterGroups] = {}
     for partition in imported.partitions:
         if partition.topic not in (GROUP_TOPIC, SHARE_TOPIC):
             continue
-        identity = (
-            partition.cluster_id, partition.topic, partition.topic_id, partition.partition,
-        )  # fmt: skip
+        cluster_id = partition.cluster_id
+        identity = (cluster_id, partition.topic, partition.topic_id, partition.partition)
         log = coordinator_log(finished(partition), states[identity])
         if log.present is None:
             continue
-        result.logs += 1
-        result.sources |= log.sources
-        _take(by_cluster.setdefault(partition.cluster_id, GroupState()), log)
-        result.notes += log.notes
+        told.logs += 1
+        told.sources |= log.sources
+        groups = found.setdefault(cluster_id, ClusterGroups(imported, cluster_id, states, losses))
+        groups.state.take_present(log.now())
+        groups.state.take_elsewhere(log.elsewhere())
+        told.notes += log.notes
         if not log.is_leaders:
-            unsure.add(partition.cluster_id)
-            result.notes.append(f"{partition.topic}-{partition.partition}: {NO_LEADERS_COPY}")
-    for cluster_id, state in sorted(by_cluster.items()):
-        rows = _Rows(imported, cluster_id, states, losses, cluster_id in unsure)
-        result.rows += rows.of(state)
-    return result
+            groups.is_unsure = True
+            told.notes.append(f"{partition.topic}-{partition.partition}: {NO_LEADERS_COPY}")
+    return [found[cluster_id] for cluster_id in sorted(found)]
 
 
 def group_names(rows: list[dict[str, Any]]) -> list[str]:
@@ -89,47 +105,69 @@ def group_names(rows: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(f"{row['cluster_id']}/{row['group']}" for row in rows))
 
 
-def _take(state: GroupState, log: CoordinatorLog) -> None:
-    state.take_present(log.now())
-    state.take_elsewhere(log.elsewhere())
-
-
 @dataclass(slots=True)
-class _Rows:
-    """Makes the rows of one cluster."""
+class ClusterGroups:
+    """The groups of one cluster. is_unsure: a coordinator's log lacks its leader's own copy."""
 
     imported: Import
     cluster_id: str
     states: dict[Identity, FoldedPartition]
     losses: list[dict[str, Any]]
-    is_unsure: bool
+    state: GroupState = field(default_factory=GroupState)
+    is_unsure: bool = False
     _logs: dict[Identity, LeaderLog] = field(default_factory=dict)
+    _named: dict[tuple[str, int], list[Identity]] = field(default_factory=dict)
 
-    def of(self, state: GroupState) -> Iterator[dict[str, Any]]:
-        """In the order of group, topic and partition."""
+    def all(self) -> Iterator[dict[str, Any]]:
+        """The rows, in the order of group, topic and partition."""
+        state = self.state
         for where in sorted(state.furthest):
             now, displaced = state.now.get(where), state.displaced.get(where)
             if now is None and displaced is None:
                 continue  # deleted or expired
             identity = self._identity(where, now or displaced)
-            if identity is None:
-                log = LeaderLog(None, None, None)
-            else:
-                log = self._logs.setdefault(identity, self._leader_log(identity))
+            log = LeaderLog(None, None, None) if identity is None else self._log(identity)
             effect = effect_of(now, displaced, state.commits(where), log)
             if displaced is not None:
                 effect.finding_ids += self._losses_of(displaced, effect.finding_ids)
-            yield self._row(state, where, identity, log, effect)
+            yield self._row(where, identity, log, effect)
+
+    def that_read(
+        self, identity: Identity, offset: int, leader_epoch: int | None
+    ) -> list[dict[str, Any]]:
+        """The groups that by any commit had done with a record: `group`, and whether it is
+        `certain`."""
+        found: dict[str, bool] = {}
+        for where in self.state.furthest:
+            if where[2] != identity[3]:
+                continue
+            for commit in self.state.commits(where):
+                if self._identity(where, commit) != identity:
+                    continue
+                sure = has_read(commit, offset, leader_epoch, self._log(identity))
+                if sure is not None:
+                    found[where[0]] = found.get(where[0], False) or sure
+        return [{"group": name, "certain": sure} for name, sure in sorted(found.items())]
+
+    def _log(self, identity: Identity) -> LeaderLog:
+        if identity not in self._logs:
+            self._logs[identity] = self._leader_log(identity)
+        return self._logs[identity]
 
     def _identity(self, where: Where, commit: Commit | None) -> Identity | None:
         """The topic partition that is meant: by the topic's id, else the last of that name."""
+        if not self._named:
+            for known in self.states:
+                if known[0] == self.cluster_id:
+                    for name in {known[1], known[2]} - {""}:
+                        self._named.setdefault((name, known[3]), []).append(known)
         _, topic, partition = where
-        ids = {topic, commit.topic_id if commit is not None else None}
-        of_cluster = [i for i in self.states if (i[0], i[3]) == (self.cluster_id, partition)]
-        by_id = [i for i in of_cluster if i[2] and i[2] in ids]
-        named = [i for i in of_cluster if i[1] == topic]
+        by_id = commit.topic_id if commit is not None else None
+        if by_id is not None and (by_id, partition) in self._named:
+            return self._named[by_id, partition][-1]
+        named = self._named.get((topic, partition), [])
         living = [i for i in named if last_leader(self.states[i]) is not None]
-        return next(iter([*by_id, *living[-1:], *named[-1:]]), None)
+        return next(iter([*living[-1:], *named[-1:]]), None)
 
     def _losses_of(self, commit: Commit, known: list[str]) -> list[str]:
         """The loss of the commit's own record, as the ledger has it."""
@@ -164,13 +202,13 @@ class _Rows:
 
     def _row(
         self,
-        state: GroupState,
         where: Where,
         identity: Identity | None,
         log: LeaderLog,
         effect: Effect,
     ) -> dict[str, Any]:
         name, topic, partition = where
+        state = self.state
         now, lost = state.now.get(where), state.displaced.get(where)
         group, shown = state.groups[name], now or lost
         path = None if shown is None else self.imported.collection.unpacked.shown(str(shown.path))

@@ -162,6 +162,23 @@ def reads(commit: Commit, row: Lost, log: LeaderLog) -> bool | None:
     return any(x.leader_epoch == leader_epoch and x.first >= row.end for x in log.lost)
 
 
+def has_read(commit: Commit, offset: int, leader_epoch: int | None, log: LeaderLog) -> bool | None:
+    """Whether a commit shows that a record was read; None: it shows nothing, False: perhaps.
+
+    leader_epoch: the record's own."""
+    if not common(done(commit), [(offset, offset + 1)]):
+        return None
+    made_in = commit.leader_epoch
+    if made_in is not None and leader_epoch is not None and made_in < leader_epoch:
+        return None
+    if not log.has_of(offset, leader_epoch):
+        return reads(commit, Lost(offset, offset + 1, leader_epoch, True, None), log)
+    if made_in is not None and log.has_epoch(made_in):
+        return True
+    # Below where anything was lost all histories have the same records.
+    return all(offset < row.first for row in log.lost)
+
+
 def _of_present(result: Effect, now: Commit, log: LeaderLog) -> None:
     """Where the group stands in the leader's log."""
     parted = [

@@ -168,6 +168,25 @@ def test_groups_have_their_kind_and_members(tmp_path: Path) -> None:
     ]
 
 
+def test_a_records_story_has_the_groups_that_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """A lost record, the one at its offset now, and one from before."""
+
+    def readers(*words: str) -> list[list[tuple[str, bool]]]:
+        assert main(["trace", str(CAPTURED), *words, "--groups", "--format", "json"]) == 0
+        records = json.loads(capsys.readouterr().out)["records"]
+        return [[(g["group"], g["certain"]) for g in r["groups"]] for r in records]
+
+    shared = ("shared", True)
+    # Offset 23 of t-0: the new record, then the lost one, which was read below 25, 24 and not 21.
+    assert readers("--offset", "t-0:23") == [
+        [], [("classic-0", True), ("classic-1", True), shared]
+    ]  # fmt: skip
+    everybody = [(name, True) for name in ("classic-0", "classic-1", "consumer-2")]
+    assert readers("--offset", "t-0:5") == [[*everybody, shared]]
+    assert main(["trace", str(CAPTURED), "--offset", "t-0:24", "--groups"]) == 0
+    assert "read by consumer groups classic-0, shared\n" in capsys.readouterr().out
+
+
 def test_without_the_leaders_copy_nothing_is_certain(tmp_path: Path) -> None:
     found = hurt(tmp_path, {1: log(commit(9))})
     assert told(found, "effects", "certain") == [
