@@ -5,11 +5,11 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import timedelta, timezone, tzinfo
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from replication import VERSION
 from replication.evidence.clients.client_logs import AckFields
 from replication.evidence.collecting.collection import Told
 from replication.protocol.ground.wire import INCIDENT, INCIDENT_RULE
@@ -40,15 +40,8 @@ def parser() -> tuple[argparse.ArgumentParser, Any]:
         "2 unusable call or input, 4 a defect of the tool. Shell completion: "
         f"source <({NAME} completion)",
     )
-    result.add_argument("--version", action="version", version=f"{NAME} {_version()}")
+    result.add_argument("--version", action="version", version=f"{NAME} {VERSION}")
     return result, result.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-
-def _version() -> str:
-    try:
-        return metadata.version(NAME)
-    except metadata.PackageNotFoundError:
-        return "of a checkout that is not installed"
 
 
 def parse(whole: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:

@@ -3,8 +3,10 @@
 import hashlib
 from collections.abc import Iterator
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
 from importlib.resources.abc import Traversable
+
+from replication import VERSION
 
 
 @cache
@@ -15,11 +17,7 @@ def analyzer_version() -> str:
     for _, source in sorted(sources, key=lambda each: each[0]):
         digest.update(source.read_bytes())
     digest.update((resources.files("replication.spark") / "partition_fold.py").read_bytes())
-    try:
-        version = metadata.version("replication-analyzer")
-    except metadata.PackageNotFoundError:
-        version = "0"
-    return f"{version}+{digest.hexdigest()[:8]}"
+    return f"{VERSION}+{digest.hexdigest()[:8]}"
 
 
 def _sources(
