@@ -31,6 +31,7 @@ from tests.kafka_lab.processes import LabTimeout, run_tool, wait_for
 from tests.kafka_lab.versions import Version
 
 VERSIONS = ("1.1.1", "2.3.1", "2.8.2", "3.6.2", "3.9.1", "4.1.1", "4.3.0")
+WITH_ZOOKEEPER = "3.6.2"
 SEEDS = range(1, 6)
 TOPIC, PARTITIONS = "t", (0, 1)
 OFFSETS = "__consumer_offsets"
@@ -229,9 +230,9 @@ def main(words: list[str]) -> int:
             try:
                 if version:
                     shutil.rmtree(directory, ignore_errors=True)
-                    capture(Version(version), seed, directory)
+                    capture(Version(version, version == WITH_ZOOKEEPER), seed, directory)
                 told = list(differences(directory))
-            except (LabTimeout, AssertionError, ck.KafkaException) as error:
+            except (LabTimeout, AssertionError, ChildProcessError, ck.KafkaException) as error:
                 told = [f"the capture did not come about: {error}"]
             wrong += bool(told)
             state = "; ".join(told) or "as Kafka's tool"

@@ -143,7 +143,7 @@ def main(words: list[str]) -> int:
                 try:
                     capture(Version(version), seed, directory)
                     told = list(differences(directory, seed))
-                except (LabTimeout, AssertionError, ck.KafkaException) as error:
+                except (LabTimeout, AssertionError, ChildProcessError, ck.KafkaException) as error:
                     told = [f"the capture did not come about: {error}"]
                 wrong += bool(told)
                 print(f"{directory.name}: {'; '.join(told) or 'as Kafka says'}", flush=True)
