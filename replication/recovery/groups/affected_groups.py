@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from replication.evidence.coordinator_records import GROUP_TOPIC, SHARE_TOPIC
 from replication.evidence.importer import Import
+from replication.evidence.joining.copies import latest
+from replication.evidence.joining.partition_evidence import PartitionEvidence
 from replication.evidence.joining.partition_join import finished
 from replication.protocol.ground.model import moment
 from replication.protocol.judgement.bounded import FoldedPartition, Identity
-from replication.recovery.groups.coordinator_logs import coordinator_log
+from replication.recovery.groups.coordinator_logs import coordinator_log, is_of
 from replication.recovery.groups.effects import (
-    NOT_BACK,
     Effect,
     LeaderLog,
     Lost,
@@ -22,6 +23,7 @@ from replication.recovery.groups.effects import (
     has_read,
 )
 from replication.recovery.groups.group_state import Commit, GroupState, Where
+from replication.recovery.ledger_rows import NOT_BACK
 from replication.recovery.moments import last_leader, log_of
 
 _TEXT, _NUMBER, _FLAG, _TEXTS = pa.string(), pa.int64(), pa.bool_(), pa.list_(pa.string())
@@ -83,9 +85,8 @@ def clusters_groups(
     for partition in imported.partitions:
         if partition.topic not in (GROUP_TOPIC, SHARE_TOPIC):
             continue
-        cluster_id = partition.cluster_id
-        identity = (cluster_id, partition.topic, partition.topic_id, partition.partition)
-        log = coordinator_log(finished(partition), states[identity])
+        cluster_id, identity = partition.cluster_id, _name(partition)
+        log = coordinator_log(finished(partition), states[identity], losses)
         if log.present is None:
             continue
         told.logs += 1
@@ -98,6 +99,10 @@ def clusters_groups(
             groups.is_unsure = True
             told.notes.append(f"{partition.topic}-{partition.partition}: {NO_LEADERS_COPY}")
     return [found[cluster_id] for cluster_id in sorted(found)]
+
+
+def _name(partition: PartitionEvidence) -> Identity:
+    return partition.cluster_id, partition.topic, partition.topic_id, partition.partition
 
 
 def group_names(rows: list[dict[str, Any]]) -> list[str]:
@@ -191,14 +196,15 @@ class ClusterGroups:
             Lost(x["first_offset"], x["end_offset"], x["leader_epoch"],
                  x["status"] != "undetermined", x["finding_id"])
             for x in self.losses
-            if x["status"] in NOT_BACK
-            and identity
-            == (x["cluster_id"] or "", x["topic"], x["topic_id"] or "", x["partition"])
+            if x["status"] in NOT_BACK and is_of(x, identity)
         ]  # fmt: skip
         if spans is None or leader is None:
             return LeaderLog(None, None, None, rows)
         log = folded.state.replicas[leader].log
-        return LeaderLog(spans, log.log_start_offset, log.log_end_offset, rows)
+        copies = [c for p in self.imported.partitions if _name(p) == identity for c in p.copies]
+        copied = latest(copies).get(leader)
+        is_final = copied is not None and copied.clean
+        return LeaderLog(spans, log.log_start_offset, log.log_end_offset, rows, is_final)
 
     def _row(
         self,

@@ -20,13 +20,15 @@ from replication.evidence.joining.partition_join import finished
 from replication.protocol.ground.model import moment, touching
 from replication.protocol.judgement.bounded import FoldedPartition, Identity
 from replication.recovery import transactions as tx
-from replication.recovery.groups.coordinator_logs import CoordinatorLog, coordinator_log
-from replication.recovery.groups.effects import NOT_BACK
+from replication.recovery.groups.coordinator_logs import CoordinatorLog, coordinator_log, is_of
 from replication.recovery.groups.transaction_state import UNFINISHED, Known, TransactionalIds
 from replication.recovery.groups.transactions_in_logs import InLog, transactions_in
+from replication.recovery.ledger_rows import NOT_BACK
 
 # The share coordinator writes none; the transaction coordinator's own records are not in one.
 NO_TRANSACTIONS = (TRANSACTION_TOPIC, SHARE_TOPIC)
+# transaction.max.timeout.ms where nobody says otherwise.
+LONGEST = 15 * 60_000
 HANGING, FORGOTTEN, IN_PART = "hanging", "coordinator_forgot", "lost_in_part"
 _TEXT, _NUMBER, _FLAG = pa.string(), pa.int64(), pa.bool_()
 TRANSACTIONS = pa.schema(
@@ -70,7 +72,7 @@ def affected_transactions(
     sure: dict[str, bool] = {}
     for partition in imported.partitions:
         if partition.topic == TRANSACTION_TOPIC:
-            log = _log_of(partition, states)
+            log = coordinator_log(finished(partition), states[_identity(partition)], losses)
             if log.present is not None:
                 known = ids.setdefault(partition.cluster_id, TransactionalIds())
                 known.take_present(log.now())
@@ -91,12 +93,6 @@ def _identity(partition: PartitionEvidence) -> Identity:
     return partition.cluster_id, partition.topic, partition.topic_id, partition.partition
 
 
-def _log_of(
-    partition: PartitionEvidence, states: dict[Identity, FoldedPartition]
-) -> CoordinatorLog:
-    return coordinator_log(finished(partition), states[_identity(partition)])
-
-
 def _logs(
     imported: Import,
     cluster_id: str,
@@ -111,7 +107,7 @@ def _logs(
         if partition.cluster_id != cluster_id or partition.topic in NO_TRANSACTIONS:
             continue
         identity = _identity(partition)
-        rows = [x for x in losses if x["status"] in NOT_BACK and _is_of(x, identity)]
+        rows = [x for x in losses if x["status"] in NOT_BACK and is_of(x, identity)]
         log = coordinator_log(finished(partition) if rows else partition, states[identity])
         if log.present is not None:
             found = _Log(identity, log.is_leaders and log.present.clean)
@@ -126,11 +122,6 @@ def _logs(
                 if one.outcome == tx.OPEN or one.producer_id in of_interest
             ]
     return [found for found, _ in made]
-
-
-def _is_of(loss: dict[str, Any], identity: Identity) -> bool:
-    named = (loss["topic"], loss["topic_id"] or "", loss["partition"])
-    return identity == (loss["cluster_id"] or "", *named)
 
 
 def _lost(log: CoordinatorLog, rows: list[dict[str, Any]]) -> list[InLog]:
@@ -187,8 +178,19 @@ class _Rows:
                 if known is not None and _will_end(known, one, log):
                     continue
                 lost = self._lost_of(one.producer_id)
-                sure = self.is_sure and log.is_sure and (known or lost) is not None
+                at_one_time = self.is_sure and log.is_sure
+                if not at_one_time and not self._is_overdue(one, known or lost):
+                    continue
+                sure = at_one_time and (known or lost) is not None
                 yield self._in(HANGING, log, one, known, lost, is_sure=sure)
+
+    def _is_overdue(self, one: InLog, known: Known | None) -> bool:
+        """Whether a transaction is open for longer than its coordinator lets it be: else copies of
+        running brokers may just be of different moments."""
+        newest = [k.at for k in self.ids.now.values()]
+        newest += [one.began for log in self.logs for one in log.present if one.began is not None]
+        timeout = LONGEST if known is None else known.timeout
+        return one.began is not None and one.began + timeout < max(newest, default=0)
 
     def in_part(self) -> Iterator[dict[str, Any]]:
         """Lost records of transactions of which other partitions have theirs, committed."""

@@ -2,14 +2,15 @@
 
 Which copy tells the present is settled by who leads; what another copy has and that one lacks was
 cut, lost with a disk, or taken out by compaction. Only compaction leaves a hole between records
-of the same leader epochs.
+of the same leader epochs. Behind the end of a copy of a running broker others may just be newer.
 """
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from replication.evidence.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from replication.evidence.joining.copies import Copy, latest
@@ -18,13 +19,15 @@ from replication.evidence.log_directories.record_payloads import read_record_ide
 from replication.evidence.messages.byte_reader import MessageError
 from replication.evidence.unreadable import Unreadable
 from replication.protocol.ground.model import Span, touching
-from replication.protocol.judgement.bounded import FoldedPartition
+from replication.protocol.judgement.bounded import FoldedPartition, Identity
 from replication.recovery.copies_at_hand import with_records
+from replication.recovery.ledger_rows import NOT_BACK
 from replication.recovery.moments import last_leader
 
 # A type of control records (ControlRecordType in Kafka's clients).
 COMMIT_MARKER = 1
 MOST_NOTES = 20
+LostRange = tuple[int, int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,15 @@ class CoordinatorLog:
     """One partition of a coordinator's topic. present: the copy that tells what counts now.
 
     is_leaders: whether that copy is of who leads, or led last. others: copies that differ from it.
-    notes: what could not be read.
+    lost: offsets [first, end) and leader epoch (None: any) that the loss ledger names. notes: what
+    could not be read.
     """
 
     evidence: PartitionEvidence
     present: Copy | None
     is_leaders: bool
     others: list[Copy] = field(default_factory=list)
+    lost: Sequence[LostRange] = ()
     notes: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -71,13 +76,24 @@ class CoordinatorLog:
         """The records of the other copies, displaced where the present log does not have them."""
         if self.present is None:
             return
-        spans = self.present.spans
-        start = self.present.directory.log_start_offset or 0
         for copy in self.others:
             for entry in self._entries(copy):
                 span = _span_at(copy.spans, entry.offset)
-                gone = span is not None and is_displaced(span, entry.offset, spans, start)
+                gone = span is not None and self._is_gone(self.present, span, entry.offset)
                 yield replace(entry, displaced=gone)
+
+    def _is_gone(self, present: Copy, record: Span, offset: int) -> bool:
+        """Whether the present log has lost the record of another copy at an offset."""
+        spans = present.spans
+        end = spans[-1].end_offset if spans else 0
+        if offset < end or present.clean:
+            return is_displaced(record, offset, spans, present.directory.log_start_offset or 0)
+        if spans and (record.leader_epoch or 0) < (spans[-1].leader_epoch or 0):
+            return True
+        return any(
+            first <= offset < last and leader_epoch in (None, record.leader_epoch)
+            for first, last, leader_epoch in self.lost
+        )
 
     def _entries(self, copy: Copy) -> Iterator[Entry]:
         """Records outside of transactions as they come; those of a transaction at its commit."""
@@ -115,8 +131,15 @@ class CoordinatorLog:
             self.notes[self.evidence.shown(text)] = None
 
 
-def coordinator_log(partition: PartitionEvidence, folded: FoldedPartition) -> CoordinatorLog:
-    """The copies of a finished partition, sorted out by who leads."""
+def coordinator_log(
+    partition: PartitionEvidence, folded: FoldedPartition, losses: Iterable[dict[str, Any]] = ()
+) -> CoordinatorLog:
+    """The copies of a finished partition, sorted out by who leads. losses: the loss ledger."""
+    lost = [
+        (x["first_offset"], x["end_offset"], x["leader_epoch"])
+        for x in losses
+        if x["status"] in NOT_BACK and is_of(x, folded.identity)
+    ]
     copies = [c for c in with_records(partition.copies) if not c.is_dump]
     replicas = latest(copies)
     leader = last_leader(folded)
@@ -127,7 +150,13 @@ def coordinator_log(partition: PartitionEvidence, folded: FoldedPartition) -> Co
     others = [
         c for c in copies if c is not present and (present is None or c.spans != present.spans)
     ]
-    return CoordinatorLog(partition, present, is_leaders, others)
+    return CoordinatorLog(partition, present, is_leaders, others, lost)
+
+
+def is_of(loss: dict[str, Any], identity: Identity) -> bool:
+    """Whether a row of the ledger is of a topic partition."""
+    named = (loss["topic"], loss["topic_id"] or "", loss["partition"])
+    return identity == (loss["cluster_id"] or "", *named)
 
 
 def _reached(copy: Copy) -> tuple[int, int]:

@@ -19,7 +19,6 @@ SKIPS = "skips_records"
 COMMIT_LOST = "commit_lost"
 READS_AGAIN = "reads_again"
 EFFECTS = (READ_LOST, BEYOND_END, SKIPS, COMMIT_LOST, READS_AGAIN)
-NOT_BACK = ("lost", "recoverable", "undetermined")
 
 
 # Offsets [first, end).
@@ -72,13 +71,14 @@ class Lost:
 class LeaderLog:
     """What a group meets in a partition: the leader's log at the evidence's end, and what was lost.
 
-    spans: None where nobody knows the log.
+    spans: None where nobody knows the log. end_is_final: nothing can have been written behind it.
     """
 
     spans: Sequence[Span] | None
     log_start_offset: int | None
     log_end_offset: int | None
     lost: Sequence[Lost] = ()
+    end_is_final: bool = False
 
     def records(self, ranges: Iterable[Range]) -> int:
         """How many offsets in the ranges the log has records at."""
@@ -193,9 +193,9 @@ def _of_present(result: Effect, now: Commit, log: LeaderLog) -> None:
         result.skipped = log.records(common(done(now), behind))
         if result.skipped:
             _add(result, SKIPS, *(x.finding_id for x in surely))
-    if log.log_end_offset is not None and now.offset > log.log_end_offset:
-        # Without a loss below it, the copy of the log may be older than that of the commit.
-        result.is_sure = result.is_sure and bool(parted)
+    # Without a loss below it, the copy of a running broker's log may be older than the commit.
+    may_tell = log.end_is_final or bool(parted)
+    if may_tell and log.log_end_offset is not None and now.offset > log.log_end_offset:
         _add(result, BEYOND_END, *(x.finding_id for x in parted))
 
 

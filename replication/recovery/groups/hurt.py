@@ -7,7 +7,7 @@ from replication.evidence.importer import Import
 from replication.protocol.judgement.bounded import FoldedPartition
 from replication.recovery.groups.affected_groups import read_groups
 from replication.recovery.groups.affected_transactions import affected_transactions
-from replication.recovery.groups.effects import NOT_BACK
+from replication.recovery.ledger_rows import NOT_BACK
 
 
 def who_was_hurt(

@@ -1,6 +1,7 @@
 """Which groups a loss hurt: commits in made logs of coordinators, and in a captured cluster's."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,9 +13,12 @@ import pytest
 
 from replication.cli import main
 from replication.evidence.importer import import_evidence
+from replication.protocol.ground.model import Span
 from replication.protocol.judgement.bounded import fold_all
 from replication.recovery.groups.affected_groups import GroupsRead, read_groups
 from replication.recovery.groups.affected_transactions import affected_transactions
+from replication.recovery.groups.effects import LeaderLog, effect_of
+from replication.recovery.groups.group_state import Commit
 from replication.reports.group_words import group_sentences
 from replication.reports.transaction_words import transaction_sentence
 from tests.evidence.messages.from_jars import LAYOUTS
@@ -100,6 +104,33 @@ def test_a_lost_commit_is_read_again_up_to_where_the_logs_part(tmp_path: Path) -
     gone = hurt(tmp_path / "gone", {1: log(commit(2)), 2: b""})
     assert told(gone, *COUNTS) == [(["commit_lost", "reads_again"], 0, 0, 2, True)]
     assert told(gone, "committed_offset", "lost_committed_offset") == [(None, 2)]
+
+
+def test_copies_of_running_brokers_may_be_of_different_moments(tmp_path: Path) -> None:
+    """What another copy has behind the leader's is newer, unless an older epoch or the ledger says
+    that it was lost."""
+
+    def running(name: str, logs: dict[int, bytes], *losses: dict[str, Any]) -> GroupsRead:
+        evidence = lost_evidence(tmp_path / name, LOST, 9, others=OTHERS)
+        with_leader(beside(evidence, logs), 2)
+        for mark in evidence.rglob(".kafka_cleanshutdown"):
+            mark.unlink()
+        imported = import_evidence([evidence])
+        return read_groups(imported, fold_all(imported.events()), [row(9), *losses])
+
+    effects = ("effects", "committed_offset", "lost_committed_offset")
+    newer = {1: log(commit(1), commit(2)), 2: log(commit(1))}
+    assert told(running("newer", newer), *effects) == [([], 1, None)]
+    lost = row(2, first=1, topic=OFFSETS, topic_id="O" * 21 + "A")
+    gone = (["commit_lost", "reads_again"], 1, 2)
+    assert told(running("ledger", newer, lost), *effects) == [gone]
+    since = {1: log(commit(1), commit(2)), 2: log(commit(1, 1), leader_epoch=1)}
+    assert told(running("epoch", since), *effects) == [(["commit_lost"], 1, 2)]
+    beyond = LeaderLog([Span(0, 5, 1, 0)], 0, 5)
+    now = Commit(7, 1, None, None, Path("x"), 0, 0, 1)
+    assert effect_of(now, None, [now], beyond).effects == []
+    final = replace(beyond, end_is_final=True)
+    assert effect_of(now, None, [now], final).effects == ["committed_beyond_the_end"]
 
 
 def test_a_group_that_committed_since_has_read_again_already(tmp_path: Path) -> None:

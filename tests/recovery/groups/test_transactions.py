@@ -88,6 +88,22 @@ def test_who_is_not_in_the_coordinators_log_hangs_perhaps(tmp_path: Path) -> Non
     assert told(found(evidence), "transactional_id", "certain") == [(None, False)]
 
 
+def test_of_running_brokers_a_transaction_hangs_once_it_is_overdue(tmp_path: Path) -> None:
+    """Until then the coordinator's copy may just be newer than that of the partition."""
+
+    def running(name: str, at: int) -> list[dict[str, Any]]:
+        known = log(state("complete_commit"), state("empty", "other", producer=8, at=at))
+        evidence = evidence_of(
+            tmp_path / name, {1: known, 2: known}, lost=b"", others=sent(3), end=5
+        )  # fmt: skip
+        for mark in evidence.rglob(".kafka_cleanshutdown"):
+            mark.unlink()
+        return found(evidence)
+
+    assert running("young", CREATED + 60_000) == []
+    assert told(running("old", CREATED + 60_001), "kind", "certain") == [("hanging", False)]
+
+
 def test_a_transaction_that_ended_does_not_hang(tmp_path: Path) -> None:
     known = log(state("complete_commit"))
     ended = sent(3) + marker(5, 7, commits=True)
