@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from replication.decisions.candidates import Candidate, Lost, Outlook, outlook
+from replication.decisions.candidates import Candidate, Lost, Outlook, last_known, outlook
 from replication.decisions.choosing import (
     NOTHING_TO_DECIDE,
     SHOW_BOTH,
@@ -137,7 +137,7 @@ def partition_json(decision: Decision) -> dict[str, Any]:
             }
             for x in of.older
         ],
-        "candidates": [_candidate(c, isr is not None) for c in _ranked(decision)],
+        "candidates": [_candidate(c, of, isr is not None) for c in _ranked(decision)],
         "not_yet": [asdict(n) for n in plan.not_yet],
         "traps": [asdict(t) for t in plan.traps],
         "release_known": plan.release_known,
@@ -175,10 +175,11 @@ def _ranked(decision: Decision) -> list[Candidate]:
     return sorted(decision.outlook.candidates, key=lambda c: order[c.replica])
 
 
-def _candidate(c: Candidate, isr_is_known: bool) -> dict[str, Any]:
+def _candidate(c: Candidate, of: Outlook, isr_is_known: bool) -> dict[str, Any]:
     return {
         "replica": c.replica,
         "clean_election": c.trusted if isr_is_known else None,
+        "elected_by_start": c.trusted or c.replica == last_known(of.state),
         "runs": c.runs,
         "log_is_here": c.at_hand,
         "keeps_all_promised": c.is_safe,

@@ -284,6 +284,8 @@ def _candidate(row: dict[str, Any], c: dict[str, Any]) -> Iterator[str]:
         False: "takes an unclean election",
         None: "not known to be in the ISR",
     }[c["clean_election"]]
+    if c["elected_by_start"] and not c["clean_election"]:
+        how = "is elected by its start alone, uncleanly"
     here = "" if c["log_is_here"] else ", its log is not here"
     up = "not known to be down" if c["runs"] else "is down"
     yield f"    broker {c['replica']} ({up}, {how}{here}): {'; '.join(_lost_of(c)) or 'nothing'}"
