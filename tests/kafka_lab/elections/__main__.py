@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from replication.decisions.reorder import SINCE
+from tests.kafka_lab.elections.by_script import elect_by_script
 from tests.kafka_lab.elections.electing import elect, write_outputs
 from tests.kafka_lab.elections.judging import judged, report
 from tests.kafka_lab.elections.measured import MEASURED_FILE, Measured
@@ -41,6 +42,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--reorder", action="store_true", help="besides, elect the last replica by reorder.py"
     )
+    parser.add_argument(
+        "--script", action="store_true", help="besides, elect the second one by `decide --script`"
+    )
     parser.add_argument("--list", action="store_true", help="the stories and their versions")
     return parser.parse_args(arguments)
 
@@ -53,9 +57,11 @@ def chosen_runs(chosen: argparse.Namespace) -> Iterator[tuple[Story, Version]]:
                 yield story, Version(name, chosen.zookeeper)
 
 
-def run(story: Story, version: Version, directory: Path, *, reorder: bool) -> Measured:
+def run(
+    story: Story, version: Version, directory: Path, *, reorder: bool, script: bool
+) -> Measured:
     """One story, and an election of each replica; everything lies in the directory. reorder: one
-    election more, of the last replica while another one lives."""
+    election more, of the last replica while another one lives; script: one more by the script."""
     with told(story, version, directory) as stopped:
         measured = stopped.measured
         measured.save(directory)
@@ -66,6 +72,11 @@ def run(story: Story, version: Version, directory: Path, *, reorder: bool) -> Me
             measured.save(directory)
         if reorder and version.at_least(*SINCE) and len(measured.replicas) == 3:
             print("\n".join(f"  reorder.py: {said}" for said in reorder_and_elect(stopped)))
+        if script:
+            by_plan = measured.elections[1]
+            by_script = elect_by_script(stopped, by_plan.replica)
+            same = {o: by_script.get(o) for o in by_plan.log} == by_plan.log
+            print(f"  by the script: {'the same log' if same else 'ANOTHER LOG'}", flush=True)
     for place in (stopped.kept, *directory.glob("elect-*")):
         if place.is_dir():
             shutil.rmtree(place)
@@ -93,7 +104,9 @@ def main(arguments: list[str]) -> int:
             shutil.rmtree(directory, ignore_errors=True)
             started = time.monotonic()
             try:
-                measured = run(story, version, directory, reorder=chosen.reorder)
+                measured = run(
+                    story, version, directory, reorder=chosen.reorder, script=chosen.script
+                )
             except Exception:
                 # The next story has its own cluster; the sums at the end tell of this one.
                 spoilt.append(name)

@@ -81,7 +81,11 @@ def hold(measured: Measured, where: str, foretold: dict[str, Any], elected: Log)
         score.counts["offsets lost"] += len(real.surely)
         score.counts["offsets left open"] += len(open_ones)
         score.counts["undecided" if open_ones else "decided"] += 1
-        if too_much or too_little:
+        unseen = not foretold["log_is_here"] and "disks_keep" in foretold["assuming"]
+        if unseen and (too_much or too_little):
+            # Said to hold if that disk comes back whole, which nobody had looked at.
+            score.counts["wrong by the disk that nobody looked at"] += 1
+        elif too_much or too_little:
             score.counts["WRONG"] += 1
             score.failures.append(
                 f"{where}, broker {foretold['replica']} elected, {name}: foretold but kept "
