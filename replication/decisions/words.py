@@ -198,7 +198,7 @@ def _advice(row: dict[str, Any]) -> Iterator[str]:
     if advice == "show_both":
         told = " and ".join(f"broker {r}" for r in row["rivals"])
         yield f"  YOURS TO CHOOSE  {told} each lose what another keeps. No rule tells whose records"
-        yield "  matter more."
+        yield "  matter more. The plan for broker N: --elect N."
         return
     if advice == "undecided":
         yield "  NOT DECIDED  In the order of the worst that each may cost: " + ", ".join(

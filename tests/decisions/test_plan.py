@@ -1,0 +1,75 @@
+"""The steps of an election, in the order that the release needs."""
+
+import pytest
+
+from replication.decisions.answer import Decision, decide
+from replication.machine.scenario_check import fold_steps
+from tests.decisions.told_stories import A, B, C, story
+
+# A wrote x alone in the ISR, and is down.
+ALONE = ["isr remove=B,C", "produce A x acks=1", "crash A kind=process", "fence A"]
+COPIES = ["copy", "copy", "dump"]
+ELECTS = ["elect_uncleanly"]
+FOLLOW = ["start_to_follow", "start_to_follow"]
+
+
+def planned(version: str, mode: str, *down: int) -> Decision:
+    world = story(f"kafka={version} controller={mode} unclean=no", ALONE).world
+    return decide(fold_steps(world), down=frozenset(down), elect=C)
+
+
+def actions(decision: Decision) -> list[str]:
+    return [step.action for step in decision.plan.steps]
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "elects"),
+    [
+        # The setting elects nobody before the next start of a broker: it is set first.
+        (
+            "0.10.2.2",
+            "zookeeper",
+            ["leaderless", *ELECTS, "start_to_lead_uncleanly", "unclean_off"],
+        ),
+        ("1.1.1", "zookeeper", ["leaderless", *ELECTS, "start_to_lead_uncleanly", "unclean_off"]),
+        # It acts at once, on whoever runs.
+        ("2.3.1", "zookeeper", ["start", "leaderless", *ELECTS, "unclean_off"]),
+        # No setting is left on.
+        ("2.8.1", "zookeeper", ["start", "leaderless", *ELECTS]),
+        ("3.9.1", "zookeeper", ["start", "leaderless", *ELECTS]),
+        ("3.9.1", "kraft", ["start", "leaderless", *ELECTS]),
+    ],
+)
+def test_an_election_where_all_are_down(version: str, mode: str, elects: list[str]) -> None:
+    found = planned(version, mode, A, B, C)
+    assert actions(found) == [*COPIES, *elects, *FOLLOW, "prefer"]
+    assert found.choice.as_asked
+    last = [
+        s for s in found.plan.steps if s.action in ("elect_uncleanly", "start_to_lead_uncleanly")
+    ]
+    assert last[-1].shows == rf"Partition: 0\\s+Leader: {C}\\s".replace("\\\\", "\\")
+
+
+@pytest.mark.parametrize(("version", "stops"), [("1.1.1", [B, C]), ("2.8.1", [B])])
+def test_whoever_else_runs_is_stopped_first(version: str, stops: list[int]) -> None:
+    """Before 2.1 the one that is to lead as well: its start is what elects it."""
+    steps = planned(version, "zookeeper", A).plan.steps
+    assert [s.broker for s in steps if s.action == "stop"] == stops
+    order = [s.action for s in steps]
+    assert order.index("stop") < order.index("elect_uncleanly")
+
+
+def test_without_a_command_the_plan_says_what_does_it() -> None:
+    steps = planned("3.0.1", "kraft", A, B, C).plan.steps
+    (elects,) = [s for s in steps if s.action == "elect_uncleanly"]
+    assert elects.command is None
+    assert "bring a member of the ISR back" in elects.note
+
+
+def test_nobody_is_asked_while_nobody_runs() -> None:
+    """With KRaft a broker answers; where none runs the step is left out."""
+    world = story("kafka=4.1.0 controller=kraft unclean=no elr=off", ALONE).world
+    found = decide(fold_steps(world), down=frozenset([A, B, C]))
+    assert actions(found)[:2] == ["copy", "start_to_lead"]
+    asked = decide(fold_steps(world), down=frozenset([A]))
+    assert "leaderless" in actions(asked)
