@@ -65,7 +65,7 @@ def test_two_forks_in_one_epoch_are_yours_to_choose(capsys: pytest.CaptureFixtur
     assert "broker 2 still has offset 9 and does not cut that: the logs then differ" in rest
     assert rest.count("cp -a LOG_DIR/t-0") == 2
     assert "undo:  rm -r" in rest
-    assert "tried: no" in rest
+    assert rest.count("       tried: ") == 2
 
 
 def test_records_that_are_gone_are_told_apart_from_what_a_choice_costs(

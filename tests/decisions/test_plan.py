@@ -44,10 +44,7 @@ def test_an_election_where_all_are_down(version: str, mode: str, elects: list[st
     found = planned(version, mode, A, B, C)
     assert actions(found) == [*COPIES, *elects, *FOLLOW, "prefer"]
     assert found.choice.as_asked
-    last = [
-        s for s in found.plan.steps if s.action in ("elect_uncleanly", "start_to_lead_uncleanly")
-    ]
-    assert last[-1].shows == rf"Partition: 0\\s+Leader: {C}\\s".replace("\\\\", "\\")
+    assert any(s.shows == rf"Partition: 0\s+Leader: {C}\s" for s in found.plan.steps)
 
 
 @pytest.mark.parametrize(("version", "stops"), [("1.1.1", [B, C]), ("2.8.1", [B])])
