@@ -23,6 +23,7 @@ from replication.evidence.opening import lines_of
 from replication.evidence.unreadable import Unreadable
 from replication.foresight import cluster as foresight_cluster
 from replication.foresight import command as preflight
+from replication.foresight import whatif_command
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour, default_table, flag_table
 from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
@@ -132,6 +133,10 @@ def _parser() -> argparse.ArgumentParser:
     before = commands.add_parser("preflight", help="what a cluster can lose as it stands")
     preflight.arguments(before)
     before.set_defaults(run=preflight.run)
+    whatif = commands.add_parser("whatif", help="what if a setting or a step had been otherwise")
+    command_line.evidence_arguments(whatif)
+    whatif_command.arguments(whatif)
+    whatif.set_defaults(run=_whatif)
     scenario = commands.add_parser(
         "scenario", help="run scenario files", description=scenario_command.DESCRIPTION
     )
@@ -505,6 +510,19 @@ def _decide(arguments: argparse.Namespace) -> int:
         raise Unusable("--passed goes with --state FILE and without evidence")
     diagnosis = _read(arguments)
     return decisions.run(arguments, diagnosis.folded, diagnosis.answer["incident"])
+
+
+def _whatif(arguments: argparse.Namespace) -> int:
+    asked = whatif_command.interventions(arguments)
+    if not asked:
+        arguments.report, arguments.strict = None, False
+        return _diagnose(arguments)
+    diagnosis = _read(arguments, keep_events=True)
+    events: dict[Identity, list[Event]] = {}
+    for event in diagnosis.events:
+        events.setdefault(identity_of(event), []).append(event)
+    losses = diagnosis.answer["losses"]
+    return whatif_command.run(arguments, asked, losses, lambda identity: events[identity])
 
 
 def _versions(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,89 @@
+"""The answer of `whatif` for people: a table for the postmortem, the cost, what it rests on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from replication.reports.inventory_words import counted
+
+CELLS = {
+    "not_lost": "NOT LOST", "still_lost": "STILL LOST", "depends": "DEPENDS",
+    "not_told": "not told",
+}  # fmt: skip
+TIERS = {
+    "acknowledged_by_isr": "acks=all",
+    "consumed": "read",
+    "committed": "committed",
+    "acknowledged_by_leader": "acks=1",
+}
+MOST_STEPS = 12
+
+
+def text(answer: dict[str, Any]) -> str:
+    """The answer of `whatif --format text`."""
+    rows = answer["losses"]
+    if not rows:
+        return "Nothing was lost, so nothing is to be told otherwise.\n"
+    interventions = [cell["set"] for cell in rows[0]["if"]]
+    names = [_named(row) for row in rows]
+    width = max(map(len, [*names, "loss"])) + 2
+    lines = [
+        "  ".join(["loss".ljust(width), *(name.ljust(_width(name)) for name in interventions)])
+    ]
+    for name, row in zip(names, rows, strict=True):
+        cells = (CELLS[c["answer"]].ljust(_width(c["set"])) for c in row["if"])
+        lines.append("  ".join([name.ljust(width), *cells]))
+    for number, name in enumerate(interventions):
+        lines += ["", f"{name}:", *(f"  {line}" for line in _told(rows, names, number))]
+    lines = [line.rstrip() for line in lines]
+    return "\n".join(lines) + "\n"
+
+
+def _width(name: str) -> int:
+    return max(len(name), len("STILL LOST"))
+
+
+def _named(row: dict[str, Any]) -> str:
+    where = f"{row['topic']}-{row['partition']}"
+    first, last = row["first_offset"], row["end_offset"] - 1
+    offsets = f"offset {first}" if first == last else f"offsets {first}..{last}"
+    return f"{where} {offsets} ({TIERS[row['tier']]})"
+
+
+def _told(rows: list[dict[str, Any]], names: list[str], number: int) -> Iterator[str]:
+    """What an intervention costs, partition by partition, and what its answers rest on."""
+    seen: set[str] = set()
+    for row, name in zip(rows, names, strict=True):
+        cell = row["if"][number]
+        where = f"{row['topic']}-{row['partition']}"
+        if where not in seen:
+            seen.add(where)
+            yield from _cost(where, cell)
+        if cell["answer"] == "not_told":
+            yield f"{name}: cannot be told again: {cell['because']}."
+        elif cell["answer"] == "not_lost" and not cell["answered"]:
+            yield f"{name}: its producer or consumer would not have been promised it."
+        elif cell["answer"] == "depends":
+            yield f"{name}: depends on this step: {cell['depends_on']}."
+            for word in ("kept", "lost"):
+                steps = cell[f"{word}_in"][-MOST_STEPS:]
+                yield f"  {word} if: {'; '.join(steps)}"
+
+
+def _cost(where: str, cell: dict[str, Any]) -> Iterator[str]:
+    if cell["answer"] == "not_told":
+        return
+    least, most = cell["records_refused"]
+    before, after = cell["was_leaderless_ms"], cell["leaderless_ms"]
+    refused = f"{counted(most, 'record')}" if least == most else f"{least} to {most} records"
+    told = [] if not most else [f"{refused} fewer would have been answered for"]
+    if after != before:
+        told.append(f"nobody would have led for {_seconds(after)}, where it was {_seconds(before)}")
+    stories = counted(cell["stories"], "story") if cell["stories"] == 1 else (
+        f"{cell['stories']} stories"
+    )  # fmt: skip
+    yield f"{where}: {'; '.join(told) or 'no price in this incident'} ({stories} told)."
+
+
+def _seconds(bounds: list[int]) -> str:
+    least, most = (f"{ms / 1000:.1f}" for ms in bounds)
+    return f"{least} s" if least == most else f"{least} to {most} s"

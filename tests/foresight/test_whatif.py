@@ -1,0 +1,122 @@
+"""`whatif` against the machine's truth, on captured incidents, and its command line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from replication.cli import main
+from replication.foresight.interventions import parsed
+from tests.docs.test_answer_schema import closed
+from tests.foresight.fault_scripts import PAIRS, compare
+
+ROOT = Path(__file__).parents[2]
+INCIDENTS = ROOT / "tests" / "incidents"
+SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "whatif.schema.json").read_text("utf-8"))
+UNCLEAN, KIP_101 = "unclean_election__2.8.2", "kip101_scenario_1__0.10.2.2__loss_only"
+ACKS_1 = "acks1_loss__3.9.1"
+
+
+def asked(incident: str, capsys: pytest.CaptureFixture[str], *sets: str) -> tuple[int, Any]:
+    options = [part for each in sets for part in ("--set", each)]
+    status = main(["whatif", "--format", "json", str(INCIDENTS / incident), *options])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_no_pair_of_runs_is_foretold_wrongly() -> None:
+    """More of it: `python -m tests.foresight.fault_scripts 200`."""
+    score = compare(range(100, 112))
+    assert not score.wrong, score.wrong[:3]
+    counts = score.counts
+    decided = counts["not_lost"] + counts["still_lost"]
+    assert decided >= 5
+    assert counts["depends"] <= decided
+    assert len(PAIRS) == 8
+
+
+@pytest.mark.parametrize(
+    ("incident", "said", "answer"),
+    [
+        (UNCLEAN, "unclean.leader.election.enable=false", "not_lost"),
+        (UNCLEAN, "acks=1", "still_lost"),
+        (KIP_101, "kafka=1.1.1", "not_lost"),
+        (KIP_101, "min.insync.replicas=2", "still_lost"),
+        (ACKS_1, "acks=all", "not_lost"),
+        (ACKS_1, "min.insync.replicas=2", "still_lost"),
+    ],
+)
+def test_captured_incidents(
+    incident: str, said: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """KIP-101 under 1.1.1 is what the laboratory's control run of that script kept."""
+    status, told = asked(incident, capsys, said)
+    assert [cell["answer"] for row in told["losses"] for cell in row["if"]] == [answer]
+    assert status == (0 if answer == "not_lost" else 1)
+
+
+def test_the_price_stands_beside_the_benefit(capsys: pytest.CaptureFixture[str]) -> None:
+    _, told = asked(UNCLEAN, capsys, "unclean.leader.election.enable=false")
+    cell = told["losses"][0]["if"][0]
+    assert cell["leaderless_ms"][0] > cell["was_leaderless_ms"][1] > 0
+    _, told = asked(ACKS_1, capsys, "acks=all")
+    cell = told["losses"][0]["if"][0]
+    assert cell["answered"] is False
+    assert cell["records_refused"] == [12, 12]
+
+
+def test_every_field_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    _, told = asked(KIP_101, capsys, "kafka=1.1.1", "election.7=no,restart.2=no")
+    validator = jsonschema.Draft202012Validator(closed(SCHEMA))
+    wrong = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in validator.iter_errors(told)]
+    assert wrong == [], "add what is new to docs/whatif.schema.json"
+
+
+@pytest.mark.parametrize("incident", [UNCLEAN, "healthy_rolling_restart__4.3.0"])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_without_an_intervention_it_is_todays_verdict(
+    incident: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(INCIDENTS / incident)
+    status = main(["diagnose", path, "--format", form])
+    said = capsys.readouterr().out
+    assert main(["whatif", path, "--format", form]) == status
+    assert capsys.readouterr().out == said
+
+
+def test_what_cannot_be_told_again_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    path = INCIDENTS / UNCLEAN / "broker-2"
+    main(["whatif", str(path), "--set", "acks=all"])
+    assert (
+        main(["whatif", str(INCIDENTS / UNCLEAN), "--set", "kafka=4.1.0,controller=zookeeper"]) == 3
+    )
+    assert "cannot be told again" in capsys.readouterr().out
+
+
+def test_the_table_for_a_postmortem(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(INCIDENTS / ACKS_1)
+    assert main(["whatif", path, "--set", "acks=all", "--set", "min.insync.replicas=2"]) == 0
+    head, row, *rest = capsys.readouterr().out.splitlines()
+    assert head.split() == ["loss", "acks=all", "min.insync.replicas=2"]
+    assert row.split()[-4:] == ["NOT", "LOST", "STILL", "LOST"]
+    assert any("12 records fewer would have been answered for" in line for line in rest)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "min.insync.replicas",
+        "min.insync.replicas=0",
+        "acks=2",
+        "colour=red",
+        "restart.2=yes",
+        "a=b,",
+    ],
+)
+def test_bad_input_is_said(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["whatif", str(INCIDENTS / ACKS_1), "--set", said]) == 2
+    assert "--set" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="--set"):
+        parsed(said)
