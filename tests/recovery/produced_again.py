@@ -91,8 +91,10 @@ def written(message_format: int, directory: Path) -> tuple[Counter[Content], int
         copied = directory / "evidence" / "broker-1"
         shutil.copytree(cluster.data(1)[0], copied)
         (copied / "t-0").rename(copied / f"t-0.{'0' * 32}-delete")
+        # The log directories of old releases name no cluster.
+        named = cluster.cluster_id if is_new else None
         ledger = row(
-            1 << 40, first=0, topic_id=cluster.topic_ids.get("t"), cluster_id=cluster.cluster_id,
+            1 << 40, first=0, topic_id=cluster.topic_ids.get("t"), cluster_id=named,
             leader_epoch=None,
         )  # fmt: skip
     return visible, left_open, ledger
