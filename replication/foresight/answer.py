@@ -16,7 +16,7 @@ from replication.foresight.worlds import KINDS, PROMISED
 
 FORMAT_VERSION = 1
 # Exit statuses, in the sense of the other commands.
-CANNOT, CAN_LOSE = 0, 1
+CANNOT, CAN_LOSE, NOT_ENDED = 0, 1, 3
 MOST_PROCESSES = 4
 NO_RACKS = "the racks of its brokers are not known"
 
@@ -115,6 +115,7 @@ def _failure(settings: Settings, result: Result) -> dict[str, Any]:
         "means": failure.sentence,
         "not_asked": NO_RACKS if found is None else None,
         "bound": failure.bound,
+        "lags": failure.lags(settings.replicas),
         "states": None if found is None else found.states,
         "steps": None if found is None else found.steps,
         "records": {
@@ -137,7 +138,8 @@ def _closing(result: Result) -> str:
 def _kind(settings: Settings, failure: Failure, found: Found, kind: str) -> dict[str, Any]:
     history = found.lost.get(kind)
     if history is None:
-        return {"answer": "cannot", "history": None, "drawn": None}
+        ended = "cannot" if found.steps is None else "not_found"
+        return {"answer": ended, "history": None, "drawn": None}
     moves = told(settings, failure, history, kind)
     return {
         "answer": "can_lose",
@@ -153,12 +155,9 @@ def _changes(result: Result) -> list[dict[str, str]] | None:
 
 
 def exit_status(results: list[list[Result]], kinds: Sequence[str]) -> int:
-    """1 where a record of one of these kinds can be lost by a failure that was asked about."""
-    can = any(
-        kind in result.found.lost
-        for of in results
-        for result in of
-        if result.found is not None
-        for kind in kinds
-    )
-    return CAN_LOSE if can else CANNOT
+    """1 where a record of one of these kinds can be lost by a failure that was asked about; 3 where
+    none was found, and a search did not end."""
+    found = [r.found for of in results for r in of if r.found is not None]
+    if any(kind in each.lost for each in found for kind in kinds):
+        return CAN_LOSE
+    return CANNOT if all(each.steps is None for each in found) else NOT_ENDED

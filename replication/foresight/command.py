@@ -11,7 +11,7 @@ from replication.foresight.cluster import Profile, Told, Unusable, profiles
 from replication.foresight.described import read
 from replication.foresight.failures import FAILURES
 from replication.foresight.from_evidence import profiles_of
-from replication.foresight.search import Bound
+from replication.foresight.search import MOST_THAT_END, STATES, STATES_OF_MORE, Bound
 from replication.foresight.words import text
 from replication.foresight.worlds import KINDS, PROMISED
 from replication.protocol.ground.versions import behaviour
@@ -57,9 +57,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--states",
         type=_states,
-        default=Bound().states,
         metavar="N",
-        help=f"how many states each search looks at, {Bound().states} by default",
+        help=f"how many states each search looks at; {STATES} by default, {STATES_OF_MORE} of more "
+        f"than {MOST_THAT_END} replicas",
     )
     command.add_argument(
         "--writes",

@@ -28,6 +28,10 @@ class Failure:
     forced: int = 0
     deleted: int = 0
 
+    def lags(self, replicas: int) -> int:
+        """How many replicas may lag: who ends leaves the ISR, too."""
+        return max(0, replicas - max(1, self.crashes, min(self.stops, 2)))
+
 
 FAILURES = (
     Failure(

@@ -13,13 +13,23 @@ from replication.foresight.settings import Settings
 from replication.foresight.worlds import KINDS, Node, key, lost, start
 from replication.machine.states import valid_leader
 
+MOST_THAT_END = 3
+STATES, STATES_OF_MORE = 20_000, 5_000
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How far a search goes. records: that clients write; states: that are looked at at most."""
+    """How far a search goes. records: that clients write; states: that are looked at at most, by
+    default as many as three replicas take to the end, and fewer of more, which do not end."""
 
     records: int = 1
-    states: int = 8_000
+    states: int | None = None
+
+    def states_of(self, replicas: int) -> int:
+        """How many states of a world of so many replicas are looked at at most."""
+        if self.states is not None:
+            return self.states
+        return STATES if replicas <= MOST_THAT_END else STATES_OF_MORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ def search(
 ) -> Found:
     """Looks for a loss of each of the kinds; first_only: of any one of them."""
     began = time.process_time()
-    undecided = frozenset(kinds)
+    undecided, most = frozenset(kinds), bound.states_of(settings.replicas)
     came: dict[bytes, tuple[bytes, Move] | int] = {}
     waiting: deque[tuple[Node, bytes, int]] = deque()
     for leader in sorted({1, settings.replicas}):
@@ -72,7 +82,7 @@ def search(
             there = key(then, undecided)
             if there in came:
                 continue
-            if len(came) >= bound.states:
+            if len(came) >= most:
                 found.steps = length
                 break
             came[there] = (at, move)

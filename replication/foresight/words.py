@@ -7,6 +7,7 @@ from replication.foresight.worlds import KINDS, PROMISED
 from replication.reports.inventory_words import counted
 
 MOST_NAMED = 6
+CELLS = {"can_lose": "CAN LOSE", "cannot": "cannot", "not_found": "not found"}
 HEADINGS = {"acks_all": "acks=all", "read": "read", "committed": "committed", "acks_1": "acks=1"}
 MEANS = {
     "acks_all": "records answered with acks=all",
@@ -16,7 +17,8 @@ MEANS = {
 }
 NOTES = (
     "CAN LOSE: the shortest history is below, and in --format json as a scenario. cannot: none of "
-    "the histories that were looked at loses one.",
+    "the histories within the bound loses one. not found: none of those up to so many steps does, "
+    "and longer ones were not looked at (--states takes more).",
     "acks=1 promises nothing beyond the leader: a producer with acks=all is the remedy.",
 )
 
@@ -74,10 +76,10 @@ def _cells(row: dict[str, Any]) -> str:
         return f"not asked: {row['not_asked']}"
     cells = ""
     for kind in KINDS:
-        lost = row["records"][kind]["answer"] == "can_lose"
-        cells += ("CAN LOSE" if lost else "cannot").ljust(11)
+        cells += CELLS[row["records"][kind]["answer"]].ljust(11)
     far = "all" if row["steps"] is None else f"all of up to {row['steps']} steps"
-    return f"{cells}{row['bound']}; {row['states']} states, {far}"
+    lags = "no lag" if not row["lags"] else counted(row["lags"], "lag")
+    return f"{cells}{row['bound']}, {lags}; {row['states']} states, {far}"
 
 
 def _histories(profile: dict[str, Any]) -> Iterator[str]:

@@ -82,7 +82,7 @@ def start(settings: Settings, failure: Failure, records: int, leader: int) -> No
     )
     left = Left(
         records,
-        settings.replicas - 1 if leader == 1 else 0,
+        failure.lags(settings.replicas) if leader == 1 else 0,
         failure.crashes,
         min(failure.stops, settings.replicas),
         failure.power,
