@@ -27,7 +27,7 @@ FROM lost_records GROUP BY ALL ORDER BY cluster_id, incident, tier, contract, st
 SELECT cluster_id, incident, topic, partition, first_offset, end_offset, surviving_replicas, salvage_of, destroyed_when
 FROM lost_records WHERE size(surviving_replicas) > 0 OR size(salvage_of) > 0 ORDER BY topic_partition_id, first_offset;
 
--- ? What is the proof of a finding, step by step, and where does it stand in the logs?
+-- ? What is the proof of a finding, step by step, and where is it in the logs?
 SELECT f.cluster_id, f.incident, f.finding_id, f.summary, t.sequence, t.what, t.because, t.source_path, t.source_line
 FROM findings AS f JOIN incident_timeline AS t
   ON t.topic_partition_id = f.topic_partition_id AND array_contains(t.finding_ids, f.finding_id)
@@ -37,7 +37,7 @@ ORDER BY f.topic_partition_id, f.finding_id, t.sequence;
 SELECT cluster_id, incident, topic, partition, sequence, t.at, what, finding_ids
 FROM incident_timeline AS t ORDER BY topic_partition_id, sequence;
 
--- ? Who led when, and how was each leader elected?
+-- ? Which broker led when, and how was each leader elected?
 SELECT cluster_id, incident, topic, partition, leader_epoch, leader, election_kind, observed_timestamp AS at
 FROM current_leadership WHERE kind = 'leadership_recorded' AND election_kind IS NOT NULL
 ORDER BY topic_partition_id, sequence;

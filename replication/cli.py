@@ -130,7 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(decide)
     decisions.arguments(decide)
     decide.set_defaults(run=_decide)
-    before = commands.add_parser("preflight", help="what a cluster can lose as it stands")
+    before = commands.add_parser("preflight", help="what a cluster can lose as it is now")
     preflight.arguments(before)
     before.set_defaults(run=preflight.run)
     whatif = commands.add_parser("whatif", help="what if a setting or a step had been otherwise")

@@ -16,7 +16,7 @@ from replication.protocol.ground.wire import INCIDENT, INCIDENT_RULE
 
 NAME = "replication-analyzer"
 INCIDENT_HELP = (
-    "what to call this incident: several of one cluster then stand beside each other. Events that "
+    "what to call this incident: several of one cluster are then kept apart. Events that "
     f"name another one are not taken ({INCIDENT_RULE})"
 )
 
@@ -121,7 +121,7 @@ def told_arguments(command: argparse.ArgumentParser) -> None:
         "--payload-id-in",
         metavar="PLACE",
         type=_place_of_ids,
-        help="where the payload ids of clients' logs stand in the records: key, value or "
+        help="where the payload ids of clients' logs are in the records: key, value or "
         "header:NAME; found out where the records show it",
     )
 

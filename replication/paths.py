@@ -1,6 +1,6 @@
 """Where the files that are data lie: schemas/, conf/, jobs/ and the jars.
 
-In a checkout they stand beside the package `replication`; a wheel carries them within it, in
+In a checkout they are beside the package `replication`; a wheel carries them within it, in
 `shipped/`. Where the package is read from a zip (`--py-files`), they are written out for the life
 of the process. The jars are never packaged: `make setup` copies them into .jars/ of a checkout.
 """

@@ -1,7 +1,7 @@
 """Which candidate to take: the one that lacks no promised record that another one has.
 
 Nothing is chosen where one promise would be traded for another, and nothing where the histories do
-not decide it: then the candidates are in the order of the worst that each may cost.
+not decide it: then the candidates are ordered by the worst that each may cost.
 """
 
 from dataclasses import dataclass, field
@@ -239,5 +239,5 @@ def by_log_end(state: State) -> int | None:
 
 
 def last_leader(state: State) -> int | None:
-    """Who led last, as far as is told."""
+    """The last leader, as far as is known."""
     return led_last(state)

@@ -39,8 +39,8 @@ def perhaps_running(state: State) -> list[int]:
 
 
 def _newest_copy(own: list[OwnStep]) -> int | None:
-    """The place of the copy of a whole log after which nothing is told of the broker but what its
-    checkpoint files hold."""
+    """The place of the copy of a whole log after which only the broker's checkpoint files say
+    anything about it."""
     for place in range(len(own) - 1, -1, -1):
         if own[place].kind == "copy" and own[place].kind_of_copy != "part":
             return place

@@ -115,7 +115,7 @@ class _Steps:
             self._add(commands.PREFER, preferred, words)
 
     def _add_start(self, number: int, *, ask: bool) -> None:
-        """Its mere start elects it. ask: some broker is there that can be asked who leads."""
+        """Its mere start elects it. ask: some broker is there that can be asked for the leader."""
         row = row_of(commands.LEADERLESS, self.release, self.mode)
         if self.choice.leader is None and (ask or (row is not None and "--zookeeper" in row.check)):
             self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")

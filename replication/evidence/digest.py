@@ -23,7 +23,7 @@ to the stream, and saved in a file they are evidence like a digest. What a contr
 metadata log is printed in pieces.
 
 The lower half of the file is the one parser of segments that this project has (`scan_segment`): the
-reader of copied directories stands on it too. Formats: `DefaultRecordBatch` and
+reader of copied directories uses it too. Formats: `DefaultRecordBatch` and
 `LegacyRecord` in Kafka's clients/.../common/record; KIP-31, KIP-32, KIP-98.
 """
 
@@ -64,7 +64,7 @@ SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 # A cleaned segment that is to take the place of others.
 SWAP_NAME = re.compile(r"(\d{20})\.log\.swap")
 # A partition's directory, or one set aside: `t-0.<32 hex>-delete`. A topic's name may hold hyphens.
-# The one grammar of these names: it stands here because this file is copied alone.
+# The one grammar of these names: it is here because this file is copied alone.
 DIRECTORY_NAME = re.compile(
     r"(?P<topic>.+)-(?P<partition>\d{1,9})(\.[0-9a-f]{32}-(?P<kind>delete|future|stray))?"
 )
@@ -204,7 +204,7 @@ def _look_closer(
     head: bytes,
     decompress: Optional[Decompress],
 ) -> Tuple[Union[RawBatch, RawUnreadable, None], int]:
-    """What stands at a position where no whole batch of format 2 does, and how far to step on
+    """What is at a position where no whole batch of format 2 does, and how far to step on
     (0 = nothing after this can be found)."""
     here = f"byte {position}"
     if not head:
@@ -796,8 +796,8 @@ class DigestLines:
             return
         self._told.pop(("error", ""), None)
         properties = self._text("meta.properties") if "meta.properties" in names else None
-        # A broker marks a clean stop before it lets go of the lock, and takes the mark away with
-        # the lock in its hand.
+        # A broker marks a clean stop before it lets go of the lock, and deletes the marker while it
+        # holds the lock.
         before = self._broker_runs()
         has_clean = os.path.exists(os.path.join(self._directory, ".kafka_cleanshutdown"))
         clean = self._text(".kafka_cleanshutdown") if has_clean else None

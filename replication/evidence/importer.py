@@ -133,7 +133,7 @@ def import_evidence(
     Raises collection.NoEvidence when there is none. kafka_version: judge by this release, whatever
     the evidence names (a note says so). topic: only this one. incident: what to call it. spread,
     facts_folder, told: as `collect` takes them. payload_id_in: where in the records the payload ids
-    of clients' logs stand ("key", "value", "header:NAME"), if told.
+    of clients' logs are ("key", "value", "header:NAME"), if told.
     """
     collection = collect(paths, spread, facts_folder, told)
     clusters: list[ClusterFacts] = []

@@ -1,4 +1,4 @@
-"""The command `preflight`: what a cluster can lose as it stands, before it happens."""
+"""The command `preflight`: what a cluster can lose as it is now, before it happens."""
 
 import argparse
 import json

@@ -136,7 +136,7 @@ def _read_settings(path: Path, found: Described) -> None:
 
 
 def _heading(text: str, found: Described) -> dict[str, str] | None:
-    """The settings that the lines after a heading belong to; those of older tools stand in it."""
+    """The settings that the lines after a heading belong to; older tools print them in it."""
     if match := _HEADING.match(text):
         if match[3]:
             return found.of_all_brokers

@@ -26,7 +26,7 @@ WORDS = {
     "start": "{0} starts",
     "isolate": "{0} is cut off from the others and the controller",
     "rejoin": "{0} reaches the others again",
-    "deliver": "{0} learns who leads",
+    "deliver": "{0} hears who the leader is",
     "drain": "{0} asks for its controlled shutdown",
     "stop": "{0} stops cleanly",
     "crash": "{0} crashes: {kind}",

@@ -123,8 +123,10 @@ def after(node: Node, machine: PartitionMachine, left: Left) -> Node:
                 for o in range(fact.first_offset, fact.end_offset)
             }
     promised = (acks_all, read, committed, acks_1)
-    leads_on = world.controller.leader == node.world.controller.leader
-    return Node(machine, logs, promised, left, node.stopped, node.slow if leads_on else frozenset())
+    same_leader = world.controller.leader == node.world.controller.leader
+    return Node(
+        machine, logs, promised, left, node.stopped, node.slow if same_leader else frozenset()
+    )
 
 
 def lost(node: Node) -> list[str]:

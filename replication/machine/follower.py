@@ -1,4 +1,5 @@
-"""What a broker does as a follower: ask its leader, take the answer, cut its log, hear who leads.
+"""What a broker does as a follower: ask its leader, take the answer, cut its log, hear of a new
+leader.
 
 Rules answer, the functions here act, as in leader.
 """
@@ -130,9 +131,9 @@ def _leader_to_ask(world: World, follower: Broker) -> Broker | None:
 def take(world: World, follower: Broker, response: Response) -> None:
     """A follower takes a fetch response: dropped when it answers a question of another state.
 
-    It compares where it stands, and from KAFKA-18991 also the leader epoch that it asked in. A
-    follower that was put before a truncation since has another state; one that truncates on fetch
-    has not.
+    It compares the offset that it asks for, and from KAFKA-18991 also the leader epoch that it
+    asked in. A follower that was put before a truncation since has another state; one that
+    truncates on fetch has not.
     """
     name = world.name(follower.replica)
     late = response.request_leader_epoch not in (None, follower.leader_epoch)

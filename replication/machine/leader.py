@@ -71,7 +71,7 @@ def append_for_producer(
 
 
 def answer_again(world: World, broker: Broker, content: int, acks: str | None = None) -> bool:
-    """A leader answers for records that stand in its log already, as it does for new ones: at
+    """A leader answers for records that are in its log already, as it does for new ones: at
     acks=all when its high watermark is above them. False when it refuses them."""
     if not _admits(world, broker, world.contents[content], acks):
         return False

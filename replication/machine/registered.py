@@ -67,7 +67,7 @@ def remember_registration(world: World) -> None:
 
 
 def leadership_fact(world: World, kind: str | None) -> ev.LeadershipRecorded:
-    """The registration as it stands, as a fact."""
+    """The present registration as a fact."""
     c = world.controller
     last_known = None if c.last_known_leader is None else (c.last_known_leader,)
     return ev.LeadershipRecorded(
@@ -95,7 +95,7 @@ def leading_broker(world: World) -> Broker:
 
 
 def describe(world: World) -> None:
-    """Says what the partition is, what is observed of it, and who leads it at first."""
+    """Says what the partition is, what is observed of it, and which broker leads it first."""
     world.emit(
         ev.PartitionDescribed(
             world.assigned_replicas,

@@ -1,6 +1,6 @@
 """What every broker does with its own replica: append, cut, empty, load, lose, forget.
 
-It asks nobody. Who leads and who follows is leader's and follower's.
+It asks nobody: what leaders and followers do is in `leader` and `follower`.
 """
 
 from dataclasses import replace

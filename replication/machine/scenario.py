@@ -3,7 +3,7 @@
 Mistakes in a file are ScenarioError, with line and column; what cannot happen in the partition's
 state is output (`cannot: ...`), and so is everything else a command brings about. A stanza prints
 what its commands have to say, then the picture of all logs, or the verdicts where it ends in
-`check`. `rewind` tells the story again from the mark (or the start) under another version; `replay`
+`check`. `rewind` tells the story again from `mark` (or the start) under another version; `replay`
 tells all of it again, and prints where it ends.
 """
 

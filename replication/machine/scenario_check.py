@@ -103,7 +103,7 @@ def _range(first: int, end: int) -> str:
 
 
 def _loss(world: World, judged: PartitionAnswer, loss: dict[str, Any]) -> list[tuple[str, str]]:
-    """How records were promised, how they went, and who leads without them."""
+    """How records were promised, how they were lost, and which leader lacks them."""
     finding = next(f for f in judged.findings if f["finding_id"] == loss["finding_id"])
     first, end = loss["first_offset"], loss["end_offset"]
     places = [int(w["event_id"]) for w in finding["witness"]]

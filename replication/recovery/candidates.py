@@ -20,7 +20,7 @@ from replication.recovery.copies_at_hand import Held
 
 @dataclass(slots=True)
 class Place:
-    """Where a record stands: a copy, its file, and the byte of its batch."""
+    """Where a record is: a copy, its file, and the byte of its batch."""
 
     copy: int
     path: Path
@@ -29,7 +29,7 @@ class Place:
 
 @dataclass(slots=True)
 class Candidate:
-    """A record that stands at the offset of a row. lacks: what of it the evidence does not show.
+    """A record that is at the offset of a row. lacks: what of it the evidence does not show.
 
     contents: the numbers that its bytes have among the copies. in_transaction: of each place.
     """
@@ -45,7 +45,7 @@ class Candidate:
 
     @property
     def offset(self) -> int:
-        """Where it stood."""
+        """Where it was."""
         return self.record.offset
 
     @property

@@ -2,7 +2,7 @@
 
 Of several lines that name one offset those are a record's that name it by its content (a payload
 id, a producer's sequence number). A line that so names another record is not its; where neither is
-shown, a line that stands alone is taken for the record's as far as the ledger's tier rests on it.
+shown, a single line is taken for the record's as far as the ledger's tier rests on it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -100,9 +100,9 @@ class ClientsTold:
 
 
 def _is_at(place: Place, row: Row, offset: int, candidate: Candidate | None) -> bool:
-    """Whether what a line names stands where the record stood, and may be it.
+    """Whether what a line names is where the record was, and may be that record.
 
-    A record that no copy gave is none of those that stand in copies."""
+    A record that no copy gave is none of those in the copies."""
     if candidate is None or place.offset != offset:
         return False
     if row.leader_epoch is not None and place.leader_epoch != row.leader_epoch:

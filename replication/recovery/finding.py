@@ -1,6 +1,6 @@
 """Finds the records of the loss ledger in the copies: which bytes are which lost record.
 
-At the offset of a row several records may stand, in several copies. The row's leader epoch says
+At the offset of a row several records may be found, in several copies. The row's leader epoch says
 which of them is meant; what the leader's log has at present is not lost; and where clients' logs
 name the record by its content, that one is meant. Where more than one is left, nobody says which
 was lost: all are written, held back.
@@ -26,13 +26,13 @@ OUTCOMES = (RECOVERED, HELD_BACK, NOT_HAD, CONTROL, ABORTED)
 WHY_HELD_BACK = {
     "open_transaction": "no copy shows whether its transaction was committed or aborted",
     "disputed_transaction": "copies differ in whether its transaction was committed",
-    "one_of_several": "several records stood at this offset, and nothing tells which was lost",
+    "one_of_several": "several records were at this offset, and nothing tells which was lost",
     "undetermined": "the ledger leaves open whether it is lost",
     "incomplete": "the dump does not show all of it, or not its very bytes",
 }
 NO_COPY = "no copy in the evidence holds it"
 NOT_IN_BATCH = "the copies at hand no longer have it: compaction took it, or it never was"
-OTHERS = "no copy holds it: what stands at its offset in the copies are other records"
+OTHERS = "no copy holds it: the copies have other records at its offset"
 # Tiers that rest on what clients were told or given.
 PROMISED = ("consumed", "acknowledged_by_isr", "acknowledged_by_leader")
 Told = ev.RecordsAcknowledged | ev.RecordsConsumed

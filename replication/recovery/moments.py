@@ -1,7 +1,8 @@
 """What happened to single records, step by step: the events told anew, beside the state they meet.
 
 That a broker cut its log at an offset, or that a high watermark was above it, tells of a record
-only where that broker's log had this very record then: at one offset many have stood.
+only where that broker's log had this very record then: one offset may have held many records in
+turn.
 """
 
 from collections.abc import Iterable
@@ -43,7 +44,7 @@ class Target:
     is_below: bool = False
 
     def is_in(self, spans: Iterable[Span]) -> bool | None:
-        """Whether it is what stands at its offset; None where nothing tells."""
+        """Whether it is what is at its offset; None where nothing tells."""
         here = [s for s in spans if s.first_offset <= self.offset < s.end_offset]
         if not here:
             return False
@@ -59,7 +60,7 @@ class Target:
 
 
 def last_leader(folded: FoldedPartition) -> int | None:
-    """Who leads at the evidence's end, or led last; None where nobody is known to have."""
+    """The leader at the evidence's end, or the last one; None where none is known."""
     partition = folded.answer.partition
     led = [e["leader"] for e in partition["elections"] if e["leader"] is not None]
     leader: int | None = partition["leader"]

@@ -35,7 +35,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--key", metavar="KEY", help="the record's key; so is a last word that names no file"
     )
     command.add_argument(
-        "--offset", metavar=_PLACES, help="where it stands or stood: topic-partition:offset"
+        "--offset", metavar=_PLACES, help="the offset that it has or had: topic-partition:offset"
     )
     command.add_argument(
         "--payload-id", metavar="ID", help="what clients' logs call it (payload_id)"
@@ -210,7 +210,7 @@ def _story(story: dict[str, Any]) -> Iterator[str]:
 
 
 def _in_order(story: dict[str, Any]) -> Iterator[str]:
-    """Moments and clients' lines: what clients were told stands where an event tells of it."""
+    """Moments and clients' lines: a client's line is put to the event that tells of it."""
     waiting = {
         ACKNOWLEDGED: [c for c in story["clients"] if c["what"] != "consumed"],
         CONSUMED: [c for c in story["clients"] if c["what"] == "consumed"],

@@ -317,14 +317,14 @@ def _lines(
 
 
 def _names_another(partition: _Partition, line: Line, candidate: Candidate | None) -> bool:
-    """Whether a line of this offset names a record that stands elsewhere or has other bytes."""
+    """Whether a line of this offset names a record that is elsewhere or has other bytes."""
     name = partition.evidence.naming.name(line)
     places = partition.evidence.contents.places.get(name or "", [])
     return candidate is not None and bool(places)
 
 
 def _at_leader(partition: _Partition, target: Target) -> dict[str, Any]:
-    """What the log of who leads, or led last, has at the offset at the evidence's end."""
+    """What the log of the (last) leader has at the offset at the evidence's end."""
     leader = last_leader(partition.folded)
     spans = log_of(partition.folded.state, leader)
     if spans is None:

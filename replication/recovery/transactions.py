@@ -1,4 +1,4 @@
-"""What became of transactions, by the markers that stand behind their records in the same log."""
+"""What became of transactions, by the markers that are behind their records in the same log."""
 
 import struct
 from bisect import bisect_right

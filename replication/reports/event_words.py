@@ -41,7 +41,7 @@ SUBJECT_WORDS = {
     "replica_trace": "a step-by-step trace",
     "log_directory": "the log directory",
     "payloads": "the records' contents",
-    "committed_records": "where committed records stand",
+    "committed_records": "where committed records are",
     "sends": "what became of each send",
     "same_directory": "that its directory stayed the same",
     "payload_ids": "what the payload ids name",

@@ -92,7 +92,7 @@ def zone_is_known(answer: dict[str, Any]) -> bool:
 
 
 def clock_words(answer: dict[str, Any]) -> str:
-    """What stands behind a moment: whose clock tells it. Events alone do not know their zone."""
+    """What a moment rests on: whose clock tells it. Events alone do not know their zone."""
     if not (answer.get("inventory") or {}).get("brokers"):
         return "by the clock of who saw it"
     return "UTC" if zone_is_known(answer) else "local time, zone unknown"

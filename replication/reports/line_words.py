@@ -286,7 +286,7 @@ def _tiered_removed(who: str, f: Fields) -> str:
 _SIMPLE = {
     "truncated_fully": "{who} dropped its whole log and starts anew at offset {to_offset}",
     "offsets_out_of_order": "{who} was given records whose offsets run backwards and refused them",
-    "log_start_above_high_watermark": "{who} was told of a log start {log_start_offset} above its "
+    "log_start_above_high_watermark": "{who} heard of a log start {log_start_offset} above its "
     "high watermark {high_watermark} (KAFKA-7104): it stopped fetching, nothing is cut by that",
     "unknown_leader_epoch": "{who} knows a newer leader epoch than the broker it asked: one of the "
     "two has not heard of the last election; nothing is cut by that",

@@ -234,7 +234,7 @@ def keep_safe(ranked: list[Partition]) -> str:
 
 
 def _aside(title: str, sentences: list[str], attributes: str = "") -> str:
-    """What stands before everything else, as a list of so many; "" where there is nothing."""
+    """What comes before everything else, as a list of so many; "" where there is nothing."""
     if not sentences:
         return ""
     rows = "".join(f"<li>{escaped(s)}</li>" for s in sentences[:MOST_ARTICLES])
@@ -437,8 +437,8 @@ def _divergence(partitions: list[Partition], rows: list[dict[str, Any]], seen: S
     body = (
         f"<p>Replicas {a} and {b} of <b>{escaped(label)}</b> hold different records "
         f"{at}({_records(count)}). Both keep their own: no truncation that Kafka will make "
-        "by itself mends it, and which records a consumer sees depends on who leads. Compare the "
-        "two copies before either is deleted.</p>"
+        "by itself mends it, and which records a consumer sees depends on which leads. "
+        "Compare the two copies before either is deleted.</p>"
     )
     if alone:
         body += _proof(partitions[0], rows[0]["finding_id"], seen)

@@ -1,6 +1,6 @@
 """What is seen of partitions that are not decided.
 
-Unclean elections, older copies that alone hold records, who led, and where logs ended.
+Unclean elections, older copies that alone hold records, the last leaders, and where logs ended.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ MOST_SEEN = 6
 
 def seen_of(answer: dict[str, Any]) -> list[str]:
     """A line for each older copy that alone holds records and each unclean election, and for
-    each partition who led it and where logs ended by what was read."""
+    each partition its last leader and where logs ended, as far as was read."""
     open_ones = {_identity(v) for v in undecided(answer)}
     rows = [p for p in answer["partitions"] if _identity(p) in open_ones]
     rows.sort(key=of_partition)

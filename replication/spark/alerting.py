@@ -1,7 +1,7 @@
 """Tells people what the stream finds: metrics for Prometheus, and a webhook, each change once.
 
-The fold hands over the rows that changed; at the start the tables say what stood before. What could
-not be delivered stays due and is tried again with every look, and at the next start.
+The fold hands over the rows that changed; at the start the tables say what was told before. What
+could not be delivered stays due and is tried again with every look, and at the next start.
 """
 
 import http.client
@@ -129,7 +129,7 @@ class Alerting:
         self.metrics.progress(query, micro_batch_id, figures, time.time())
 
     def standing(self) -> list[Alert]:
-        """The alerts that stand now."""
+        """The alerts that are active now."""
         with self.lock:
             return alerts_of(self.answer)
 

@@ -1,4 +1,5 @@
-"""What people are told when the answer changes: which alerts stand, and words that lead to proof.
+"""What people are told when the answer changes: which alerts are active, and words that lead to
+proof.
 
 No Spark in here. An alert is named by its labels; told is each change of its status or severity,
 once. What was told is kept on disk: a process that is killed between telling and noting tells it
@@ -23,7 +24,7 @@ PROMISED = ("consumed", "acknowledged_by_isr", "committed")
 # A danger of promised records that nobody else holds is critical when it has stood for so long:
 # every restart makes shorter ones.
 CRITICAL_AFTER_MS = 60_000
-# One alert of an alert's name and partition speaks for all of its rows; so many are told of.
+# One alert of an alert's name and partition speaks for all of its rows; this many are named.
 MOST_TOLD = 5
 MEANINGS = {
     "RecordsAtRisk": "One failure would lose these records, or make a replica leader that lacks "
@@ -90,7 +91,7 @@ def _matters(table: str, row: Row) -> bool:
 
 
 def alerts_of(answer: Answer) -> list[Alert]:
-    """Every alert that stands."""
+    """Every active alert."""
     found = [
         _at_risk(answer, name, [r for r in rows if r["tier"] != "undetermined"])
         for name, rows in answer.at_risk.items()
@@ -201,7 +202,8 @@ def _milliseconds(text: str | None) -> int | None:
 
 @dataclass(slots=True)
 class Outbox:
-    """What was told of each alert last, and what has to be told now. path: where that is kept."""
+    """What receivers were last told about each alert, and what they have to be told now. path:
+    where that is kept."""
 
     path: Place
     told: dict[str, Row] = field(default_factory=dict)

@@ -61,7 +61,7 @@ class Outcome:
         return self.tables.get(table, 0) > 0
 
     def rows(self, table: str) -> dict[str, list[dict[str, Any]]]:
-        """The rows of a table by topic partition, [] where those that stood there are gone."""
+        """The rows of a table by topic partition, [] where the earlier ones are gone."""
         told = self.few.get(table)
         if told is None:
             told = _rows(self.frame, [table])[table]

@@ -33,7 +33,7 @@ from replication.spark.event_files import (
     lines_of,
 )
 
-# A frame of delivered rows: the event's columns as one struct, and where the row stood.
+# A frame of delivered rows: the event's columns as one struct, and where the row was.
 DELIVERED = ("event", "raw", "origin", "origin_offset")
 REFUSED_DDL = (
     "event_row string, reason string, raw string, origin string, origin_line bigint, "

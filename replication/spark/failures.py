@@ -15,7 +15,7 @@ from replication.reports.safe_text import plain_output
 from replication.spark.progress import line_of
 
 EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
-# Failures of what the job stands on: they pass, or somebody mends them, and then it goes on.
+# Failures of what the job depends on: they pass, or somebody mends them, and then it goes on.
 OUTSIDE = (
     "No space left on device", "Disk quota exceeded", "Input/output error", "Stale file handle",
     "Read-only file system", "Permission denied", "AccessDeniedException", "Too many open files",
@@ -97,8 +97,8 @@ def _status(main: Callable[[list[str]], int], command: Sequence[str]) -> int:
 def failed(job: str, error: BaseException, out: TextIO) -> int:
     """Says in the last line why a job failed; returns the exit status for that.
 
-    2: what it was given cannot be used, 5: what it stands on failed and may come back (a full disk,
-    a broker), 4: everything else.
+    2: what it was given cannot be used, 5: what it depends on failed and may come back (a full
+    disk, a broker), 4: everything else.
     """
     cause, text = first_cause(error), f"{type(error).__name__}: {error}"
     if any(name in text for name in REFUSALS):

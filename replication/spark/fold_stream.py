@@ -50,7 +50,7 @@ HELD_PROPERTY = "replication.held_limit"
 DELETED = (
     b"an event came for a place in the trace that was folded before, or closed a gap behind which "
     b"too much was held; the stored events that would settle it were deleted by maintain.py: the "
-    b"answer stands as it was"
+    b"answer stays as it was"
 )
 ShardFunction = Callable[[tuple[int], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]
 

@@ -59,7 +59,7 @@ class ShippedSource:
 
 @dataclass(frozen=True)
 class _Sent:
-    """One message of a topic or line of a file, and where it stood."""
+    """One message of a topic or line of a file, and where it was."""
 
     value: bytes
     origin: str

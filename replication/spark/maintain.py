@@ -76,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
         description="Compacts the Delta tables, deletes files that no version in use needs, and "
         "joins the notes of a stream's source folder. Safe beside a running stream.",
         epilog="Exit status: 0 done, 2 the tables cannot be read, 4 a defect of this tool, 5 what "
-        "it stands on failed and may come back.",
+        "it depends on failed and may come back.",
     )
     made.add_argument(
         "--tables", required=True, type=places.tables_folder, metavar="DIR", help=places.TABLES_HELP
@@ -421,7 +421,7 @@ class Maintenance:
 
     def _delete_event_files(self, before: float) -> None:
         """Deletes what a stream of shipped lines wrote long ago for the ingest to read, where that
-        has: the events stand in replica_events. The newest file stays."""
+        has: the events are in replica_events. The newest file stays."""
         assert self.checkpoint_dir is not None
         written = sorted(places.matching(self.checkpoint_dir / live.QUERY / "events", "*.jsonl"))
         read = self._read_to() if written else {}

@@ -36,14 +36,14 @@ class Metrics:
         where = ("cluster", "cluster_name", "topic")
         self.at_risk = self._gauge("records_at_risk", "Records one failure away from loss",
                                    *where, "tier", "failure")  # fmt: skip
-        self.dangers = self._gauge("dangers", "Dangers that stand", *where, "cause")
+        self.dangers = self._gauge("dangers", "Dangers that have not passed", *where, "cause")
         self.gone = self._gauge("records_gone", "Records gone from the leader", *where, "status",
                                 "tier", "contract")  # fmt: skip
         self.verdicts = self._gauge("verdicts", "Verdicts other than HOLDS", *where, "invariant",
                                     "verdict")  # fmt: skip
         self.silent = self._gauge("silent_broker", "1: nothing comes from it any more", "cluster",
                                   "cluster_name", "broker")  # fmt: skip
-        self.alerts = self._gauge("alerts", "Alerts that stand", "alertname", "severity")
+        self.alerts = self._gauge("alerts", "Active alerts", "alertname", "severity")
         self.pending = self._gauge("alerts_not_delivered", "Changes nobody was told of yet")
         self.newest = self._gauge("newest_line_timestamp_seconds", "Newest line of a cluster",
                                   "cluster")  # fmt: skip

@@ -23,7 +23,7 @@ from replication.spark import contracts
 from replication.spark.topic_partition_ids import parts_of
 
 STATE_MAGIC = b"RPF4"
-# The format before, which is read all the same: its digests and numbers of rows stand in the order
+# The format before, which is read all the same: its digests and numbers of rows are in the order
 # of these tables, and it lacks the last field.
 OLDER_MAGIC = b"RPF3"
 OLDER_TABLES = (
@@ -46,7 +46,7 @@ COUNTS = (
 
 @dataclass(slots=True)
 class Out:
-    """Rows that go out of the fold. replaces: rows of this partition stand in the table already."""
+    """Rows that go out of the fold. replaces: rows of this partition are in the table already."""
 
     table: str
     topic_partition_id: str
@@ -59,7 +59,7 @@ class PartitionFold:
     """One topic partition. ingest: the newest micro-batch of the ingest that was seen; folded: the
     newest one that a refold has covered, whose events count for nothing when they come by.
     refold_again: a refold came that did not cover all that had been seen. standing: by table the
-    rows of this partition that stand there; afresh: those of appended tables are to be replaced,
+    rows of this partition that are there; afresh: those of appended tables are to be replaced,
     because what they tell of has turned out not to count. defect: what of this tool failed while
     folding; unjudged: or while judging, the last time. unsettled: it can't be folded again, because
     events of its trace were deleted."""

@@ -1,4 +1,4 @@
-"""What was refused on the way in: explained row by row, written with where it stood and why."""
+"""What was refused on the way in: explained row by row, written with where it was and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         "tables.",
         epilog="Exit status: 0 nothing violated, 1 something is violated, 3 nothing violated but "
         "undecided somewhere, 2 the call or the input is unusable, 4 a defect of this tool, 5 what "
-        "it stands on failed and may come back (a full disk).",
+        "it depends on failed and may come back (a full disk).",
     )
     made.add_argument(
         "--source", required=True, type=places.folder, metavar="DIR",

@@ -37,7 +37,7 @@ TYPES = {
 class RowCommit:
     """A row for a table of string, bigint and map<string,bigint>. transaction: (appId, version).
 
-    A timestamp is made of the column of milliseconds that it is told of. put: as `put`, for the
+    A timestamp is made of the column of milliseconds that `of` names. put: as `put`, for the
     file system that the table lies on.
     """
 

@@ -1,6 +1,6 @@
 """Which run a query belongs to, and the refusal to mix runs: tables remember who writes them.
 
-A run is one life of one Spark checkpoint location. Its name and a random token stand in run.json
+A run is one life of one Spark checkpoint location. Its name and a random token are in run.json
 beside that location and in the first row that the run writes to `_batches`. A fresh location over
 tables that another one has written would write every event again, so it is refused unless a new
 run is asked for by name.

@@ -30,11 +30,11 @@ OUT_DDL = "out_table string, topic_partition_id string, replaces boolean, rows s
 OUT_NAMES = tuple(part.strip().split(" ")[0] for part in OUT_DDL.split(","))
 FIGURES, REFOLD, STATE = "_figures", "_refold", "_state"
 SHARD_MAGIC = b"RSH1"
-# What stands where a refold's state would, when a partition could not be folded again.
+# What takes the place of a refold's state, when a partition could not be folded again.
 UNSETTLED = b"unsettled:"
 ASKS_AGAIN = (
     "folded again from all stored events, the partition asks for that once more: a defect of this "
-    "tool; the answer stands as it was"
+    "tool; the answer stays as it was"
 )
 COUNT = struct.Struct(">I")
 SLOT = ["topic_partition_id", "trace_generation", "trace_id", "sequence"]

@@ -46,7 +46,7 @@ class NotSmallError(Exception):
 
 @dataclass(frozen=True)
 class SmallCommit:
-    """Rows for a table, the topic partitions in whose rows' place they stand, the transaction.
+    """Rows for a table, the topic partitions whose rows they replace, the transaction.
 
     rows: all columns of the table (arrow_rows). of_query: only rows of this query give way; "": of
     any.

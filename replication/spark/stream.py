@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
         description="Follows a folder or a Kafka topic of events, or of the log lines that a fleet "
         "ships (--shipped): verdicts come out, in Delta tables.",
         epilog="Exit status: 0 done, 2 the call or the input is unusable, 4 a defect of this "
-        "tool, 5 what it stands on failed and may come back (a full disk, Kafka): start it again. "
+        "tool, 5 what it depends on failed and may come back (a full disk, Kafka): start it again. "
         "SIGTERM or SIGINT ends it between two micro-batches; spark-submit itself then ends with "
         "143 or 130.",
     )

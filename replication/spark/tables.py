@@ -86,7 +86,7 @@ class Writer:
 
     @property
     def replaced(self) -> str:
-        """SQL: the rows in whose place those of this run stand."""
+        """SQL: the rows that those of this run replace."""
         return "true" if self.incident is None else f"incident = {quoted(self.incident)}"
 
 

@@ -244,7 +244,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--catalog", metavar="SCHEMA", type=_schema_name,
         help="make lasting views of the tables and the documented views in this schema of Spark's "
-        "catalog, where BI tools find them (with the metastore that spark-submit is told of); they "
+        "catalog, where BI tools find them (with the metastore of spark-submit's settings); they "
         "show each table's newest commit",
     )  # fmt: skip
     made.add_argument(

@@ -6,7 +6,7 @@ One real cluster for each version, with digest.py beside its brokers, joined and
 stream does. Each story brings a topic of its own into a danger. At the moment at which a row
 stands, the failure that it names is made: the broker is killed, or its log directory fails, or it
 is killed and what it had not flushed cut off or its directory emptied, or whoever is named is
-started and elected. Then the log of who leads is read on its disk. Exit status 0 where the named
+started and elected. Then the leader's log is read on its disk. Exit status 0 where the named
 records are gone from it in 95 of 100 stories, and 95 of 100 records.
 """
 

@@ -1,9 +1,11 @@
 """The house's style as functions: each names every place in one parsed file that breaks a rule."""
 
 import ast
+import io
 import re
 import sys
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 LONGEST_FUNCTION = 70
@@ -24,6 +26,21 @@ BANNED_NAMES = {
     "watermark": "high_watermark; event_time_watermark in spark/",
     "epoch": "leader_epoch, broker_epoch ...; micro_batch_id for Spark's",
 }
+# Phrases of our own that needed two readings, and what to write instead. In comments, docstrings,
+# messages and pages; a line end may be anywhere in them.
+BANNED_PHRASES = {
+    r"st(?:ands?|ood)(?! (?:for|in for|still)\b)": "is, is at, is in force, is active",
+    r"(?:led|leads?|leading) on": "was re-elected without a break, leads again",
+    r"beside the ISR": "uncleanly, not in sync",
+    r"who (?:led|leads)": "the leader, the last leader, which broker leads",
+    r"(?:the|its|a follower's|a leader's) marks?(?! of)": "the high watermark",
+    r"(?:reign|objection)s?": "leader epoch, term; why a verdict is UNKNOWN",
+    # A client is told of its record; nothing else is told of anything.
+    r"told of": "named, known, printed; or say who was told",
+}
+_PHRASE = re.compile("|".join(rf"(\b(?:{p})\b)" for p in BANNED_PHRASES), re.IGNORECASE)
+_WHO_WAS_TOLD = re.compile(r"\b(?:client|producer|consumer|receiver|nobody|who)s?\b.{0,40}$")
+
 SPARK_MAY_SAY = {"checkpoint", "watermark", "epoch"}
 
 # The core has no clock, no files, no chance and no threads.
@@ -96,6 +113,32 @@ def banned_names(tree: ast.AST, in_spark: bool) -> Iterator[str]:
             yield f"{line}: {name}: write {BANNED_NAMES[bare]}"
         for word in BANNED_WORDS.keys() & set(bare.split("_")):
             yield f"{line}: {name}: write {BANNED_WORDS[word]}"
+
+
+def texts_of_python(text: str) -> Iterator[tuple[int, str]]:
+    """What people read of a Python file: (line, text) of each string and each block of comments."""
+    first, block = 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            first = first or token.start[0]
+            block += token.string.lstrip("#")
+        elif token.type != tokenize.NL:
+            if block:
+                yield first, block
+            first, block = 0, ""
+            if token.type == tokenize.STRING:
+                yield token.start[0], token.string
+
+
+def banned_phrases(texts: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """Private phrases in (line, text), wherever lines end within them."""
+    instead = list(BANNED_PHRASES.values())
+    for line, text in texts:
+        plain = " ".join(text.split())
+        for found in _PHRASE.finditer(plain):
+            told = found[0].lower() == "told of"
+            if not (told and _WHO_WAS_TOLD.search(plain[: found.start()].lower())):
+                yield f"{line}: {found[0]}: write {instead[(found.lastindex or 1) - 1]}"
 
 
 def imports_below(function: ast.AST) -> Iterator[ast.stmt]:

@@ -73,6 +73,35 @@ def test_spark_may_use_its_own_words() -> None:
     assert list(house_rules.banned_names(ast.parse("leo = 1"), in_spark=True)) != []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""A leader that led\n    on past it."""',
+        "# The record stands at\n# offset 4.",
+        'print("an election beside the ISR")',
+        "x = 1  # below its mark",
+        '"""Who leads cuts nothing."""',
+        "# a line that told of its start",
+        "f'{x} stood there'",
+        "# one reign,",
+    ],
+)
+def test_banned_phrases_in_what_people_read(text: str) -> None:
+    assert len(list(house_rules.banned_phrases(house_rules.texts_of_python(text)))) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stands = led_on(mark)",
+        "# A producer was told of the record; `?` stands for one that nobody saw.",
+        "# the mark of a clean shutdown, the last replica standing, which broker leads once more",
+    ],
+)
+def test_phrases_that_are_allowed(text: str) -> None:
+    assert list(house_rules.banned_phrases(house_rules.texts_of_python(text))) == []
+
+
 def test_imports_inside_functions() -> None:
     text = "def f():\n    import json\n    import great_expectations as gx"
     assert found(house_rules.misplaced_imports, text) == ["2: json is imported inside a function"]

@@ -14,6 +14,9 @@ from replication.paths import project_root
 from tests.style import house_rules
 
 ROOT = Path(__file__).resolve().parents[2]
+# What people read of the repository, beside its tests.
+READ = ("replication", "jobs", "schemas", "conf", "docs", "README.md", "CHANGELOG.md",
+        "CONTRIBUTING.md")  # fmt: skip
 
 
 def known_files(*patterns: str) -> list[Path]:
@@ -69,6 +72,18 @@ def test_names_are_those_of_the_glossary() -> None:
         for path, tree in TREES.items()
         for offence in house_rules.banned_names(tree, in_spark="spark" in path.parts)
     ]
+    assert wrong == []
+
+
+def test_what_people_read_has_no_private_phrases() -> None:
+    wrong = []
+    for path in known_files(*READ):
+        try:
+            text = (ROOT / path).read_text("utf-8")
+        except UnicodeDecodeError:
+            continue
+        texts = house_rules.texts_of_python(text) if path.suffix == ".py" else [(1, text)]
+        wrong += [f"{path}:{offence}" for offence in house_rules.banned_phrases(texts)]
     assert wrong == []
 
 

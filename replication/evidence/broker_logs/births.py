@@ -15,8 +15,8 @@ class Births:
     """Signs of topics that were created anew, of each writer's partitions.
 
     at_zero: when last a line named leader and partition epoch 0; above_zero: when first one named
-    a higher one. first_led: who led at both, by those lines. created: when a controller first and
-    last said that it makes one. ended: topics of which a log was deleted.
+    a higher one. first_led: the leader at both, by those lines. created: when a controller first
+    and last said that it makes one. ended: topics of which a log was deleted.
     """
 
     at_zero: dict[Partition, int] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def is_creation(fact: LogLineFact) -> bool:
 
 
 def first_leader(fact: LogLineFact) -> int | str | None:
-    """Who leads a topic as it was created, at leader and partition epoch 0: the broker that a line
+    """The first leader of a topic, at leader and partition epoch 0: the broker that a line
     names, or whether its writer does; None where the line is not about that, or nobody does."""
     if fact.fields.get("leader_epoch") != 0 or fact.fields.get("partition_epoch") not in (0, None):
         return None

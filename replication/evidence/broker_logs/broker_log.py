@@ -1,4 +1,4 @@
-"""Reads a broker's text log into facts: who led, who cut what, who started and stopped.
+"""Reads a broker's text log into facts: leaders, truncations, starts and stops.
 
 `read_broker_log` streams: memory does not grow with the file. Which wordings are known is data, in
 `line_families`; how lines are laid out is `log_layouts`. Lines nobody knows are passed over; a line

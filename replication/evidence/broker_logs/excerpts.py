@@ -39,14 +39,14 @@ LARGEST = 2 << 20
 _QUOTED = re.compile(r"^(?:[>|`*•\s]|-\s|\d{1,5}[:.)]\s|\S+@\S+[:$#]\s)+")
 # A line without its time may keep its level.
 _LEVEL = re.compile(r"^\[?(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?[ \t:]+")
-# Kafka's own header, wherever in a line it stands, and its logger, whatever is pasted behind it.
+# Kafka's own header, wherever it is in a line, and its logger, whatever is pasted behind it.
 _HEADER = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
 )
 _LOGGER = re.compile(r" \((?:kafka|org\.apache\.kafka|state\.change)\.[\w.$]+(?::\d+)?\)")
 _SOFT_BREAK = re.compile(rb"=\r?\n$")
 _TP = r"(?P<tp>[^\s\[\],:]+-\d+|\[[^\],\s]+,\d+\])"
-# Messages of exceptions stand in traces, without a logger. Kind, pattern; groups but `tp` are
+# Messages of exceptions are in traces, without a logger. Kind, pattern; groups but `tp` are
 # offsets. Kafka: ReplicaFetcherThread.processPartitionData, UnifiedLog.append and
 # maybeIncrementLogStartOffset, AbstractFetcherThread.
 _EXCEPTIONS = tuple(
@@ -140,7 +140,7 @@ def read_excerpt(path: Path, *, headed: bool) -> Iterator[LogLineFact | Unreadab
             if unended and found and message[-1:].isdigit():
                 found = []
                 yield _unended(*where, message)
-            # An exception may stand behind its line, without the line end that was between them.
+            # An exception may be behind its line, without the line end that was between them.
             thrown = behind if found else bare + behind
             if _TRIGGERS.search(thrown):
                 owner = _writer(message)
@@ -325,8 +325,8 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _bare(text: str, *, anywhere: bool) -> tuple[str, str]:
-    """The line without what mail, trackers, pages and terminals put around it; and what stands
-    behind its logger. anywhere: a broker's prefix may stand behind anything; in a log that is read
+    """The line without what mail, trackers, pages and terminals put around it; and the text
+    behind its logger. anywhere: a broker's prefix may be behind anything; in a log that is read
     by its layout that layout has read it."""
     text = undisguised(text)
     begin = _HEADER.search(text)
@@ -345,7 +345,7 @@ def _writer(message: str) -> int | None:
 
 
 def _thrown(text: str, owner: int | None) -> list[_Said]:
-    """What the message of an exception says, wherever in the text it stands."""
+    """What the message of an exception says, wherever it is in the text."""
     if _TOO_LONG.search(text):
         return []
     for kind, pattern in _EXCEPTIONS if _TRIGGERS.search(text) else ():

@@ -1,4 +1,4 @@
-"""What stands in front of a broker's message, and the clock that reads its time."""
+"""What comes before a broker's message, and the clock that reads its time."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo

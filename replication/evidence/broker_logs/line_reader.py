@@ -177,7 +177,7 @@ class LineReader:
                 at, begin = self._clock.at(header), header.end()
             logger: str | None
             if line.startswith(_DUMP_TITLE, begin):
-                # One message of many lines; the logger stands behind the last.
+                # One message of many lines; the logger is behind the last.
                 begin += start
                 line, logger = block[begin : _end_of_dump(block, begin)], "KafkaConfig"
                 thread = None

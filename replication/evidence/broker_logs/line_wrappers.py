@@ -32,7 +32,7 @@ _WRAPPERS = tuple(
         rb"[\w.-]+ [\w.-]+ ",
     )
 )
-# Kafka's own header, of a second and a level at least; and whatever stands before it in a line.
+# Kafka's own header, of a second and a level at least; and whatever comes before it in a line.
 _KAFKAS_HEADER = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] " + LEVEL + rb" "
 _MOST_BEFORE = 400
 _ANYTHING_BEFORE = re.compile(rb"(?m)^[^\n]{1,%d}?(?=" % _MOST_BEFORE + _KAFKAS_HEADER + rb")")
@@ -73,8 +73,8 @@ class DockerJson:
 
 
 class OneObjectALine:
-    """JSON objects that are spread over lines (log4j2's JSON layout), or stand in an array: each in
-    one line, with the line ends that it had behind it."""
+    """JSON objects that are spread over lines (log4j2's JSON layout), or that are in an array: each
+    in one line, with the line ends that it had behind it."""
 
     _MARKS = re.compile(rb'\\.|["{}\n]')
 

@@ -2,7 +2,7 @@
 
 In a week of logs almost nothing tells, so a line must cost nothing but being passed over. One scan
 of all lines stops only where a message may begin: with a family's first word, behind whatever
-stands before messages. There the words of the family's trigger are looked for. What is found may
+is before messages. There the words of the family's trigger are looked for. What is found may
 be too much, never too little: it is taken apart elsewhere.
 """
 
@@ -73,7 +73,7 @@ _TRIGGERS: dict[bytes, tuple[_Parts, ...]] = {
     for word in {word for family in FAMILIES for word in family.words}
 }
 
-# In one line several texts of it may stand, a zero byte between them.
+# One line may have several texts of it, a zero byte between them.
 _END = rb"(?=[\n\x00])"
 # Blanks as text has them; those beyond ASCII are of bytes beyond it, whatever these mean.
 _BLANK = rb"[ \t\r\x0b\x0c\x1c-\x1f\x80-\xff]"
@@ -86,7 +86,7 @@ _FIRST_WORD = (
     rb"(?P<word>" + _any_of(word.decode() for word in _TRIGGERS).encode() + rb")(?=[\s\[\x00])"
 )
 _KAFKAS = rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
-# A line that ends within what stands before a message.
+# A line that ends before its message begins.
 _PART_OF_HEADER = (
     rb"(?P<head>\[?+(?=\d)(?:\d{4}-\d\d-\d\d)?+[ T]?+(?:\d\d:\d\d:\d\d[^\s\]\x00]*+)?+"
     rb"(?: (?:UTC|GMT|[+-]\d\d:?\d\d))?+\]?+"
@@ -101,7 +101,7 @@ _PART_OF_HEADER = (
     + _END
     + rb")"
 )
-# A message, behind what names its writer; of either more may stand in the next lines.
+# A message, behind what names its writer; the next lines may have more of either.
 _MESSAGE = (
     rb"(?:(?P<writer>\[[^\]\n\x00]*+" + _END + rb"|(?:Partition|Broker|Controller)(?=[\s\x00]))"
     rb"|(?:\[[^\]\n\x00]*+\])?+[,: ]*+(?:" + _FIRST_WORD + rb"|(?P<nothing>" + _BLANK + rb"*+"
@@ -110,7 +110,7 @@ _MESSAGE = (
 )
 _BEFORE_MESSAGE = _QUOTED + _ANY_HEADER + rb"(?:\[?+" + LEVEL + rb"\]?+[ \t:]++)?+"
 _AT_LINE_START = re.compile(rb"\n" + _BEFORE_MESSAGE + _MESSAGE)
-# A whole line in Kafka's own layout: nothing stands behind its logger, nothing in it is disguised.
+# A whole line in Kafka's own layout: nothing is behind its logger, nothing in it is disguised.
 _BROKERS_LOGGER = rb"\((?:kafka|org\.apache\.kafka|state\.change)\."
 _IN_LAYOUT = (
     _KAFKAS + rb"[^\n(&\x00]*+(?:(?!" + _BROKERS_LOGGER + rb")\([^\n(&\x00]*+)*+"
@@ -119,7 +119,7 @@ _IN_LAYOUT = (
 _AT_OTHER_LINE_START = re.compile(rb"\n(?!" + _IN_LAYOUT + rb")" + _BEFORE_MESSAGE + _MESSAGE)
 _BEHIND_KAFKAS_HEADER = re.compile(rb"\[(?<!\n\[)" + _KAFKAS[2:] + _MESSAGE)
 _BEHIND_WRITER = re.compile(_MESSAGE)
-# What stands before a message and its first word, whatever line ends and quotation are between.
+# What is before a message and its first word, whatever line ends and quotation are between.
 _GAP = rb"(?: |" + _BLANK + rb"*+[\n\x00]" + _QUOTED + rb")"
 _SPREAD = re.compile(
     rb"(?:\[?\d(?s:.){4,200}?" + LEVEL + rb"(?:[\t:]|" + _GAP + rb")++)?+"
@@ -154,8 +154,8 @@ class Lines:
 
     def with_messages(self, *, headed: bool) -> set[int]:
         """The places of the lines that may be a message, or the first line of one. headed: those in
-        Kafka's own layout too, and a broker's prefix may stand behind anything; without, lines in
-        that layout only where more than it stands in them."""
+        Kafka's own layout too, and a broker's prefix may be behind anything; without, lines in
+        that layout only where a line has more than that."""
         text = self._text
         found: set[int] = set()
         empty: set[int] = set()

@@ -172,7 +172,7 @@ def looks_like_broker_log(path: Path) -> bool:
 
 
 def _may_be_brokers(line: bytes) -> bool:
-    """Whether a line has what `_is_broker_line` asks for, wherever it stands."""
+    """Whether a line has what `_is_broker_line` asks for, wherever it is."""
     return (
         b"kafka." in line
         or b"state.change.logger" in line

@@ -20,7 +20,7 @@ def log_directory(fact: LogLineFact) -> str | None:
 
 def is_aside(fact: LogLineFact) -> bool:
     """Whether a line is about a log that is deleted, stray or on its way to another directory:
-    there more stands behind the partition's name (`UnifiedLog`)."""
+    the partition's name is followed by more (`UnifiedLog`)."""
     named = fact.fields.get("directory")
     return isinstance(named, str) and _path(named).name.startswith(
         f"{fact.topic}-{fact.partition}."

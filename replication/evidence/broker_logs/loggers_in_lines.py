@@ -94,7 +94,7 @@ _MANY_NAMES = 10_000
 
 
 def without_logger(line: bytes, begin: int) -> tuple[bytes, str | None, str | None]:
-    """The message from begin on, and the logger and the thread that stand behind it in brackets."""
+    """The message from begin on, and the logger and the thread that are behind it in brackets."""
     if line.endswith(b")"):
         place = line.rfind(b" (", begin)
         name = line[place + 2 : -1]
@@ -113,7 +113,7 @@ def without_logger(line: bytes, begin: int) -> tuple[bytes, str | None, str | No
 
 
 def trailing_logger(line: bytes, begin: int) -> bytes | None:
-    """The whole name of the logger that stands behind the message which begins there."""
+    """The whole name of the logger that is behind the message which begins there."""
     if line.endswith(b")"):
         place = line.rfind(b" (", begin)
         name = line[place + 2 : -1]

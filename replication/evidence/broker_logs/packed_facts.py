@@ -97,7 +97,7 @@ class Packer:
                 end += stream.write(block)
 
     def done(self) -> list[PackedLines]:
-        """All that was taken, in the order in which partitions were first told of."""
+        """All that was taken, in the order in which partitions were first named."""
         self._pack()
         return [
             PackedLines(self._path, about, tuple(packed), self._kept_in)

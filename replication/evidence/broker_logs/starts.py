@@ -2,7 +2,7 @@
 
 A starting broker prints what names nobody: its very first line, its version, what it loads. Such a
 line is one's where no other broker can be starting there. What went on before the file begins is
-not known, so that nothing is told of a start before a broker's own line shows how it stood.
+not known: nothing is said about a start before a line of the broker shows what state it was in.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,7 +21,7 @@ START_KINDS = frozenset(
 )  # fmt: skip
 _BEGUN, _NAMED, _STARTED, _STOPPED = "begun", "named", "started", "stopped"
 
-# Of a line: in which piece of the file it stands, and where there.
+# Of a line: its piece of the file, and its place there.
 Position = tuple[float, float]
 _BEFORE_ALL: Position = (-inf, -inf)
 _BEHIND_ALL: Position = (inf, inf)
@@ -62,8 +62,8 @@ def names_who_starts(fact: LogLineFact) -> bool:
 
 @dataclass(slots=True)
 class _Start:
-    """after: the broker's last line that tells how it stood before, None where there is none.
-    since: the process's first line, or the first that it may be; None: not known."""
+    """after: the broker's last line that tells what state it was in before, None where there is
+    none. since: the process's first line, or the first that it may be; None: not known."""
 
     broker: int
     after: Position | None
@@ -162,7 +162,7 @@ class Starts:
         return claimed
 
     def _account(self) -> bool:
-        """Takes starts that overlap together, where as many first lines stand before them."""
+        """Takes starts that overlap together, where as many first lines are before them."""
         steps: list[tuple[Position, int, _Start | None]] = [(at, 0, None) for at in self._free]
         for start in self._starts:
             if not start.settled:

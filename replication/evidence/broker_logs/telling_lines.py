@@ -23,7 +23,7 @@ TELLING_KINDS = frozenset(
      "quorum_unreachable", "quorum_candidate")
 )  # fmt: skip
 # So many lines of one kind about one partition are kept; they say the same again and again. Of what
-# changed nothing one line of a file is kept for each broker, and in how many partitions it stands.
+# changed nothing one line of a file is kept for each broker, and how many partitions have it.
 _KEPT = 3
 _COUNTED = frozenset(("truncation_without_effect",))
 _ANY = "any directory"

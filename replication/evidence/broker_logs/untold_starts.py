@@ -3,7 +3,7 @@ anywhere.
 
 What only a starting process prints tells that it started: it loads logs that are not empty, finds
 its marker of a clean stop or none, recovers segments, says that it is STARTING. The start is then
-put where the first of these lines stands. What it printed after its logs were loaded tells nothing:
+put where the first of these lines is. What it printed after its logs were loaded tells nothing:
 by then roles may have been taken that the file does not have.
 """
 

@@ -1,8 +1,8 @@
 """What ties a line that names no broker to those that may have written it.
 
 Each handle looks at the brokers' own lines of one file and answers, for a line, who may be its
-writer; None where it says nothing. A broker's lines stand in its own order, whatever other brokers'
-stand between them, so nothing here rests on clocks that agree.
+writer; None where it says nothing. A broker's lines are in its own order, whatever other brokers'
+are between them, so nothing here rests on clocks that agree.
 """
 
 from collections.abc import Iterable
@@ -121,7 +121,7 @@ class Places:
         if fact.kind in ("log_loaded", "log_created", "truncated_fully"):
             self._began.pop(place, None)
         elif fact.kind == "log_start_advanced":
-            # A line that stands there twice is of one moment.
+            # A line that is there twice is of one moment.
             to = fact.fields["log_start_offset"]
             if self._began.setdefault(place, {}).setdefault(to, fact.at) != fact.at:
                 self._more = 2
@@ -267,7 +267,7 @@ class Roles:
 
     def _roles(self, key: tuple[_Place, int], at: int) -> list[int]:
         """The role that a broker had at a moment, and those that it took beside it: lines of one
-        moment may stand in any order."""
+        moment may be in any order."""
         told = list(self._told.get(key, ()))
         if key[1] not in self._asked | self._print_ends:
             told += self._fetchers.get(key, ())

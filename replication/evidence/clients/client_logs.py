@@ -85,7 +85,7 @@ class Acknowledgement:
     `ts` is milliseconds since 1970, on the client's clock. `offset` is None where the client was
     not told one. `acks` is "0", "1" or "all". `status`: acked; failed (refused before the append);
     unknown (it may be in the log or not); sent (acks=0, never acknowledged). `line` counts from 1.
-    `payload_id_in`: where in its record the id stands, "key", "value" or "header:NAME", if told.
+    `payload_id_in`: where in its record the id is, "key", "value" or "header:NAME", if told.
     `broker`: the id of the one that answered, if told. `sent`: when the attempt began, as `ts`.
     """
 
@@ -268,7 +268,7 @@ def _nearly_acknowledged(known: frozenset[str]) -> str | None:
     )
 
 
-# So many blank lines may stand before what a file holds.
+# So many blank lines may be before what a file holds.
 _MOST_BLANK = 10_000
 
 

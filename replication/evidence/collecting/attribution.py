@@ -51,7 +51,7 @@ def collect(
     roots = list(paths)
     result = read_all(roots, spread, facts_folder, told)
     for log in result.found_logs if told.laid_out else ():
-        log.runs = []  # Shipped lines stand as they arrived: their stamps may fall.
+        log.runs = []  # Shipped lines are in order of arrival: their stamps may fall.
     _attribute(result, roots, spread, told)
     if not (
         result.directories

@@ -63,7 +63,7 @@ class BrokerLog:
     another one decides (ZooKeeper). processes: facts about the process itself or a whole topic, as
     far as joining needs them. lines: those about topic partitions, packed. writers: the
     brokers that lines name, None for lines that name none, by their first line. topic_ids: (writer,
-    topic, topic id) -> when it was first printed; in_lines those of them that stand in lines about
+    topic, topic id) -> when it was first printed; in_lines those of them that are in lines about
     partitions. homes: (writer, log directory on its machine) where it created logs. first_at,
     last_at: ms since 1970, as lines print them.
     telling: lines that say something of losses by themselves. ahead: milliseconds by which its
@@ -298,7 +298,7 @@ def _take_controller(log: BrokerLog, fact: LogLineFact) -> None:
 
 
 def _configured(log: BrokerLog) -> int | None:
-    """Whose start it is that named no cluster yet: up to 0.11 its settings stand before it."""
+    """Whose start it is that named no cluster yet: up to 0.11 its settings are before it."""
     before = log.processes[-2:]
     if [f.kind for f in before] != ["settings", "process_started"]:
         return None

@@ -1,7 +1,7 @@
 """Text logs that tell of several clusters: a disk formatted anew, two clusters' hosts collected.
 
 A process is of one cluster, which it names when it starts. So one broker's file falls into parts at
-its starts; of what stands before the first one, or behind a start that names none, nobody can say
+its starts; of what is before the first one, or behind a start that names none, nobody can say
 of which it is. Where several brokers wrote such a file no line of it is anybody's.
 """
 

@@ -3,7 +3,7 @@
 Whoever empties ZooKeeper or formats storage anew starts another cluster, and the brokers go on
 writing into the same files. A start prints its cluster and its broker: what this broker writes
 from then on, into whichever file of the folder, is of that cluster until its next start. What
-stands before its first start, or behind the moment in which controller epochs began anew, is of
+is before its first start, or behind the moment in which controller epochs began anew, is of
 nobody knows which.
 """
 

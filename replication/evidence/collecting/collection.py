@@ -405,7 +405,7 @@ def _take_outputs(
         elif kind == several_outputs.PAYLOAD:
             lines = several_outputs.lines_in_words(outputs[kind])
             reason = (
-                "stands behind a printed record, so that it may be that record's payload: it is "
+                "is behind a printed record, so that it may be that record's payload: it is "
                 "not read; put an empty line between the two, or two files, where it is not"
             )
             result.unreadable.append(Unreadable(str(path), lines, reason))

@@ -1,6 +1,6 @@
 """A file of what a log shipper sent, of several brokers: laid out as the logs it came from.
 
-Each sender's lines are written to a file of its own, and stand there at the number that their
+Each sender's lines are written to a file of its own, and have there the number that their
 envelope has in the export, as far as no envelope holds several.
 """
 
@@ -45,7 +45,7 @@ class _Member:
         if partial:
             self.begun = text
             return
-        # A message goes on in indented lines, between which none stands.
+        # A message goes on in indented lines, between which there is none.
         gap = 0 if text[:1] in ("\t", " ") else max(0, number - 1 - self.written)
         self.stream.write("\n" * gap + text + "\n")
         self.written += gap + 1 + text.count("\n")

@@ -52,7 +52,7 @@ def observations(collection: Collection) -> list[dict[str, Any]]:
 
 
 def _described(collection: Collection) -> list[dict[str, Any]]:
-    """What kafka-topics told of partitions whose replicas are not all in the ISR."""
+    """What kafka-topics printed about partitions whose replicas are not all in the ISR."""
     rows: list[dict[str, Any]] = []
     for d in collection.descriptions:
         if not isinstance(d, PartitionDescription) or (

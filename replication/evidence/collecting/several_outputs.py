@@ -144,7 +144,8 @@ def _are_several(kinds: Iterable[tuple[int, str]]) -> bool:
 
 
 def _has_text(found: dict[str, list[int]]) -> bool:
-    """Whether output of one tool stands in a text of somebody's, or before what may be payload."""
+    """Whether somebody's text has the output of one tool in it, or has it before what may be
+    payload."""
     if PAYLOAD in found:
         return True
     return OTHER in found and any(kind in found for kind in (DESCRIBE, QUORUM, DIRECTORIES))
@@ -286,7 +287,7 @@ def _separators(line: str) -> int:
 
 
 def in_words(outputs: dict[str, list[int]]) -> str:
-    """What stands where in a file of several kinds."""
+    """Which part of a file of several kinds is of which kind."""
     told = (f"{_NAMES[kind]} ({lines_in_words(outputs[kind])})" for kind in outputs)
     return f"several kinds in one file: {', '.join(told)}"
 

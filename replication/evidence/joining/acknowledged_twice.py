@@ -1,6 +1,6 @@
 """Offsets at which several records were acknowledged: all but one of these are gone.
 
-Two records stand at one offset only one after the other: a later leader, or the same one without
+One offset has two records only one after the other: a later leader, or the same one without
 the end of its log, wrote there anew. So no log has to show the lost ones.
 """
 
@@ -21,13 +21,14 @@ def replaced(
     seen_there: Iterable[Acknowledgement],
     wrote: Mapping[int, set[int]],
 ) -> set[_Line]:
-    """(path, line) of unseen acknowledgements whose record is gone, whichever of them stands.
+    """(path, line) of unseen acknowledgements whose record is gone, whichever of them is still
+    there.
 
-    unseen: those of acked whose record no copy shows; seen_there: whose record stands there now;
-    wrote: offset -> who led when what stands there was written. Of records at one offset those
+    unseen: those of acked whose record no copy shows; seen_there: whose record is there now;
+    wrote: offset -> the leaders when the present record was written. Of records at one offset those
     that another broker answered for, then those that were promised least, count as the lost ones.
     Empty where offsets below every one that can have been written anew are told twice as well, or
-    none shows what the log means by an offset: one below them, or a record that stands where it
+    none shows what the log means by an offset: one below them, or a record that is where it
     was told.
     """
     since = _written_anew_from(evidence)
@@ -73,7 +74,8 @@ def record_of(a: Acknowledgement) -> object:
 
 
 def _least_first(records: Iterable[Acknowledgement], wrote: set[int]) -> list[Acknowledgement]:
-    """Records at one offset; last the one that stands if any does. wrote: who led its epoch."""
+    """Records at one offset; last the one that is there now, if any is. wrote: the leaders of its
+    epoch."""
     return sorted(records, key=lambda a: (a.broker in wrote, *_least_promised(a)))
 
 
@@ -82,7 +84,7 @@ def _least_promised(a: Acknowledgement) -> tuple[bool, int, str, int]:
 
 
 def _written_anew_from(evidence: PartitionEvidence) -> int | None:
-    """The lowest offset from which a leader can have written anew; None where none is told of."""
+    """The lowest offset from which a leader can have written anew; None where no line says so."""
     found: list[int | None] = []
     for copy in evidence.copies:
         starts = [*(copy.directory.epoch_entries or ()), *((s[2], s[0]) for s in copy.spans)]

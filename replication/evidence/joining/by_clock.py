@@ -2,7 +2,7 @@
 
 The clocks of brokers, controllers and clients decide nothing, unless the user says by how much they
 differ at most. A record was written between its sending and its answer; where its client does not
-say when it sent it, an answer's way is in the bound as well. What a leader answered for stood in
+say when it sent it, an answer's way is in the bound as well. What a leader answered for was in
 its log, and from its log end at its start on it had written it itself.
 """
 
@@ -13,7 +13,7 @@ from replication.evidence.broker_logs.broker_log import LogLineFact
 from replication.evidence.clients.client_logs import Acknowledgement
 from replication.evidence.joining.partition_evidence import PartitionEvidence
 
-# After one of these lines of its own a broker has stopped leading; to lead on is no end.
+# After one of these lines of its own a broker has stopped leading; a re-election is no end.
 _ENDS = ("became_follower", "process_started", "stopped_cleanly")
 
 

@@ -1,6 +1,6 @@
 """Where a broker's clock was set back while it wrote its logs, told by the order of its lines.
 
-A file's lines stand in the order in which they were written, and so do the pieces of a rotated log;
+A file's lines are in the order in which they were written, and so are the pieces of a rotated log;
 their stamps fall where the clock was set back, as summer time ended or a machine was started anew.
 They fall, too, where somebody put several logs into one file: the same one twice, pieces in another
 order, logs of other loggers. What only counts up in the life of a cluster tells which it is, else

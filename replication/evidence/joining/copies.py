@@ -1,4 +1,4 @@
-"""Copies of one partition's replicas: which bytes are the same record, and where payloads stand.
+"""Copies of one partition's replicas: which bytes are the same record, and where payloads are.
 
 Every copy of every replica is laid beside the others by offset. Where batch boundaries agree the
 CRC decides; where they do not (compaction, old formats) the records themselves are read. The
@@ -187,7 +187,7 @@ def identify_contents(
 
 def _moved(cell: list[_Held]) -> list[_Held]:
     """Batches that are the same bytes at other offsets in other copies: no checksum covers the base
-    offset, so which of them stands where it belongs cannot be known."""
+    offset, so nobody can know which of them is in its place."""
     if len({h.batch.base_offset for h in cell}) == 1:
         return []
     alike: dict[tuple[int, int], list[_Held]] = {}
@@ -365,7 +365,7 @@ def sequence_key(producer_id: int, producer_epoch: int, sequence: int) -> str:
 def sequence_at(batch: RecordBatch, offset: int) -> str | None:
     """The sequence key of one record; None where the batch tells none.
 
-    The cleaner keeps a batch's first offset and sequence, be it empty: what stood there it may
+    The cleaner keeps a batch's first offset and sequence, be it empty: what was there it may
     take.
     """
     if batch.producer_id is None or batch.producer_epoch is None or batch.base_sequence is None:

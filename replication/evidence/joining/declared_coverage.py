@@ -23,7 +23,7 @@ NO_NAMES = "the payload ids are not these records' keys"
 def is_traced(evidence: PartitionEvidence, broker: int) -> bool:
     """Whether a broker's lines are a trace of its replica, complete as far as they tell.
 
-    Each term of leadership that the controller gave it before its last one must stand in them:
+    Each term of leadership that the controller gave it before its last one must be in them:
     without such a line its appends would be taken for an earlier epoch's. And nothing else shows
     that lines of it are missing: a step that none tells would be taken for one that never was.
     """

@@ -1,4 +1,4 @@
-"""Where a dump of a log, which tells no time, stands among its broker's steps."""
+"""At which of its broker's steps a dump of a log was taken, which tells no time."""
 
 from replication.evidence.joining.line_steps import Step
 from replication.evidence.tools.dumped_logs import DumpedDirectory
@@ -6,7 +6,7 @@ from replication.protocol.ground import events as ev
 
 
 def earliest_place(steps: list[Step], dump: DumpedDirectory) -> int:
-    """Before which of the broker's steps a dump stands, which tells no time: as early as can be.
+    """Before which of the broker's steps a dump was taken, which tells no time: as early as can be.
 
     So whatever was cut later is cut from it too. It cannot be from before the broker's first step,
     where the lines begin with the topic, nor from before its newest leader epoch and what the

@@ -1,7 +1,7 @@
 """Which incarnation of a topic a line or a promise is about, where it gives only the topic's name.
 
 A broker that prints topic ids at all prints them in the order of the incarnations, so its own lines
-tell, and no clock is compared with another's. Producers name no topic id: a payload that stands in
+tell, and no clock is compared with another's. Producers name no topic id: a payload that is in
 the log of one incarnation is of that one, and those around it follow. Where that and the clocks
 disagree, nothing is said.
 """
@@ -28,7 +28,7 @@ def incarnations_of_lines(
     """(line, topic id) for one broker's lines about a topic's partitions, in their order.
 
     order: the topic's ids, oldest first. printed: those that any line of the broker names. A line
-    without an id is of the life that it stands in, and a life of which the broker prints none of an
+    without an id is of the life that it is in, and a life of which the broker prints none of an
     id between those of the lives around it. by_clock: where that leaves several. A log created
     where one was deleted is of another life, or of a replica that was moved away and back: what
     came before is of any life up to that one.
@@ -79,7 +79,8 @@ def _between(ids: list[str], number: int, order: list[str], moved: bool) -> list
 def payloads_by_incarnation(
     copies: Iterable[tuple[str, Copy]], wanted: set[str]
 ) -> dict[str, set[str]]:
-    """In which incarnations' logs each wanted payload id stands; copies: each with its topic id."""
+    """In which incarnations' logs each wanted payload id is found; copies: each with its topic
+    id."""
     result: dict[str, set[str]] = {}
     for topic_id, copy in copies:
         for path, batch in copy.directory.iter_batches_with_path():
@@ -99,7 +100,7 @@ def incarnations_of_promises(
     """(promise, topic id) for promises of one topic partition; None where it cannot be told.
 
     order: the topic's ids, oldest first. standing: of `payloads_by_incarnation`. One client's
-    promises follow each other; one whose payload stands nowhere is of the incarnation around it,
+    promises follow each other; one whose payload is found nowhere is of the incarnation around it,
     by its place in the client's log or by the time of what the same log shows to be of which.
     """
     by_client: dict[tuple[str, str], list[Promise]] = {}
@@ -141,7 +142,7 @@ def _times(
 ) -> dict[str, list[tuple[int, int]]]:
     """By log, (time, place in the order) of the promises that are shown to be of an incarnation.
 
-    By what stands in its copies, else by a client's offsets where the clock never contradicts them.
+    By what is in its copies, else by a client's offsets where the clock never contradicts them.
     """
     times: dict[str, list[tuple[int, int]]] = {}
     for mine in clients:

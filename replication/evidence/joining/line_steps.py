@@ -145,7 +145,7 @@ def _as_printed(evidence: PartitionEvidence, broker: int) -> Iterator[Step]:
 
 
 def _loaded_under_one_name(lines: list[LogLineFact]) -> set[tuple[str, int | None]]:
-    """Where the lines stand of a start that loads several logs of the name, with other ends: one of
+    """Where the lines are of a start that loads several logs of the name, with other ends: one of
     a deleted topic, or on its way to another directory, lies beside it, and the line names only the
     directory above (seen in 1.1.1). Which is which nothing tells."""
     found: set[tuple[str, int | None]] = set()
@@ -161,8 +161,8 @@ def _loaded_under_one_name(lines: list[LogLineFact]) -> set[tuple[str, int | Non
 
 
 def _failed_to_follow(lines: list[LogLineFact]) -> set[tuple[str, int]]:
-    """Where the requests stand to follow a leader that is not alive: such a replica follows nobody,
-    cuts and fetches nothing, and knows of no other epoch than before (`makeFollowers`)."""
+    """Where the lines are of requests to follow a leader that is not alive: such a replica follows
+    nobody, cuts and fetches nothing, and knows of no other epoch than before (`makeFollowers`)."""
     found: set[tuple[str, int]] = set()
     asked: dict[tuple[str, object], LogLineFact] = {}
     for line in lines:

@@ -1,7 +1,7 @@
 """Logs of a broker whose clock was set back: each file's lines apart by clock, and together again.
 
 By which zone and how far ahead each clock was is found out for each by itself (clocks.py). Moved by
-that, no stamp falls any more, and the lines stand by their time in the order of their files.
+that, no stamp falls any more, and the lines are in order of time in their files.
 """
 
 from collections.abc import Iterable

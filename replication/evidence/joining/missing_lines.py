@@ -127,7 +127,7 @@ def _followed_unseen(evidence: PartitionEvidence, broker: int) -> int | None:
 def _followed_untold(evidence: PartitionEvidence, broker: int) -> int | None:
     """The last leader epoch that its log knows of without having led in it, or in whose ISR it was
     beside another leader, where its lines tell of leaderships and of nothing that it followed: up
-    to 2.5 that stands in another file."""
+    to 2.5 that is in another file."""
     kinds = {line.kind for line in evidence.lines.get(broker, ())}
     if evidence.described.controller != "zookeeper" or "became_leader" not in kinds:
         return None

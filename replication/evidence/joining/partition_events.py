@@ -155,7 +155,7 @@ def _last_line(copy: Copy, steps: list[Step]) -> int:
 
 
 def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
-    """The copies by the step that they stand before; len(steps): behind them all."""
+    """The copies by the step that they precede; len(steps): behind them all."""
     starts = [i for i, step in enumerate(steps) if step.kind == "life"]
     placed: dict[int, list[Copy]] = {}
     for copy in copies:
@@ -177,8 +177,8 @@ def _placed(copies: list[Copy], steps: list[Step]) -> dict[int, list[Copy]]:
 
 
 def _last_load(steps: list[Step]) -> int:
-    """Where a copy stands of before a life whose start no line tells: before its log was loaded, as
-    lines of an earlier life may come first. A log that is made is told to be loaded, too.
+    """The place of a copy from before a life whose start no line tells: before its log was loaded,
+    as lines of an earlier life may come first. A log that is made is told to be loaded, too.
     """
     made = {n - 1 for n, step in enumerate(steps) if step.kind == "log_created"}
     loads = [n for n, s in enumerate(steps) if s.kind == "log_loaded" and n not in made]
@@ -186,7 +186,7 @@ def _last_load(steps: list[Step]) -> int:
 
 
 def _before_its_cut(copy: Copy, steps: list[Step], end: int, *, in_life: bool) -> int:
-    """Where a copy of a running broker stands in the life that ends there: before its broker
+    """The place of a copy of a running broker in the life that ends there: before its broker
     followed in an epoch of which the copy has nothing yet, and cut its log below what that shows.
 
     in_life: it may be of any moment of that life, which counts where no epochs tell. Not where the

@@ -27,7 +27,7 @@ class PartitionEvidence:
     them, at kafka_topics_at (ms); reassigned: the assignment that they tell of after all else that
     names one. listed_replicas: brokers that have a replica by kafka-log-dirs. later_history: what
     of the controllers' log is known to follow the copy at hand. payload_id_in: where payload ids
-    stand, if the user said so; naming: where they were found to. unpacked: how places in archives
+    are, if the user said so; naming: where they were found to. unpacked: how places in archives
     are named. unsure_lines: brokers of which lines may be missing, being anybody's in a file of
     several. damaged_lines: brokers of which some lines could not be read: no trace of theirs is
     whole. by_zookeeper: the history is ZooKeeper's; in_another_directory: replicas that the

@@ -126,7 +126,7 @@ def _of_unplaced(evidence: PartitionEvidence, nowhere: list[Acknowledgement]) ->
     if not nowhere:
         return None
     named = evidence.naming.looked and not evidence.naming.unnamed
-    where = "no log here holds their ids" if named else "nothing shows where they stand"
+    where = "no log here holds their ids" if named else "nothing shows where they are"
     return f"{len(nowhere)} acknowledged without an offset: {where}"
 
 

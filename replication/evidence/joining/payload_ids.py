@@ -1,4 +1,4 @@
-"""Where in the records the payload ids of clients' logs stand: as keys, as values, in one header.
+"""Where in the records the payload ids of clients' logs are: as keys, as values, in one header.
 
 A client may call anything its record's id: the key, a field of the value, a hash of either. An id
 names a record only where it is shown to: where records that were acknowledged at an offset carry
@@ -62,7 +62,8 @@ class Naming:
         return None if (promise.path, promise.client) in self.unnamed else promise.payload_id
 
     def is_declared(self, promise: Promise) -> bool:
-        """Whether the user says where this promise's id stands, and such ids stand there."""
+        """Whether the user says where this promise's id is, and the records do have such ids
+        there."""
         return (promise.path, promise.client) in self.declared
 
     def names(self, record: RecordIdentity) -> Iterator[str]:
@@ -85,7 +86,7 @@ class _Client:
 def naming_of(
     copies: Iterable[Copy], promises: Iterable[Promise], declared: str | None = None
 ) -> Naming:
-    """In which form the ids of each client's promises stand in the records of the copies.
+    """In which form the ids of each client's promises are in the records of the copies.
 
     declared: the place that the user names ("key", "value", "header:NAME"); other places are not
     looked at then. Without records that can be read, nobody's ids name anything.

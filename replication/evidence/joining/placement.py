@@ -31,11 +31,11 @@ class Life:
     ended_clean: None where the log breaks off while stopping, as KRaft brokers' logs do. ends: per
     partition the lowest, the highest and the last log end. loaded: what its start loaded, of each
     name: several, where one of a deleted topic lay beside it. recovered: its start looked through
-    segments that no clean stop had vouched for. printed: its start stands in the log. broker_epoch:
-    that it registered with, which a clean stop leaves beside its marker. marks: of each partition
-    the first high watermark above 0 that was loaded. cuts: to where its log was cut, the lowest; 0
-    where it was deleted. led: the leader epochs in which the broker came to lead it, or, as -1, did
-    not. began: those in which it led, each with the end of its log as it began to.
+    segments that no clean stop had vouched for. printed: its start is in the log. broker_epoch:
+    that it registered with, which a clean stop leaves beside its marker. high_watermarks: of each
+    partition the first high watermark above 0 that was loaded. cuts: to where its log was cut, the
+    lowest; 0 where it was deleted. led: the leader epochs in which the broker came to lead it, or,
+    as -1, did not. began: those in which it led, each with the end of its log as it began to.
     """
 
     printed: bool = True
@@ -49,7 +49,7 @@ class Life:
     broker_epoch: int | None = None
     recovered: bool = False
     leader_epochs: set[int] = field(default_factory=set)
-    marks: dict[tuple[str, int], int] = field(default_factory=dict)
+    high_watermarks: dict[tuple[str, int], int] = field(default_factory=dict)
     cuts: dict[tuple[str, int], int] = field(default_factory=dict)
     led: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     began: dict[tuple[str, int], list[tuple[int, int]]] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def _take_high_watermark(life: Life, fact: LogLineFact) -> None:
         return
     key = (fact.topic, fact.partition)
     if fact.kind in _LOADED and (fact.fields.get("high_watermark") or 0) > 0:
-        life.marks.setdefault(key, fact.fields["high_watermark"])
+        life.high_watermarks.setdefault(key, fact.fields["high_watermark"])
     elif fact.kind == "truncated" or fact.kind in GONE:
         to = fact.fields.get("to_offset") or 0
         life.cuts[key] = min(to, life.cuts.get(key, to))
@@ -186,7 +186,11 @@ def place(
     # What lies set aside beside a partition is another log under its name: lines tell of this one.
     present = [[c for c in g if c.directory.kind == "replica"] or g for g in groups]
     for life in lives:
-        life.marks = {key: mark for key, mark in life.marks.items() if key[0] not in reused}
+        life.high_watermarks = {
+            key: high_watermark
+            for key, high_watermark in life.high_watermarks.items()
+            if key[0] not in reused
+        }
     if not lives and not _is_ordered(groups):
         # The shortest counts as the last: it claims least, and the broker lived on after it.
         groups.sort(key=lambda g: -sum(c.directory.log_end_offset or 0 for c in g))
@@ -287,7 +291,7 @@ def _slot(group: list[Copy], lives: list[Life], possible: range, newest: bool) -
     running = [
         k
         for k in possible
-        if (cut_off or _fits_life(group, lives[k])) and not _marks_fell(group, lives, k)
+        if (cut_off or _fits_life(group, lives[k])) and not _high_watermarks_fell(group, lives, k)
     ]
     newest_record = group[0].latest_timestamp
     if cut_off and sum((lives[k].started_at or 0) >= (newest_record or 0) for k in running[1:]):
@@ -367,37 +371,42 @@ def _fits_start(group: list[Copy], lives: list[Life], k: int, clean: bool) -> bo
         loaded = life.loaded.get((copy.directory.topic, copy.directory.partition))
         if loaded is None:
             continue
-        if copy.directory.log_end_offset not in loaded or not _fits_mark(copy, life):
+        if copy.directory.log_end_offset not in loaded or not _fits_high_watermark(copy, life):
             return False
         fits = True
     return fits
 
 
-def _fits_mark(copy: Copy, life: Life) -> bool:
+def _fits_high_watermark(copy: Copy, life: Life) -> bool:
     """Whether a start can have loaded a copy's high watermark, as far as its log reaches."""
     directory = copy.directory
-    loaded = life.marks.get((directory.topic, directory.partition))
-    mark, start, end = (
+    loaded = life.high_watermarks.get((directory.topic, directory.partition))
+    high_watermark, start, end = (
         directory.high_watermark, directory.log_start_offset, directory.log_end_offset,
     )  # fmt: skip
-    if loaded is None or mark is None or end is None or mark < (start or 0):
+    if loaded is None or high_watermark is None or end is None or high_watermark < (start or 0):
         return True
-    return loaded == min(mark, end)
+    return loaded == min(high_watermark, end)
 
 
-def _marks_fell(group: list[Copy], lives: list[Life], k: int) -> bool:
+def _high_watermarks_fell(group: list[Copy], lives: list[Life], k: int) -> bool:
     """Whether the next start loaded a high watermark below a copy's, which in this life cannot have
     fallen: its broker led in the only leader epoch that its lines name, and cut nothing below."""
     for copy in group:
         key = (copy.directory.topic, copy.directory.partition)
-        mark, later = copy.directory.high_watermark, lives[k + 1 : k + 2]
-        loaded = later[0].marks.get(key) if later else None
-        if mark is None or loaded is None or loaded >= mark:
+        high_watermark, later = copy.directory.high_watermark, lives[k + 1 : k + 2]
+        loaded = later[0].high_watermarks.get(key) if later else None
+        if high_watermark is None or loaded is None or loaded >= high_watermark:
             continue
         # One at the log's end may have been above it, before storage was lost.
         exact = all(loaded < end for end in later[0].loaded.get(key, {loaded}))
         led = lives[k].led.get(key, set())
-        if exact and -1 not in led and len(led) < 2 and lives[k].cuts.get(key, mark) >= mark:
+        if (
+            exact
+            and -1 not in led
+            and len(led) < 2
+            and lives[k].cuts.get(key, high_watermark) >= high_watermark
+        ):
             return True
     return False
 

@@ -1,11 +1,11 @@
-"""Where records stand that clients name."""
+"""Where the records are that clients name."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a payload stands: offset, leader epoch and content."""
+    """Where a payload is: offset, leader epoch and content."""
 
     offset: int
     leader_epoch: int | None

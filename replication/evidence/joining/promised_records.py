@@ -107,7 +107,7 @@ def _consumed(
 
 
 def _led_by(evidence: PartitionEvidence) -> dict[int, set[int]]:
-    """Who led in each leader epoch, as far as the controller's word tells."""
+    """The leaders of each leader epoch, as far as the controller's lines tell."""
     led: dict[int, set[int]] = {}
     for r in evidence.recorded:
         if r.fact.leader is not None:
@@ -118,7 +118,7 @@ def _led_by(evidence: PartitionEvidence) -> dict[int, set[int]]:
 def _wrote(
     leader: Copy | None, led: dict[int, set[int]], acked: list[Acknowledgement]
 ) -> dict[int, set[int]]:
-    """Who led in the epoch of what stands in the leader's log at the offsets that clients name."""
+    """The leaders of the epochs of those records in the leader's log whose offsets clients name."""
     offsets = {a.offset for a in acked if a.broker is not None} - {None}
     return {
         offset: led.get(span.leader_epoch, set())
@@ -146,7 +146,7 @@ def _said_of_brokers(evidence: PartitionEvidence, a: Acknowledgement) -> str:
 
 
 def unplaced(evidence: PartitionEvidence) -> list[Acknowledgement]:
-    """Acknowledged records of which neither an offset nor a copy tells where they stand.
+    """Acknowledged records of which neither an offset nor a copy tells where they are.
 
     A producer that wrote twice is told of the second attempt without an offset; the first one's
     line may have it.
@@ -197,9 +197,9 @@ def _by_what_copies_show(
     repeated: set[str],
     leader: Copy | None,
 ) -> tuple[list[Acknowledgement], list[Acknowledgement]]:
-    """Those whose record no copy shows, and those whose record stands in the leader's log.
+    """Those whose record no copy shows, and those whose record is in the leader's log.
 
-    An older copy says nothing of what stands at the offset now.
+    An older copy says nothing of what is at the offset now.
     """
     unseen, seen_there = [], []
     for a in acked:
@@ -221,7 +221,7 @@ def _told_their_own(
     by_leaders: bool,
 ) -> bool:
     """Whether the clients that were told one offset of several records wrote down the offset of the
-    very record, and not its batch's or another one's: what copies show of theirs stands where they
+    very record, and not its batch's or another one's: what copies show of theirs is where they
     were told. by_leaders: where leaders wrote anew shows it, of clients whose records name nothing.
     """
     right: set[str] = set()
@@ -263,7 +263,7 @@ def _gone(
     shown: set[tuple[int | None, int | None]], leader: Copy | None
 ) -> tuple[int | None, int | None]:
     """(leader epoch, content) of a record that nothing names and that is gone, of those that copies
-    show beside the leader's log. Where that is not here, what one shows may be what stands."""
+    show beside the leader's log. Where that is not here, one of them may show what it has."""
     if shown and leader is None:
         return None, None
     return shown.pop() if len(shown) == 1 else (None, _unseen(shown))
@@ -275,9 +275,9 @@ def _unseen(shown: set[tuple[int | None, int | None]]) -> int | None:
 
 
 def _claimed(evidence: PartitionEvidence, leader: Copy | None) -> set[int]:
-    """Offsets at which a record stands that some client names by its own id.
+    """Offsets with a record that some client names by its own id.
 
-    A record whose id is found nowhere is gone from there. Where nobody names what stands there, it
+    A record whose id is found nowhere is gone from there. Where nobody names what is there, it
     may be the very record, and its id no name of it after all.
     """
     promises: list[Promise] = [*evidence.acknowledgements, *evidence.consumptions]
@@ -396,7 +396,7 @@ def _told_apart(rows: list[_Row], records: list[object]) -> list[_Row]:
 def _runs(rows: list[_Row]) -> list[_Run]:
     """Rows of single offsets as runs of neighbours with equal identity; the first row's source.
 
-    A record that was told of before the one below it has nothing to do with that one.
+    A record that was acknowledged before the one below it has nothing to do with that one.
     """
     ordered = sorted(
         set(rows),

@@ -32,7 +32,8 @@ def each_once(facts: Iterable[LogLineFact]) -> Iterator[LogLineFact]:
 
 
 def _behind_a_fall_back(facts: list[LogLineFact]) -> set[int]:
-    """The lines (by id) behind one before which their file had told of later ones already."""
+    """The lines (by id) behind one that comes late: the file had lines of later moments before
+    it."""
     latest: dict[str, int] = {}
     fallen: set[str] = set()
     found: set[int] = set()

@@ -45,7 +45,7 @@ def shown_by(
 
     A log has at least one segment file, so none is a copy that is not whole. The same holds for
     what could not be read, for an offset between two segments and for those below the first one
-    that the epoch file still names: such records may be held but were not handed over, and stand
+    that the epoch file still names: such records may be held but were not handed over, and are
     as a span without epoch and content. Where the log's last segments are among them, only a part
     of it was seen. keeps_every_offset: the topic is not compacted, so that a gap is no lawful one;
     of one that is compacted and nothing else, no segment before the first one was removed lawfully.

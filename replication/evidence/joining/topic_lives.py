@@ -75,7 +75,7 @@ class _Partition:
     obeyed, decided, cached: the epochs that it named as a broker, as the controller, and in what
     the controller told everybody. had_log: it was seen with a log. gone: its log was deleted since.
     asked: where a request began that may be of a new life, created: where a log was created that
-    may be. first_led: who led it as it was created.
+    may be. first_led: its leader when it was created.
     """
 
     obeyed: _Epochs = field(default_factory=_Epochs)
@@ -229,7 +229,7 @@ def _is_cached(fact: LogLineFact) -> bool:
 
 
 def _is_first_again(fact: LogLineFact, told: _Epochs) -> bool:
-    """Whether a line is about a topic's first epochs after every broker was told of later ones."""
+    """Whether a line is about a topic's first epochs after every broker had heard of later ones."""
     leader_epoch, partition_epoch = (
         fact.fields.get(f"{of}_epoch") for of in ("leader", "partition")
     )

@@ -45,7 +45,7 @@ def in_order(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
 
 
 def _roles_before_cuts(lines: list[LogLineFact], broker: int) -> list[LogLineFact]:
-    """With a role as follower before the cuts of the same millisecond: who leads cuts nothing."""
+    """With a role as follower before the cuts of the same millisecond: a leader cuts nothing."""
     result: list[LogLineFact] = []
     for fact in lines:
         place = len(result)

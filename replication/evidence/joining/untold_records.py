@@ -2,8 +2,8 @@
 
 A log of acknowledgements that was cut where a line ends looks whole. But a producer that writes a
 line for each attempt leaves no record without one. So lines are missing where a producer (by its
-id, KIP-98) has records that lines tell of and others that no line does; and whoever wrote it may
-have been told of a record that no line tells of and that the leader's log lacks.
+id, KIP-98) has records that lines name and others that no line names; and that producer may have
+an acknowledgement of a record that no line names and that the leader's log lacks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Untold:
     ) -> str | None:
         """How it shows that lines are missing; None where nothing does.
 
-        places: where the records stand, by their names. leader: the log that counts, of a topic
+        places: where the records are, by their names. leader: the log that counts, of a topic
         that is not compacted. end: where it ends, if that is known.
         """
         if self.told_of & self.untold:
@@ -59,7 +59,7 @@ class Untold:
 
 
 def _is_lacking(place: Place, leader: Sequence[Span], end: int | None) -> bool:
-    """Whether another record stands there, or the log ends before it."""
+    """Whether another record is there, or the log ends before it."""
     if end is not None and place.offset >= end:
         return True
     held = clipped(leader, place.offset, place.offset + 1)

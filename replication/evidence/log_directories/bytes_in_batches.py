@@ -15,7 +15,7 @@ _CHUNK = 8 << 20
 
 @dataclass(slots=True)
 class BytesInBatches:
-    """Where `wanted` stands in segment files. A file is looked through once, when first asked for.
+    """Where `wanted` is in segment files. A file is looked through once, when first asked for.
 
     What cannot be read or unpacked may hold it: whoever reads the batch then says why it cannot.
     """

@@ -196,7 +196,7 @@ def subject_of(line: Line) -> tuple[str, str, str, int]:
 def directories_of(lines: Iterable[Line], workplace: Path) -> list[LogDirectory]:
     """The log directories that the lines tell of.
 
-    Lines of one directory of one broker belong together, whichever files they stand in: it is known
+    Lines of one directory of one broker belong together, whichever files they are in: it is known
     by its meta.properties. workplace: where files of metadata logs are put together.
     """
     ordered = sorted(lines, key=order_of)
@@ -294,7 +294,7 @@ def _log_directory(told: _Told, emptied: dict[str, Line], folder: Path) -> LogDi
     partitions = []
     for name, line in sorted(told.partitions.items()):
         try:
-            # A later process would have told of it again.
+            # A later process would have printed it again.
             alike = newest.get("started") == line["started"]
             read_at = max(line["at"], newest.get("at", 0) if alike else 0)
             there = _partition(path / name, line, read_at, runs=clean is None)

@@ -149,11 +149,11 @@ def read_digest(path: Path) -> LogDirectory:
     Equal to `read_log_directory` of that directory at that moment, apart from paths (they lead into
     the digest file) and `captured_between`, which only a digest knows. `has_cluster_metadata` leads
     into the digest too: `restore_cluster_metadata` writes those files out for their reader. A cut
-    or damaged digest answers what stands whole before the damage, and an Unreadable. Nothing is
+    or damaged digest answers what is whole before the damage, and an Unreadable. Nothing is
     raised."""
     contents = _Contents(path)
     member_at = 0
-    # gzip's check sum stands at a member's end: until then nothing of the member can be trusted.
+    # gzip's check sum is at a member's end: until then nothing of the member can be trusted.
     unproven: list[Line] = []
     try:
         for member_at, line in _lines(path, 0):
@@ -177,7 +177,7 @@ def read_digest(path: Path) -> LogDirectory:
 
 def restore_cluster_metadata(digest: Path, into: Path) -> Path | None:
     """Writes the controllers' log kept in `digest` to a directory below `into`, which must exist,
-    and answers that directory; None when the digest has none. A damaged digest gives what stands
+    and answers that directory; None when the digest has none. A damaged digest gives what is
     before the damage. Raises OSError when `into` cannot be written."""
     target = into / CLUSTER_METADATA
     try:
@@ -194,7 +194,7 @@ def restore_cluster_metadata(digest: Path, into: Path) -> Path | None:
                     raise ValueError("a piece that does not follow the one before it")
                 stream.write(base64.b64decode(line["base64"], validate=True))
     except DAMAGE:
-        # read_digest tells the user of the damage; what stands before it is still worth having.
+        # read_digest tells the user of the damage; what is before it is still worth having.
         return target if target.is_dir() else None
     return target if target.is_dir() else None
 
@@ -229,8 +229,8 @@ def _collect(contents: _Contents, member_at: int, line: Line) -> None:
 
 
 def _texts(contents: _Contents, name: str) -> dict[str, str | Unreadable]:
-    """Where a small file belongs: to the log directory, or to the partition that is being told
-    of."""
+    """Where a small file belongs: to the log directory, or to the partition whose lines are
+    being read."""
     folder, _, rest = name.partition("/")
     if not rest:
         return contents.texts

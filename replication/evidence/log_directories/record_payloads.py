@@ -25,7 +25,7 @@ Headers = list[tuple[bytes, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class RecordIdentity:
-    """One record: where it stands and what it is.
+    """One record: where it is and what it is.
 
     `key` is text, bytes that are no UTF-8 replaced; None without a key, and for the records of
     control batches. `digest` is a signed 64-bit number over key, value,

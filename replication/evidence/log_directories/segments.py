@@ -16,8 +16,8 @@ CODEC_MASK = 0x07
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
-# The first byte that the CRC covers: what stands right behind the CRC itself. The offsets and the
-# leader epoch stand before it, so that a broker may write them without computing it again (KIP-98).
+# The first byte that the CRC covers: what is right behind the CRC itself. The offsets and the
+# leader epoch are before it, so that a broker may write them without computing it again (KIP-98).
 CRC_BEGINS = {0: 16, 1: 16, 2: 21}
 CRC_CHUNK = 1 << 20
 

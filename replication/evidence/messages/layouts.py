@@ -37,7 +37,7 @@ _OPEN_END = 1 << 15
 class Field:
     """One field. kind: Kafka's word for the type, "struct" where fields describes it.
 
-    is_array: a list of such. tag: the number that stands before it in the versions `tagged`.
+    is_array: a list of such. tag: the number that is before it in the versions `tagged`.
     """
 
     name: str

@@ -41,9 +41,9 @@ def election_kind(
     whether unclean elections are allowed (PartitionChangeBuilder.electAnyLeader; only with ELR on,
     ISR and ELR empty and one member in lastKnownElr). The rest is unclean, but where the ISR has
     others beside the leader: then the old leader's word took it in, and the same record ended a
-    reassignment (PartitionReassignmentReplicas.maybeCompleteReassignment). Who is elected beside
-    the ISR is alone in it. So may be one whom a reassignment added: it ends only with all that it
-    adds in the ISR, which then elects.
+    reassignment (PartitionReassignmentReplicas.maybeCompleteReassignment). A leader that is
+    elected uncleanly is alone in the ISR. So may be one whom a reassignment added: it ends only
+    with all that it adds in the ISR, which then elects.
     """
     if leader == before.leader:
         return "same_leader"

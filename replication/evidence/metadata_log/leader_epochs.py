@@ -1,6 +1,6 @@
 """In which leader epoch of the metadata log its records were written.
 
-The epoch of a batch stands outside its checksum, and one changed byte there would make a copy look
+The epoch of a batch is outside its checksum, and one changed byte there would make a copy look
 newer than all others. So a run of batches, from one LeaderChange (or a break) to the next, has the
 epoch that most of them say, and no single batch is believed.
 """

@@ -123,7 +123,7 @@ def parts_of_records(
 
 @dataclass(slots=True)
 class _Reader:
-    """Where the reading stands: the metadata offset that is due, and whether all is unknown."""
+    """How far the reading has come: the metadata offset that is due, and whether all is unknown."""
 
     path: str
     files: Mapping[str, Opener]

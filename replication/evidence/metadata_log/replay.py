@@ -76,7 +76,7 @@ def history_of(
 
 @dataclass(slots=True)
 class _Replay:
-    """Takes part after part: where in the log it stands, and what that makes of the cluster."""
+    """Takes part after part: where in the log it is, and what that makes of the cluster."""
 
     path: str
     cluster: Cluster

@@ -134,7 +134,8 @@ def _with_earlier_part(best: MetadataHistory, agreeing: list[MetadataHistory]) -
     first = min(earlier, key=lambda copy: copy.first_offset)
 
     def spliced(old: Iterable[Any], new: Iterable[Any]) -> tuple[Any, ...]:
-        # What a snapshot tells stands at the offset before its end: the older copy has it for real.
+        # What a snapshot tells counts for the offset before its end: the older copy has it for
+        # real.
         return (
             *(one for one in old if one.metadata_offset < start),
             *(one for one in new if one.metadata_offset >= start),

@@ -120,7 +120,7 @@ def _by_stamps(files: list[Path]) -> str:
 
     Of one that several files hold as many stay as the file that holds most of them has: it was
     shipped again (joining takes each once, too, but within a file for what happened twice). A dump
-    of settings that goes on in a later file stands there whole.
+    of settings that goes on in a later file is there whole.
     """
     messages: list[tuple[str, str]] = []
     happened: Counter[str] = Counter()
@@ -205,7 +205,7 @@ def _known(log: BrokerLog, bases: Bases) -> list[Any]:
             continue
         if each.name == "lines":
             rest = ((p.about, [f for f in p if not _forgets(bases, f, log)]) for p in value)
-            # In whatever order partitions are first told of: forgotten lines had a part in that.
+            # In any order: which partition was named first may have hung on forgotten lines.
             value = {about: _plain(facts) for about, facts in rest if facts}
         elif each.name in ("processes", "telling"):
             value = _plain(value)

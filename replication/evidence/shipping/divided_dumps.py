@@ -1,7 +1,7 @@
 """A dump of settings whose lines two micro-batches divide is written whole where it goes on.
 
 It is one message of hundreds of lines of which only the first says when it was printed: what comes
-in a later micro-batch's file would stand there without a title. Where a shipper tells each line's
+in a later micro-batch's file would be there without a title. Where a shipper tells each line's
 byte, its lines may come in any order; where it tells none, in their own alone.
 """
 
@@ -108,7 +108,7 @@ def _is_whole(message: list[Line], behind: list[Line], located: bool) -> bool:
 
 
 def _follows(one: Line, next_one: Line, between: Line) -> bool:
-    """Whether nothing else stands between two lines. between: the one whose length lies between
+    """Whether nothing else is between two lines. between: the one whose length lies between
     what a shipper tells of them: the first where it tells where lines begin, else the second."""
     length = len(between.text.encode())
     return (next_one.offset or 0) - (one.offset or 0) in (length + 1, length + 2)

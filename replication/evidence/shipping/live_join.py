@@ -55,8 +55,8 @@ class Joined:
 @dataclass(slots=True)
 class Known:
     """What is kept between two micro-batches: of each partition the fingerprint of what was written
-    last and the base on which it stands, when each host was heard of, and the ids of topics that
-    were first written without one."""
+    last and the base that its lines continue, when each host was heard of, and the ids of topics
+    that were first written without one."""
 
     partitions: dict[str, str] = field(default_factory=dict)
     heard: Heard = field(default_factory=dict)
@@ -107,9 +107,9 @@ class LiveJoin:
     cluster is called by its id here, else by its name, whatever start-up lines may say later. So is
     a topic that was written before its id was told: it stays without.
     silence_bound: as `silence.silent_hosts` has it. base_after: how old the election of a leader
-    must be, seconds, before what lines told of the time before it is folded into a base; 0: never.
-    ack_fields: as `shipped_lines` was told. zone: of the brokers' machines, in which their logs
-    print the time; None: nobody said it. memory: by cluster, for as long as this lives.
+    must be, seconds, before what lines said about the time before it is folded into a base; 0:
+    never. ack_fields: as `shipped_lines` was told. zone: of the brokers' machines, in which their
+    logs print the time; None: nobody said it. memory: by cluster, for as long as this lives.
     """
 
     folder: Path
@@ -203,7 +203,7 @@ class LiveJoin:
     def _settle(
         self, imported: Import, partition: PartitionEvidence, known: Known, key: str, cluster: str
     ) -> None:
-        """Notes the base on which the partition stands now, if that is another one."""
+        """Notes the base that the partition's lines continue now, if that is another one."""
         if not self.base_after:
             return
         before = known.newest(cluster) - int(self.base_after * 1000)

@@ -168,7 +168,7 @@ def _recorded_since(recorded: list[Recorded], leader_epoch: int) -> list[Recorde
 def settled(
     partition: PartitionEvidence, base: Base | None, events_of: EventsOf, before: int
 ) -> Base | None:
-    """The base on which a partition stands now; None where that is the one it has, or none.
+    """The base that a partition's lines continue now; None where that is the one it has, or none.
 
     events_of: its events, of evidence not yet finished. before: its present leader must have been
     elected before that, milliseconds by the lines' own clocks.
@@ -417,7 +417,7 @@ def _folded(events: list[Event]) -> FoldedPartition | None:
 
 
 def _same(now: FoldedPartition | None, then: FoldedPartition | None) -> bool:
-    """Whether nothing is to be told of a partition, neither with what came before nor without."""
+    """Whether the answer about a partition is the same with its earlier lines and without."""
     if now is None or then is None or now.defect or then.defect or now.refused or then.refused:
         return False
     for folded in (now, then):

@@ -3,9 +3,9 @@
     <folder>/<cluster>/<host>/<path of the log>.<micro-batch>.log
 
 A micro-batch writes files of its own: one that is done again after a failure writes the same ones
-again; those of many are made one later on (`compaction`). A line that was shipped twice stands in
+again; those of many are made one later on (`compaction`). A line that was shipped twice is in
 two files, or is dropped within one; joining takes each once. A dump of settings that two
-micro-batches divide stands whole in the later one's file. Of a digest's lines only the newest about
+micro-batches divide is whole in the later one's file. Of a digest's lines only the newest about
 each replica are kept, in one file of a host.
 """
 

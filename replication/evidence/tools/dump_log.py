@@ -1,7 +1,7 @@
 """What kafka-dump-log printed: segments, batches and records of a replica.
 
 The bytes themselves say more (before 2.4 its record lines leave out the leader epoch), so this text
-stands in only for a directory that was not handed over (`dumped_logs`).
+is in only for a directory that was not handed over (`dumped_logs`).
 """
 
 import re

@@ -1,6 +1,6 @@
 """What nobody observed and the rules force: values between two observations, marked as derived.
 
-A view of the state as it stands: the leader's high watermark after the last follower's fetch, the
+A view of the present state: the leader's high watermark after the last follower's fetch, the
 epoch entries of appends and elections whose file nobody read, and the cuts that a later step shows
 though no line tells of them (the fold notes those as it meets them). No verdict rests on one alone.
 """

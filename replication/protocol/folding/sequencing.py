@@ -22,7 +22,7 @@ Trace = tuple[int, str]
 
 @dataclass(slots=True)
 class Sequencer:
-    """Where one topic partition stands in its trace.
+    """How far the trace of one topic partition has been read.
 
     Shapes: sequence -> event for held, sequence -> event_ids for conflicts, [first, end) ranges of
     sequences for missing.
@@ -265,7 +265,7 @@ def gap_reason(sequencer: Sequencer) -> str | None:
 
 
 def with_gap(verdicts: Iterable[dict[str, Any]], reason: str | None) -> list[dict[str, Any]]:
-    """Verdicts as they stand behind a gap: a violation stays proven, all else is UNKNOWN."""
+    """Verdicts behind a gap: a violation stays proven, all else is UNKNOWN."""
     if reason is None:
         return list(verdicts)
     settled = f"the missing events ({reason.split(':', 1)[1].strip()})"

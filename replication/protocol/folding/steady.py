@@ -7,7 +7,7 @@ extends the last promise. It returns False, with the state unchanged, wherever t
 then the caller makes the Event and calls fold.apply. tests/protocol/test_steady.py holds both
 against each other on random traces.
 
-What no step in here changes (who leads, which epochs, what conformance keeps of them) is looked up
+What no step in here changes (the leader, the epochs, what conformance keeps of them) is looked up
 once, into State.calm, and forgotten by fold.apply; what is left to check at each step are offsets.
 
 The arguments after state are the fact's numbers in the order of its fields; ABSENT is not observed.

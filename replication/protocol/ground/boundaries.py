@@ -38,7 +38,7 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "leading_on_keeps_followers",
         ("0.9.0.0",),
         "KAFKA-2721",
-        "a leader that leads on in a higher epoch keeps what it knows of its followers' log ends",
+        "a leader that is re-elected keeps what it knows of its followers' log ends",
     ),
     Boundary(
         "isr_by_time_alone",
@@ -305,7 +305,7 @@ BOUNDARIES: tuple[Boundary, ...] = (
         "high_watermark_waits_for_min_insync_replicas",
         ("3.7.0",),
         "KAFKA-15583",
-        "the leader's high watermark stands while the committed ISR is below min.insync.replicas",
+        "the leader's high watermark waits while the committed ISR is below min.insync.replicas",
     ),
     Boundary(
         "min_insync_replicas_capped",
@@ -351,13 +351,13 @@ REMEDIES: tuple[Boundary, ...] = (
         "leader_forgets_followers_after_missed_epoch",
         (),
         "docs/kafka_leader_missed_epoch.md",
-        "a leader that leads on forgets its followers' log ends if an epoch lies between",
+        "a leader that is re-elected forgets its followers' log ends if an epoch lies between",
     ),
     Boundary(
         "leader_forgets_followers_at_every_epoch",
         (),
         "docs/kafka_leader_missed_epoch.md",
-        "a leader that leads on forgets its followers' log ends in every new epoch",
+        "a leader that is re-elected forgets its followers' log ends in every new epoch",
     ),
 )
 """Changes that no release holds, to be tried in the executable machine: `with_remedy`."""

@@ -241,7 +241,7 @@ class ReplicaLogObserved:
 
     stopped: True when the copy is of a cleanly stopped broker, False when it is not provably
     so, None when not even the end of its log was seen. high_watermark: the checkpointed one (a
-    lower bound). copy: current (the replica's log as it stands at this moment of the trace), live
+    lower bound). copy: current (the replica's log at this moment of the trace), live
     (the same, read beside the running broker at observed_at), part (of that log; what lies outside
     the spans was not seen, and the moment may be any later one), stray, future or failed (a
     directory set aside).
@@ -276,7 +276,7 @@ class CoverageDeclared:
     log_directory, all_producers (the acknowledgements are those of every producer),
     controller_history_end (False only: the history goes on after the part that is
     here), payload_ids (False only: not all of the clients' ids name records), committed_records
-    (False only: of some acknowledged at acks=all nothing tells where they stand), sends (False
+    (False only: of some acknowledged at acks=all nothing tells where they are), sends (False
     only: of some neither an answer nor a copy tells what became of their records), same_directory
     (False only: the broker's replica got another directory while it was in sync),
     acknowledged_offsets (True only: where producers were told one offset of several records, it is

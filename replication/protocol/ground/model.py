@@ -86,7 +86,7 @@ def same_record(a: Span, b: Span) -> bool | None:
 
 
 def is_seen(span: Span) -> bool:
-    """Whether anybody saw what stands in the span: without epoch and content, nobody did."""
+    """Whether anybody saw what is in the span: without epoch and content, nobody did."""
     return span.leader_epoch is not None or span.content is not None
 
 

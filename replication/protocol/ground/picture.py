@@ -6,7 +6,7 @@
 A line is a replica: its name; `*` if it leads, `!` if it is stopped; the leader epoch it knows
 (`e-`: none); then cells from offset 0. A cell is `<leader epoch>:<record>`, `*n` for a run of n
 offsets; `.` is an offset without a record (compacted), `[n]` a log that starts at offset n, `-` an
-epoch and `?` a record that nobody saw. `|` stands at the high watermark; `|n` names one that lies
+epoch and `?` a record that nobody saw. `|` shows the high watermark; `|n` names one that lies
 outside the log.
 """
 
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from replication.protocol.ground.model import Span
 
-_ROW = re.compile(r"(?P<name>[A-Za-z0-9_-]+)(?P<mark>[*!]?)(?P<gap> +)(?P<epoch>\S+)(?P<rest>.*)")
+_ROW = re.compile(r"(?P<name>[A-Za-z0-9_-]+)(?P<sign>[*!]?)(?P<gap> +)(?P<epoch>\S+)(?P<rest>.*)")
 _CELL = re.compile(r"(?P<epoch>\d+|-):(?P<label>[A-Za-z?_][A-Za-z0-9_]*)(?:\*(?P<count>[1-9]\d*))?")
 _HOLE = re.compile(r"\.(?:\*(?P<count>[1-9]\d*))?")
 _START = re.compile(r"\[(\d+)\]")
-_MARK = re.compile(r"\|(\d*)")
+_HIGH_WATERMARK = re.compile(r"\|(\d*)")
 UNSEEN = "?"
 
 
@@ -54,8 +54,8 @@ def draw(rows: Iterable[Row], content_name: Callable[[int], str]) -> list[str]:
     epoch_width = max((len(e) for e in epochs), default=0)
     lines = []
     for row, known in zip(rows, epochs, strict=True):
-        mark = "*" if row.leads else "!" if row.stopped else ""
-        head = f"{row.name}{mark}".ljust(width) + " " + known.ljust(epoch_width)
+        sign = "*" if row.leads else "!" if row.stopped else ""
+        head = f"{row.name}{sign}".ljust(width) + " " + known.ljust(epoch_width)
         cells = " ".join(_cells(row, content_name))
         lines.append(f"{head}  {cells}".rstrip())
     return lines
@@ -67,12 +67,12 @@ def _epoch_text(leader_epoch: int | None) -> str:
 
 def _cells(row: Row, content_name: Callable[[int], str]) -> list[str]:
     """Cells in offset order; a run that the high watermark divides becomes two."""
-    mark = row.high_watermark
+    high_watermark = row.high_watermark
     start, end = row.log_start_offset, row.log_end_offset
     cells: list[str] = []
-    if mark is not None and mark < start:
-        cells.append(f"|{mark}")
-        mark = None
+    if high_watermark is not None and high_watermark < start:
+        cells.append(f"|{high_watermark}")
+        high_watermark = None
     if start:
         cells.append(f"[{start}]")
     pieces: list[tuple[int, int, Span | None]] = []
@@ -85,17 +85,17 @@ def _cells(row: Row, content_name: Callable[[int], str]) -> list[str]:
     if position < end:
         pieces.append((position, end, None))
     for first, stop, piece in pieces:
-        if mark is not None and first < mark < stop:
-            cells += [_cell(first, mark, piece, content_name), "|"]
-            cells.append(_cell(mark, stop, piece, content_name))
+        if high_watermark is not None and first < high_watermark < stop:
+            cells += [_cell(first, high_watermark, piece, content_name), "|"]
+            cells.append(_cell(high_watermark, stop, piece, content_name))
             continue
-        if mark == first:
+        if high_watermark == first:
             cells.append("|")
         cells.append(_cell(first, stop, piece, content_name))
-    if mark is not None and mark == end:
+    if high_watermark is not None and high_watermark == end:
         cells.append("|")
-    elif mark is not None and mark > end:
-        cells.append(f"|{mark}")
+    elif high_watermark is not None and high_watermark > end:
+        cells.append(f"|{high_watermark}")
     return cells
 
 
@@ -123,16 +123,16 @@ def read_row(line: str, contents: list[str]) -> Row:
     if not re.fullmatch(r"e(\d+|-)", epoch_text):
         raise PictureError(match.start("epoch") + 1, f"expected eN, found {epoch_text!r}")
     leader_epoch = None if epoch_text == "e-" else int(epoch_text[1:])
-    spans, start, end, mark = _read_cells(line, match.start("rest"), contents)
+    spans, start, end, high_watermark = _read_cells(line, match.start("rest"), contents)
     return Row(
         match["name"],
         tuple(spans),
-        mark,
+        high_watermark,
         leader_epoch,
         start,
         end,
-        match["mark"] == "*",
-        match["mark"] == "!",
+        match["sign"] == "*",
+        match["sign"] == "!",
     )
 
 
@@ -141,13 +141,13 @@ def _read_cells(
 ) -> tuple[list[Span], int, int, int | None]:
     spans: list[Span] = []
     start = position = 0
-    mark: int | None = None
+    high_watermark: int | None = None
     for token in re.finditer(r"\S+", line[begin:]):
         text, column = token[0], begin + token.start() + 1
-        if match := _MARK.fullmatch(text):
-            if mark is not None:
+        if match := _HIGH_WATERMARK.fullmatch(text):
+            if high_watermark is not None:
                 raise PictureError(column, "a second high watermark")
-            mark = int(match[1]) if match[1] else position
+            high_watermark = int(match[1]) if match[1] else position
         elif match := _START.fullmatch(text):
             if spans or position:
                 raise PictureError(column, "the log start must come before the records")
@@ -163,7 +163,7 @@ def _read_cells(
             raise PictureError(
                 column, f"expected a cell like 0:m1 or 2:x*5, `.`, `[3]` or `|`, found {text!r}"
             )
-    return spans, start, position, mark
+    return spans, start, position, high_watermark
 
 
 def _content(label: str, contents: list[str]) -> int | None:

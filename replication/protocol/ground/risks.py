@@ -8,8 +8,8 @@ from replication.protocol.ground.replica_log import ReplicaLog
 
 
 class Failure(NamedTuple):
-    """What may happen next to a partition: what, to which broker, who leads then, and whether that
-    would be an unclean election. `at_risk.Danger` says which words there are."""
+    """What may happen next to a partition: what, to which broker, which broker leads then, and
+    whether that would be an unclean election. `at_risk.Danger` says which words there are."""
 
     failure: str
     broker: int

@@ -18,7 +18,7 @@ from replication.protocol.ground.versions import Behaviour, known_behaviour
 
 # As the occurrence in the order of a term: any time that its leader led in that epoch.
 ANY_OCCURRENCE = 1 << 30
-# How many of the newest promises of a kind may still be lengthened; those before them stand.
+# How many of the newest promises of a kind may still be lengthened; those before them are final.
 LENGTHENED = 4
 
 
@@ -93,7 +93,7 @@ class Replica:
         )
 
     def shows(self, offset: int) -> bool:
-        """Whether what stands at the offset was seen; only a part of a log leaves that open."""
+        """Whether what is at the offset was seen; only a part of a log leaves that open."""
         if not self.partial or offset < self.log.log_start_offset:
             return True
         return any(s.first_offset <= offset < s.end_offset and is_seen(s) for s in self.log.spans)
@@ -126,22 +126,22 @@ class LeaderTerm:
     """One stretch of leadership: a broker leading in an epoch between its starts.
 
     start_offset: the leader's log end when it took over, None if never seen. occurrence counts the
-    same broker leading again in the same epoch after a restart (ZooKeeper mode). leads_on: it had
+    same broker leading again in the same epoch after a restart (ZooKeeper mode). re_elected: it had
     led in an earlier epoch, and neither followed nor stopped in between, as far as was seen.
     led_until_now_in: the earlier epoch, where the leader itself told so as it started.
     isr_before: the last ISR with members before the election. unclean_permitted and
     min_insync_replicas: whether unclean election was allowed then, and how many members acks=all
-    needed. started_at: the step of the fold that told of its start.
+    needed. started_at: the step of the fold that noted its start.
     outside_at: the newest partition epoch before the election whose ISR the leader was not in.
-    ended: how its leader's own lines end it: stopped, followed or led_on (in a later epoch); None
-    where no line does. end_high_watermark: the leader's at the end of the term, by the line that
-    ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held then,
-    by that line, or by what it had when it was next seen. end_is_certain: no more can have been
-    lost with its storage in between. took_all: whether its ISR ever had as many members as acks=all
-    needed then, by what the controller recorded; None: not told. always_in_isr: the followers that
-    were in every such ISR of it. told_since: the leader epoch since which no record of a
-    controller's is missing up to this one. followers: who came to follow it in its epoch, by their
-    own lines.
+    ended: how its leader's own lines end it: stopped, followed or re_elected (in a later epoch);
+    None where no line does. end_high_watermark: the leader's at the end of the term, by the line
+    that ends it or by what it wrote when it was stopped cleanly. end_log_end_offset: what it held
+    then, by that line, or by what it had when it was next seen. end_is_certain: no more can have
+    been lost with its storage in between. took_all: whether its ISR ever had as many members as
+    acks=all needed then, by what the controller recorded; None: not told. always_in_isr: the
+    followers that were in every such ISR of it. told_since: the leader epoch since which no record
+    of a controller's is missing up to this one. followers: who came to follow it in its epoch, by
+    their own lines.
     """
 
     leader_epoch: int
@@ -156,7 +156,7 @@ class LeaderTerm:
     observed_at: int | None = None
     event_id: str = ""
     start_event_id: str = ""
-    leads_on: bool = False
+    re_elected: bool = False
     led_until_now_in: int | None = None
     unclean_permitted: bool | None = None
     outside_at: int | None = None
@@ -322,11 +322,11 @@ class History:
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
     )
     _noted: int = field(default=0, compare=False, repr=False, metadata=DERIVED)
-    # Of each of these that stands as it is: the highest end offset up to it.
+    # Of each of these that is final: the highest end offset up to it.
     _highest: dict[tuple[int | None, int | None], list[int]] = field(
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
     )
-    # By kind of promise: how many stand as they are, and the highest end offset of these.
+    # By kind of promise: how many are final, and the highest end offset of these.
     _standing: dict[str, tuple[int, int]] = field(
         default_factory=dict, compare=False, repr=False, metadata=DERIVED
     )
@@ -387,7 +387,7 @@ class History:
         return found
 
     def _standing_of(self, kind: str, promises: list[Promise]) -> tuple[int, int]:
-        """How many promises of a kind stand as they are, and the highest end offset of these."""
+        """How many promises of a kind are final, and the highest end offset of these."""
         count, highest = self._standing.get(kind, (0, 0))
         standing = len(promises) - LENGTHENED
         if standing > count:

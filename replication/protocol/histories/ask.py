@@ -297,7 +297,7 @@ def _may_have_lived_on(line: Timeline, number: int) -> bool:
 
 def _rests_on_a_high_watermark(run: Run) -> bool:
     """Whether of several records at the offset the high watermark in the copy of a broker whose
-    lines are missing may tell which was committed: it may stand above a higher offset, too."""
+    lines are missing may tell which was committed: it may be above a higher offset, too."""
     line, replicas = run.line, run.line.replicas
     return (
         len(run.labels) > 1

@@ -164,7 +164,8 @@ class LedEpoch:
         window, by = self.window, self.by
         may_lose = by.unseen_losses != 0 or window.leader_was_away
         had: bool | None = None
-        # Who led twice in the epoch, and lost its log's end between, began it with more.
+        # A leader that led twice in the epoch, and lost the end of its log between, began with
+        # more.
         again = self.several and by.unseen_losses != 0
         if window.start is not None and not self.run.line.compacted and not again:
             had = self.run.offset < window.start

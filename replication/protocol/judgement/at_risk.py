@@ -86,7 +86,7 @@ def dangers_of(state: State, possible: list[Failure]) -> list[Danger]:
 
 
 def _of(state: State, failure: Failure, last: int | None) -> list[Danger]:
-    """What one failure would cost. last: who led last."""
+    """What one failure would cost. last: the last leader."""
     what, broker, heir, _ = failure
     next_leader = state.replicas.get(-1 if heir is None else heir)
     if next_leader is None:

@@ -2,7 +2,7 @@
 
 A declared gap (coverage_declared, complete=False) is more than silence: something was there and is
 gone. What lies in it may be any steps of those brokers, any registrations, any acknowledgements.
-A verdict stands if every way to fill the gap leads to it; the rules below are sufficient for that,
+A verdict holds if every way to fill the gap leads to it; the rules below are sufficient for that,
 not necessary, so a verdict that no filling could change may still become UNKNOWN.
 """
 
@@ -33,7 +33,7 @@ class Gaps:
     untraced: brokers in whose partition single steps were traced, but not all of theirs. later:
     what of the controller's history is known to follow the part that is here; None if nothing is.
     What was violated before stays so, what held may not. unplaced: that records were acknowledged
-    at acks=all of which nothing tells where they stand.
+    at acks=all of which nothing tells where they are.
     """
 
     brokers: frozenset[int]
@@ -72,7 +72,7 @@ def unplaced(gaps: Gaps) -> str | None:
 
 
 def with_gaps(gaps: Gaps, state: State, verdict: Verdict) -> Verdict:
-    """The verdict as it stands beside the gaps: itself, or UNKNOWN with what is missing."""
+    """The verdict beside the gaps: itself, or UNKNOWN with what is missing."""
     if verdict.invariant in BY_CLIENTS:
         return verdict  # The histories know what is missing.
     missing = _in_the_way(gaps, state, verdict)

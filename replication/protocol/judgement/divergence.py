@@ -1,6 +1,6 @@
 """Where two replicas hold different records at one offset, and whether the protocol mends it.
 
-A difference is settled when the version's truncation rule, applied to the logs as they stand,
+A difference is settled when the version's truncation rule, applied to the present logs,
 would keep it; what the next truncation removes is pending and no violation. Equal contents under
 different leader epochs (which the CRC does not cover) are a header mismatch: undecidable.
 """

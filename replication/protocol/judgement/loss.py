@@ -113,7 +113,7 @@ def finding_of(state: State, loss: Loss) -> Finding:
 
 
 def _steps(state: State, loss: Loss, where: str) -> list[Step]:
-    """What the proof rests on: what was promised, who led without it, what the leader holds."""
+    """What the proof rests on: what was promised, which leader lacked it, what the leader holds."""
     steps = [
         Step(p.event_id, f"{where}: {WORDS[TIER_OF[p.how]]}") for p in loss.promises if p.event_id
     ]

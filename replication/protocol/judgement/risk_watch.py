@@ -1,6 +1,6 @@
 """Since when one failure could cost records, and until when it could: looked at along the trace.
 
-A failure becomes possible, and stops to be, by steps that change who leads, who is in the ISR or
+A failure becomes possible, and stops to be, by steps that change the leader, the ISR or
 what is known of a log; appends and fetches only change how many records it would cost. So it is
 looked at before and after every telling step, and what lies between two of them is seen before the
 second. Hosts call `before` and `after` around `fold.apply`; the same trace gives the same answer in
@@ -101,7 +101,7 @@ def _failures_by(state: State, decides: tuple[object, ...]) -> list[Failure]:
 
 
 def _decides_failures(state: State, last: int | None) -> tuple[object, ...]:
-    """All that decides which failures are possible. last: who led last."""
+    """All that decides which failures are possible. last: the last leader."""
     told, settings, terms = state.registration, state.settings, state.history.terms
     return (
         last, terms[-1].election_kind if terms else None, is_away(state, last),

@@ -36,9 +36,9 @@ class _Outlook:
     """What decides who may lead next.
 
     able: who may be elected once it is back; trusted: of these, who is elected without doubt. last:
-    who led last. running: who is not known to be down. up: who may be alive: one that crashed may
-    be back first, or be taken for alive still. unclean: unclean elections are known to be allowed;
-    perhaps_unclean: they are, or nothing tells and they are by the release's default.
+    the last leader. running: brokers not known to be down. up: those that may be alive: one that
+    crashed may be back first, or be taken for alive still. unclean: unclean elections are known to
+    be allowed; perhaps_unclean: they are, or nothing tells and they are by the release's default.
     """
 
     def __init__(self, state: State, assigned: tuple[int, ...], behaviour: Behaviour) -> None:
@@ -140,23 +140,23 @@ class _Outlook:
         """Whether nobody may lead before a replica is back: the last leader, whoever is back first
         of all, or the one member without which nobody may be elected."""
         first = self._leads_again(replica) and (replica == self.last or self._all_are_away())
-        only = must_wait_for(self.state, replica) and self._leads_on_empty(replica)
+        only = must_wait_for(self.state, replica) and self._leads_although_emptied(replica)
         return self.last is not None and (first or only)
 
     def _is_elected_with_what_is_left(self, last: int) -> bool:
         """Whether the last leader may be elected: not while another is elected at once."""
         at_once = self.running if self.perhaps_unclean else self.running & self.trusted
-        return at_once <= {last} and (last in self.isr or self._leads_on_empty(last))
+        return at_once <= {last} and (last in self.isr or self._leads_although_emptied(last))
 
     # -- either ---------------------------------------------------------------------------------
     def _comes_back(self, replica: int) -> list[Failure]:
         """What one that must return to lead may come back without."""
         found = [Failure("leader_loses_its_tail", replica, None, False)]
-        if self._leads_on_empty(replica):
+        if self._leads_although_emptied(replica):
             found.append(Failure("leader_loses_its_log", replica, None, False))
         return found
 
-    def _leads_on_empty(self, replica: int) -> bool:
+    def _leads_although_emptied(self, replica: int) -> bool:
         """Whether a replica that is back with an emptied directory may be elected, and the others
         truncate to that: nobody else may be, or all are down and it is back first."""
         alone = not self.perhaps_unclean and self.able <= {replica}
@@ -193,7 +193,7 @@ def began(state: State, term: LeaderTerm) -> bool:
 
 
 def led_last(state: State) -> int | None:
-    """Who led last; of leaders that never began none counts while another is known."""
+    """The last leader; one that never began does not count while another is known."""
     terms = state.history.terms
     led = (t.leader for t in reversed(terms) if began(state, t))
     return next(led, terms[-1].leader if terms else None)

@@ -15,7 +15,7 @@ def acknowledge(
 
     acks: "0", "all", or how many replicas shall hold them: "1", in 0.8 also more. replicas_at_end
     counts the members of the ISR at or past end_offset, the leader included. leads: whether the
-    broker has led ever since, in whatever epochs: one that leads on in a higher epoch keeps its
+    broker has led ever since, in whatever epochs: a leader that is re-elected keeps its
     waiting producers.
 
     Shown by acks_of_producers.txt and not_enough_replicas_after_append.txt.

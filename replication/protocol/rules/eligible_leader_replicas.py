@@ -29,7 +29,7 @@ def eligible_leader_replicas(
     Versions: metadata version 4.0-IV1 with the feature eligible.leader.replicas.version=1 (off by
     default in 4.0, on for new clusters from 4.1).
     Followed: keeping only the last ISR member (s10_last_replica_standing.txt). Gave way to:
-    nothing. It is safe because the high watermark stands below min.insync.replicas from 3.7.
+    nothing. It is safe because the high watermark does not move below min.insync.replicas from 3.7.
     Leaves unchanged: members that are merely fenced. A change of min.insync.replicas clears the
     ELR; that is the caller's to say, with an empty old_eligible.
     Unknown: the mode that remembers several last known replicas, a builder switch off by default.

@@ -29,7 +29,7 @@ def isr_shrink(
 
     Shown by lag_by_messages.txt.
 
-    Versions: 0.8 by time, or by messages behind once it has fetched (0.8.0 spares who stands at
+    Versions: 0.8 by time, or by messages behind once it has fetched (0.8.0 spares a follower at
     the log end, which is not told apart here); from 0.9 (KIP-16) by time alone. A follower at the
     leader's log end stays from 2.1 (KAFKA-7152); before, it left when it fetched no more.
     Followed: nothing. Gave way to: nothing.

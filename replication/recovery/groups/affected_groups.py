@@ -40,7 +40,7 @@ GROUPS = pa.schema(
     ]
 )  # fmt: skip
 NO_LEADERS_COPY = (
-    "no copy of the log of who leads is at hand: the offsets are those of the copy that reaches "
+    "no copy of the leader's log is at hand: the offsets are those of the copy that reaches "
     "furthest, and commits may have been made since"
 )
 

@@ -1,4 +1,5 @@
-"""The command `groups`: where each consumer group stands; which of them a loss hurt, and how."""
+"""The command `groups`: how far each consumer group has come; which of them a loss hurt, and
+how."""
 
 import argparse
 import json

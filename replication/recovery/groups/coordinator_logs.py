@@ -1,6 +1,6 @@
 """The coordinators' logs, copy by copy: records in order, those of transactions once committed.
 
-Which copy tells the present is settled by who leads; what another copy has and that one lacks was
+The leader's copy tells the present. What another copy has and the leader's lacks was
 cut, lost with a disk, or taken out by compaction. Only compaction leaves a hole between records
 of the same leader epochs. Behind the end of a copy of a running broker others may just be newer.
 """
@@ -32,9 +32,9 @@ LostRange = tuple[int, int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record of a coordinator's log, where it stands, and since when it counts.
+    """One record of a coordinator's log, where it is, and since when it counts.
 
-    leader_epoch: of its batch. displaced: the log of who leads does not have it, nor had it taken
+    leader_epoch: of its batch. displaced: the leader's log does not have it, nor had it taken
     out by compaction.
     """
 
@@ -50,7 +50,7 @@ class Entry:
 class CoordinatorLog:
     """One partition of a coordinator's topic. present: the copy that tells what counts now.
 
-    is_leaders: whether that copy is of who leads, or led last. others: copies that differ from it.
+    is_leaders: whether that copy is the (last) leader's. others: copies that differ from it.
     lost: offsets [first, end) and leader epoch (None: any) that the loss ledger names. notes: what
     could not be read.
     """
@@ -134,7 +134,7 @@ class CoordinatorLog:
 def coordinator_log(
     partition: PartitionEvidence, folded: FoldedPartition, losses: Iterable[dict[str, Any]] = ()
 ) -> CoordinatorLog:
-    """The copies of a finished partition, sorted out by who leads. losses: the loss ledger."""
+    """The copies of a finished partition: the leader's, and the others. losses: the loss ledger."""
     lost = [
         (x["first_offset"], x["end_offset"], x["leader_epoch"])
         for x in losses

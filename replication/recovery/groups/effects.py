@@ -3,7 +3,8 @@
 A committed offset is the next record to read, and since 2.1 (KIP-320) it carries the leader epoch
 of the last record that was read. So it says which of two histories the group had read: a commit of
 the leader epoch whose records were lost read those; one of a leader epoch that the leader's log has
-was made on that log. A commit without a leader epoch says it only where nothing else ever stood.
+was made on that log. A commit without a leader epoch says it only where its offset never held
+another record.
 """
 
 from collections.abc import Iterable, Sequence
@@ -180,7 +181,7 @@ def has_read(commit: Commit, offset: int, leader_epoch: int | None, log: LeaderL
 
 
 def _of_present(result: Effect, now: Commit, log: LeaderLog) -> None:
-    """Where the group stands in the leader's log."""
+    """How far the group has come in the leader's log."""
     parted = [
         x
         for x in log.lost

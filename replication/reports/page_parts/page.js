@@ -489,7 +489,7 @@
     byId("scale-note").textContent = [
       told.endOnly
         ? "Of this partition the page has the end state only, not its events."
-        : "Events stand in the order in which one can have caused the other; times are those of each broker's own clock.",
+        : "Events are in the order in which one can have caused the other; times are those of each broker's own clock.",
       told.scale.shortened ? "The offset axis is not to scale: long uneventful stretches are drawn shorter." : "",
     ].join(" ").trim();
     drawLegend(told, state);

@@ -223,7 +223,7 @@ def test_without_the_leaders_copy_nothing_is_certain(tmp_path: Path) -> None:
     assert told(found, "effects", "certain") == [
         (["read_lost_records", "committed_beyond_the_end", "skips_records"], False)
     ]
-    assert "no copy of the log of who leads" in found.notes[0]
+    assert "no copy of the leader's log is at hand" in found.notes[0]
 
 
 def test_a_captured_cluster_whose_commits_were_lost_with_its_records(

@@ -263,7 +263,7 @@ def found_by_groups(match: re.Match[str]) -> Found:
     """Named groups to fields. `tp`, `topic` and `partition` say where, `node` who writes;
     `name__2` is a second place where the pattern may find `name`.
     """
-    # Patterns live as long as the tables they stand in, so their identity is a key.
+    # Patterns live as long as the tables they are in, so their identity is a key.
     plan = _PLANS.get(id(match.re))
     if plan is None:
         plan = _PLANS[id(match.re)] = _plan(match.re)

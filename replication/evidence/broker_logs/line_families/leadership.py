@@ -1,4 +1,4 @@
-"""Lines by which brokers say who leads: role changes, and the partition states they were sent."""
+"""Lines by which brokers name the leader: role changes, and the partition states they were sent."""
 
 import re
 

@@ -218,7 +218,7 @@ def _fetched_partitions(match: re.Match[str]) -> list[Found]:
     return found
 
 
-# Default level: where a follower stood when its leader died.
+# Default level: where a follower was when its leader died.
 _FETCH_FAILED = LineFamily(
     kind="fetch_failed",
     versions="0.11 - 4.3 WARN (0.10 prints no content)",

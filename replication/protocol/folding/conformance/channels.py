@@ -93,7 +93,7 @@ def fell_back(state: State, follower: Replica) -> None:
         # Before its first fetch, nothing has been compared yet.
         _close(state, channel, lost=asked or bool(channel.fetches))
     elif flags is not None and diverging_fetch_counts(flags):
-        # The fetch that was answered with the diverging epoch may still be told of.
+        # The trace may still show the fetch that was answered with the diverging epoch.
         _close(state, Channel(follower.leader_epoch, follower.replica), lost=True)
     # Whether it has been seen to fetch there already, lines of another order may have told.
     follower.fetched = asked

@@ -25,7 +25,7 @@ def replica_stopped(state: State, event: ev.Event, fact: ev.ReplicaStopped) -> N
 def replica_started(state: State, event: ev.Event, fact: ev.ReplicaStarted) -> None:
     """A start finds no high watermark past the log's end.
 
-    It may find more than the last line told of: a log goes silent before its broker is gone (kill,
+    It may find more than the last line named: a log goes silent before its broker is gone (kill,
     or the shutdown hook of log4j2), while it still appends.
     """
     replica = state.replicas.get(fact.replica)
@@ -66,7 +66,7 @@ def _note_new_log(state: State, leader: Replica, end: int) -> None:
 def replica_log_observed(state: State, event: ev.Event, fact: ev.ReplicaLogObserved) -> None:
     """An epoch file names each epoch that its records have, at the first of them.
 
-    In a copy that somebody took, epochs and base offsets stand outside every check sum: a misfit
+    In a copy that somebody took, epochs and base offsets are outside every check sum: a misfit
     proves damage as well as a wrong step.
     """
     _derive_cut(state, fact)

@@ -8,7 +8,7 @@ from replication.protocol.ground.versions import Behaviour
 
 NAME = "version_conformance"
 # How many leader epochs back lines of a slow clock may still be read.
-REIGNS = 4
+LEADER_EPOCHS_KEPT = 4
 # How many of a leader's high watermarks, and of its log ends, are kept to hold followers against.
 KEPT = 16
 # How many decisions may wait for lines of other brokers.
@@ -85,7 +85,7 @@ def term_of(state: State, leader_epoch: int) -> Term | None:
     known = terms.get(leader_epoch)
     if known is not None:
         return known
-    if len(terms) >= REIGNS:
+    if len(terms) >= LEADER_EPOCHS_KEPT:
         oldest = min(terms)
         if leader_epoch < oldest:
             return None
@@ -151,7 +151,7 @@ def _was_before(state: State, waiting: Expectation) -> bool:
 
 def _has_passed(state: State, waiting: Expectation, term: Term) -> bool:
     """Whether the leader's high watermark has gone past one that it never had, in this epoch or,
-    where fetches are not fenced, in those after it that it led on into."""
+    where fetches are not fenced, in those after it to which it was re-elected."""
     terms, last, leader_epoch = state.conformance.terms, term, waiting.leader_epoch
     fenced = is_fenced(state, waiting.replica, term.leader)
     while not fenced and last.whole:

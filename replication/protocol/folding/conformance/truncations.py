@@ -27,7 +27,7 @@ from replication.protocol.rules.truncate_on_fetch import truncate_on_fetch
 from replication.protocol.rules.truncate_to_high_watermark import Cut, truncate_to_high_watermark
 from replication.protocol.rules.truncate_to_leader_end_offset import truncate_to_leader_end_offset
 
-# Reasons under which a follower cuts because of who leads, and not because of offsets alone.
+# Reasons under which a follower cuts because of its leader, and not because of offsets alone.
 BY_LEADER = ("high_watermark", "leader_epoch", "diverging_epoch")
 
 

@@ -25,7 +25,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Unforetold:
-    """Changes of one reason: how many, and one of them with the event that told of it."""
+    """Changes of one reason: how many, and one of them with the event that showed it."""
 
     reason: str
     changes: int

@@ -175,7 +175,7 @@ def _joined_outside(state: State, fact: ev.LeadershipRecorded, outsiders: list[i
     """Whether replicas came into the ISR that no assignment has named.
 
     The znode of a partition's state has no assignment: a controller with ZooKeeper sends the new
-    one with the ISR as it stands, and takes the replicas that leave out of it thereafter
+    one with the present ISR, and takes the replicas that leave out of it thereafter
     (KafkaController.onPartitionReassignment). So only who joined just now can be no member.
     """
     before = state.registration

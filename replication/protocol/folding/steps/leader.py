@@ -24,7 +24,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
     again = leads and replica.leader_epoch == fact.leader_epoch
     _refute_second_leader(state, event, fact)
     if not again:
-        end_term(state, replica, "led_on", fact)
+        end_term(state, replica, "re_elected", fact)
     occurrence = _occurrence(replica, fact, again)
     if not again:
         take_log_end(state, replica, event, fact.log_end_offset)
@@ -43,7 +43,7 @@ def became_leader(state: State, event: ev.Event, fact: ev.BecameLeader) -> None:
 
 
 def _leads_from_load(state: State, replica: Replica, fact: ev.BecameLeader) -> bool:
-    """Whether it leads on from what it loaded, with nothing fetched in between: its lines tell."""
+    """Whether it leads with what it loaded, with nothing fetched in between: its lines tell."""
     told = any(state.covered(s, replica.replica) for s in ("broker_log", "replica_trace"))
     untouched = replica.role is None and replica.just_started and replica.tail_known
     return told and untouched and not _was_named_since(state, replica, fact.leader_epoch)
@@ -76,7 +76,7 @@ def _begin_term(
 ) -> None:
     """Notes the term that begins at a log end (None: not known). leads: it led until now."""
     if not leads:
-        # Who leads on into a new epoch keeps what it knows of its followers (become_leader).
+        # A leader that is re-elected keeps what it knows of its followers (become_leader).
         replica.remote_log_end_offsets = {}
     replica.just_started = False
     _note_start(state, event, fact, replica.term_occurrence, known, leads)
@@ -105,7 +105,7 @@ def _note_start(
         if occurrence:
             term.isr_before = _isr_in(state, fact.leader_epoch)
         term.high_watermark = fact.high_watermark
-        term.leads_on = leads
+        term.re_elected = leads
         term.led_until_now_in = fact.previous_leader_epoch
     if term.observed_at is None:
         term.observed_at = event.observed_at

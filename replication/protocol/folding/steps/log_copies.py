@@ -139,7 +139,8 @@ def _epochs_of(replica: Replica, spans: tuple[Span, ...]) -> list[int]:
 
 
 def _as_known(spans: list[Span], known: list[Span]) -> list[Span]:
-    """Where a copy shows that something stands, and not what: what the replica's trace has told."""
+    """Where a copy shows that there is something, and not what: what the replica's trace has
+    told."""
     result = []
     for span in spans:
         told = [] if is_seen(span) else clipped(known, span.first_offset, span.end_offset)

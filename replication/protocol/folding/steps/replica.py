@@ -104,7 +104,7 @@ def append(
     leader_epoch: int | None,
     content: int | None,
 ) -> None:
-    """Records [first, end) at the log's end; what stood there from first on goes."""
+    """Records [first, end) at the log's end; what was there from first on goes."""
     log = replica.log
     if first < log.log_end_offset:
         replica.promised_below = None

@@ -57,7 +57,7 @@ def end_term(
         term.ended = how
         # What a copy showed of it while it led is not what it came to.
         term.end_log_end_offset = None if line is None else line.log_end_offset
-        # Who leads on with less than it began with has lost some in between, unseen.
+        # A leader that is re-elected with less than it began with has lost some in between, unseen.
         short = (term.end_log_end_offset or 0) < (term.start_offset or 0)
         term.end_is_certain = term.end_log_end_offset is not None and not short
         if line is None and state.is_traced(replica.replica):

@@ -14,7 +14,7 @@ Told = TypeVar("Told", bound=Hashable)
 
 
 class Spread(Generic[Told]):
-    """What is told of stretches of offsets, by offset."""
+    """What is known about ranges of offsets, by offset."""
 
     def __init__(self, stretches: Iterable[tuple[int, int, Told]]) -> None:
         begins: dict[int, list[Told]] = {}
@@ -35,7 +35,7 @@ class Spread(Generic[Told]):
             self._told.append(tuple(now))
 
     def at(self, offset: int) -> tuple[Told, ...]:
-        """All that is told of an offset."""
+        """All that is known about an offset."""
         number = bisect_right(self._cuts, offset) - 1
         return self._told[number] if number >= 0 else ()
 

@@ -213,7 +213,7 @@ def _came_to_follow(
     ready = keeps or by.truncation != BY_HIGH_WATERMARK
     yield at._replace(follows=mine, ready=ready, connected=connected)
     if mine and item.again and not by.fenced and not connected:
-        # Told of a later epoch of the same leader, it fetches on from where it was.
+        # It has heard of a later epoch of the same leader, and fetches on from where it was.
         had = at.had | {at.record} if at.record else at.had
         yield at._replace(follows=mine, ready=True, connected=True, had=had)
 

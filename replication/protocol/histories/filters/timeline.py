@@ -1,4 +1,5 @@
-"""From the state of a partition to a timeline: who led when, and which broker's steps are known."""
+"""From the state of a partition to a timeline: its leaders in order, and which broker's steps are
+known."""
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ class Timeline:
 
     covered: brokers whose lines are all here; traced: those whose every step is. promises: what
     clients were told. every_send_answered: each known send was answered, and all are known.
-    final_leader: who leads at the end, None where nothing tells. log_start: what lies below was
+    final_leader: the leader at the end, None where nothing tells. log_start: what lies below was
     removed lawfully. ends_early: the controller's history is known to go on after its end here.
     """
 

@@ -102,7 +102,7 @@ class Commits:
         def has(number: int) -> bool:
             place = self.place[number]
             if had[place] - later:
-                return True  # A leader counts positions: whatever stood there by then.
+                return True  # A leader counts positions: whatever was there by then.
             known = at.records[place] == record or bool(at.appended >> record & 1)
             return self.again and known
 

@@ -66,5 +66,5 @@ def _commits_alone(at: Leading, record: int) -> Leading:
 
 
 def seen_of(steps: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """The steps of a leader that others can be told of."""
+    """The steps of a leader that others can hear about."""
     return tuple(step for step in steps if step[0] != "away")

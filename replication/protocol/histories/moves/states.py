@@ -58,7 +58,7 @@ class Broker:
         return shown or self.unseen_losses != 0
 
     def lost(self, record: int, *, shown: bool = False) -> int:
-        """The mark that a loss leaves, so that each record is lost unseen once at most."""
+        """The bit that a loss sets, so that each record is lost unseen once at most."""
         return 0 if self.unseen_losses is None or shown else 1 << record
 
 

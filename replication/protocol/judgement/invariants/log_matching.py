@@ -137,7 +137,7 @@ def _ends_by(view: View, replica: Replica, offset: int) -> bool:
 
 
 def _followed_alone(view: View, replica: Replica) -> bool:
-    """Whether a replica whose broker lived on after its copy has got nothing since but what stands
+    """Whether a replica whose broker lived on after its copy has got nothing since but what is
     in the leader's log.
 
     By all their lines neither it nor that leader has cut or lost anything since, and since the last
@@ -170,7 +170,7 @@ def _followed_alone(view: View, replica: Replica) -> bool:
 def _alone_above(view: View, replica: Replica) -> bool:
     """Whether no other log reaches above what the copy of a replica showed whose broker lived on.
 
-    Whatever it has written since then stands at offsets where nothing can differ from it; what it
+    Whatever it has written since then is at offsets where nothing can differ from it; what it
     has cut or lost since, its lines tell.
     """
     state = view.state
