@@ -130,6 +130,14 @@ def texts_of_python(text: str) -> Iterator[tuple[int, str]]:
                 yield token.start[0], token.string
 
 
+def texts_of_page(text: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of each paragraph: what no blank line divides."""
+    line = 1
+    for paragraph in text.split("\n\n"):
+        yield line, paragraph
+        line += paragraph.count("\n") + 2
+
+
 def banned_phrases(texts: Iterable[tuple[int, str]]) -> Iterator[str]:
     """Private phrases in (line, text), wherever lines end within them."""
     instead = list(BANNED_PHRASES.values())
