@@ -18,8 +18,8 @@ class CannotTell(ValueError):
 
 
 class Write(NamedTuple):
-    """A producer's records. number: of this write; leader: who took it, None: who led then; acks:
-    None: no answer."""
+    """A producer's records. number: of this write; leader: who took it, None: the leader then;
+    acks: None: no answer."""
 
     number: int
     leader: int | None
@@ -156,7 +156,7 @@ def _borders(script: Script) -> list[int]:
 def _in_parts(
     steps: list[tuple[Telling, int | None]], borders: list[int]
 ) -> list[tuple[Telling, int | None]]:
-    """Writes that were told of in one go, parted where a log ended in their midst."""
+    """Writes that one event tells, parted where a log ended in their midst."""
     result: list[tuple[Telling, int | None]] = []
     number = 0
     for step, at in steps:
@@ -171,7 +171,7 @@ def _in_parts(
 
 
 def _beginning(events: Sequence[Event]) -> Script:
-    """What the partition is, and who leads it at first."""
+    """What the partition is, and which broker leads it first."""
     described = next((e.fact for e in events if isinstance(e.fact, ev.PartitionDescribed)), None)
     first = next((e.fact for e in events if isinstance(e.fact, ev.LeadershipRecorded)), None)
     if described is None or not described.kafka_version:
@@ -205,7 +205,7 @@ def _beginning(events: Sequence[Event]) -> Script:
 
 
 def _leaders(events: Sequence[Event]) -> dict[int, int]:
-    """Who led each leader epoch."""
+    """The leader of each leader epoch."""
     found: dict[int, int] = {}
     for event in events:
         fact = event.fact

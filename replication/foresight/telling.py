@@ -42,7 +42,7 @@ class Telling:
     """One telling so far. acked, committed: numbers of writes that were answered as asked for, and
     that a valid leader committed; with_isr: by how many members of the ISR each was answered;
     written: those that some leader took; done: what was done, in
-    words; leaderless: ms without a leader; last: who led last."""
+    words; leaderless: ms without a leader; last: the last leader."""
 
     machine: PartitionMachine
     acked: frozenset[int] = frozenset()
@@ -102,7 +102,7 @@ def begin(script: Script, world: World) -> Telling:
 
 
 def _noted(telling: Telling, done: str) -> Telling:
-    """After a step: what it promised, and who leads."""
+    """After a step: what it promised, and which broker leads."""
     world = telling.machine.world
     acked = telling.acked | _numbers(
         world, (s.fact.content for s in world.steps if isinstance(s.fact, RecordsAcknowledged))
