@@ -63,19 +63,23 @@ def told(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
     return [tuple(r[name] for name in names) for r in rows]
 
 
-@pytest.mark.parametrize("status", STATUS)
-def test_an_open_transaction_hangs_unless_its_coordinator_is_to_end_it(
-    status: str, tmp_path: Path
-) -> None:
-    known = log(state("ongoing"), state(status, at=2))
-    evidence = evidence_of(tmp_path, {1: known, 2: known}, lost=b"", others=sent(3), end=5)
+def test_an_open_transaction_hangs_unless_its_coordinator_is_to_end_it(tmp_path: Path) -> None:
+    """One id in each state, each with an open transaction of its own."""
+    names = {status: (f"id-{n}", 10 + n, 3 + 2 * n) for n, status in enumerate(STATUS)}
+    known = log(
+        *(state("ongoing", name, producer) for name, producer, _ in names.values()),
+        *(state(status, name, producer, at=2) for status, (name, producer, _) in names.items()),
+    )
+    others = b"".join(sent(offset, producer=producer) for _, producer, offset in names.values())
+    evidence = evidence_of(tmp_path, {1: known, 2: known}, lost=b"", others=others, end=19)
     rows = found(evidence)
-    if status in ("ongoing", "prepare_commit", "prepare_abort", "prepare_epoch_fence"):
-        assert rows == []
-        return
-    names = ("kind", "transactional_id", "coordinator_status", "first_offset", "end_offset")
-    assert told(rows, *names) == [("hanging", "x", status, 3, 5)]
-    assert told(rows, "topic", "partition", "records", "certain") == [("t", 0, 2, True)]
+    ended = ("empty", "complete_commit", "complete_abort", "dead")
+    expected = [(*names[status][:2], status, names[status][2]) for status in ended]
+    told_of = ("transactional_id", "producer_id", "coordinator_status", "first_offset")
+    assert sorted(told(rows, *told_of)) == sorted(expected)
+    names_of = ("kind", "topic", "partition", "records", "certain")
+    assert set(told(rows, *names_of)) == {("hanging", "t", 0, 2, True)}
+    assert all(r["end_offset"] == r["first_offset"] + 2 for r in rows)
 
 
 def test_who_is_not_in_the_coordinators_log_hangs_perhaps(tmp_path: Path) -> None:
