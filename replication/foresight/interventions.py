@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass, field, replace
 
 from replication.foresight.retelling import Otherwise
-from replication.foresight.script import CannotTell, Script
+from replication.foresight.script import CannotTell, Registered, Script
 from replication.foresight.telling import World
+from replication.protocol.ground.events import UNCLEAN_KINDS
 from replication.protocol.ground.versions import behaviour, controllers_of
 
 MOST_REPLICAS = 7
@@ -110,7 +111,27 @@ def otherwise(script: Script, intervention: Intervention) -> Otherwise:
     strangers = sorted(intervention.not_restarted - set(script.replicas))
     if strangers:
         raise CannotTell(f"{intervention.text}: broker {strangers[0]} has no replica here")
+    _forced_at_all(script, intervention)
     return Otherwise(world, intervention.not_restarted, intervention.not_forced)
+
+
+def _forced_at_all(script: Script, intervention: Intervention) -> None:
+    """Raises CannotTell where an election that is to be left out was none that somebody forced."""
+    unclean = {
+        step.leader_epoch
+        for step, _ in script.steps
+        if isinstance(step, Registered) and step.kind in UNCLEAN_KINDS
+    }
+    for leader_epoch in sorted(intervention.not_forced):
+        if leader_epoch not in unclean:
+            raise CannotTell(
+                f"election.{leader_epoch}: nothing tells of an unclean election of that epoch"
+            )
+        if script.unclean:
+            raise CannotTell(
+                f"election.{leader_epoch}: nobody forced it, the setting did: ask by "
+                "unclean.leader.election.enable=false"
+            )
 
 
 def _replicas(script: Script, values: dict[str, str]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from replication.foresight.interventions import parsed
 from replication.foresight.whatif import NOT_LOST, NOT_TOLD, STILL_LOST, ask
-from replication.machine.machine_state import Impossible
+from replication.machine.machine_state import Impossible, World
 from replication.machine.partition_machine import Given, PartitionMachine
 from replication.machine.states import valid_leader
 from replication.protocol.folding.fold import Rejected, apply, new_state
@@ -198,12 +198,8 @@ def _one(
     if not lost:
         return
     score.counts["pairs of runs"] += 1
-    facts = evidence(left_by(was.machine.world, random.Random(seed)), frozenset())
-    events = [
-        Event(str(n), "w", "", "w", "", 0, n, fact, None, "forensic")
-        for n, fact in enumerate(facts)
-    ]
-    rows = _ledger(events)
+    events = as_events(was.machine.world, seed)
+    rows = ledger_of(events)
     columns = ask(events, rows, [parsed(said)])
     for row, verdict in zip(rows, columns[0].verdicts, strict=True):
         labels = [x for x in lost if _is_at(was, x, row["first_offset"], row["end_offset"])]
@@ -232,7 +228,17 @@ def _leads(run: Run) -> bool:
     return valid_leader(run.machine.world) is not None
 
 
-def _ledger(events: list[Event]) -> list[dict[str, object]]:
+def as_events(world: World, seed: int) -> list[Event]:
+    """What a run leaves behind at default log levels."""
+    facts = evidence(left_by(world, random.Random(seed)), frozenset())
+    return [
+        Event(str(n), "w", "", "w", "", 0, n, fact, None, "forensic")
+        for n, fact in enumerate(facts)
+    ]
+
+
+def ledger_of(events: list[Event]) -> list[dict[str, object]]:
+    """The rows of the ledger that tell of answered records."""
     state = new_state("", "w", "", 0)
     for event in events:
         try:

@@ -9,8 +9,11 @@ import pytest
 
 from replication.cli import main
 from replication.foresight.interventions import parsed
+from replication.foresight.whatif import ask
+from replication.machine.scenario import Story
+from replication.machine.scenario_text import parse_command
 from tests.docs.test_answer_schema import closed
-from tests.foresight.fault_scripts import PAIRS, compare
+from tests.foresight.fault_scripts import PAIRS, as_events, compare, ledger_of
 
 ROOT = Path(__file__).parents[2]
 INCIDENTS = ROOT / "tests" / "incidents"
@@ -86,9 +89,44 @@ def test_without_an_intervention_it_is_todays_verdict(
     assert capsys.readouterr().out == said
 
 
+@pytest.mark.parametrize(
+    ("said", "because"),
+    [
+        ("election.3=no", "nobody forced it, the setting did"),
+        ("election.1=no", "nothing tells of an unclean election"),
+        ("restart.7=no", "broker 7 has no replica here"),
+        ("replication.factor=1", "2 to 7 can be asked about"),
+    ],
+)
+def test_what_was_not_so_is_not_told_otherwise(
+    said: str, because: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, told = asked(UNCLEAN, capsys, said)
+    cell = told["losses"][0]["if"][0]
+    assert (status, cell["answer"]) == (3, "not_told")
+    assert because in cell["because"]
+
+
+def test_a_forced_election_that_nobody_forces() -> None:
+    """The setting forbids unclean elections, and somebody has one made: without it nothing is
+    lost, and nobody leads until the last of the ISR is back."""
+    given = "given isr=A,B kafka=3.9.1 controller=kraft unclean=no"
+    command = parse_command(given, 1)
+    command.lines = list(enumerate(["A* e0  |", "B  e0  |"], 2))
+    story = Story(command, None, None)
+    for line in (
+        "isr remove=B", "produce A r0 acks=all", "crash A kind=process", "fence A",
+        "elect cause=unclean", "start A", "fetch A", "fetch A",
+    ):  # fmt: skip
+        story.tell(parse_command(line, 1))
+    events = as_events(story.world, 1)
+    losses = ledger_of(events)
+    assert len(losses) == 1
+    columns = ask(events, losses, [parsed("election.2=no"), parsed("acks=all")])
+    assert [c.verdicts[0].answer for c in columns] == ["not_lost", "still_lost"]
+
+
 def test_what_cannot_be_told_again_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    path = INCIDENTS / UNCLEAN / "broker-2"
-    main(["whatif", str(path), "--set", "acks=all"])
     assert (
         main(["whatif", str(INCIDENTS / UNCLEAN), "--set", "kafka=4.1.0,controller=zookeeper"]) == 3
     )
