@@ -24,6 +24,7 @@ from replication.evidence.unreadable import Unreadable
 from replication.foresight import cluster as foresight_cluster
 from replication.foresight import command as preflight
 from replication.foresight import whatif_command
+from replication.nearest import did_you_mean
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour, default_table, flag_table
 from replication.protocol.judgement.bounded import FoldedPartition, Identity, fold_all, identity_of
@@ -32,7 +33,7 @@ from replication.recovery import produce_command, trace_command
 from replication.recovery.folder import NotUsable
 from replication.recovery.groups import command as groups_command
 from replication.recovery.groups.hurt import who_was_hurt
-from replication.reports import words
+from replication.reports import explained_words, words
 from replication.reports.answer import assemble, exit_status, to_json
 from replication.reports.evidence_lines import read_lines
 from replication.reports.history_words import open_questions_of, two_histories_text
@@ -109,8 +110,14 @@ def _parser() -> argparse.ArgumentParser:
     command_line.evidence_arguments(show)
     command_line.show_arguments(show)
     show.set_defaults(run=_show)
-    explain = commands.add_parser("explain", help="the proof of one finding, step by step")
-    explain.add_argument("finding_id", help="as `diagnose` names it; its beginning is enough")
+    explain = commands.add_parser(
+        "explain", help="the proof of a finding; what a cause or assumption means"
+    )
+    explain.add_argument(
+        "finding_id",
+        help="as `diagnose` names it; its beginning is enough. Or a cause or an assumption "
+        "(unclean_election, disks_keep): what it means, without a PATH",
+    )
     command_line.evidence_arguments(explain)
     explain.set_defaults(run=_explain)
     recover = commands.add_parser("recover", help="the lost records that a copy still holds")
@@ -364,7 +371,8 @@ def _diagnose(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print(to_json(diagnosis.answer))
     else:
-        print(words.short_text(diagnosis.answer), end="")
+        text = words.short_text(diagnosis.answer)
+        print(words.with_paths(text, list(map(str, arguments.paths))), end="")
     sys.stdout.flush()
     if arguments.report:
         # Last: a place that cannot be written to does not cost the answer.
@@ -448,6 +456,17 @@ def _explain(arguments: argparse.Namespace) -> int:
         # PATH and finding the other way round.
         path, arguments.finding_id = Path(arguments.finding_id), str(arguments.paths.pop())
         arguments.paths.append(path)
+    word = str(arguments.finding_id)
+    page = explained_words.explained(word)
+    if page is not None:
+        print(page, end="")
+        if arguments.paths:
+            found = list(explained_words.in_evidence(word, _read(arguments).answer))
+            print("\nIn this evidence:", *(found or ["  nothing"]), sep="\n")
+        return 0
+    near = did_you_mean(word, explained_words.words())
+    if near and not arguments.paths:
+        raise Unusable(f"{word}: no cause and no assumption{near}; a finding needs a PATH")
     diagnosis = _read(arguments)
     for finding in diagnosis.answer["findings"]:
         if finding["finding_id"].startswith(arguments.finding_id):
@@ -466,8 +485,8 @@ def _explain(arguments: argparse.Namespace) -> int:
         return 0
     known = ", ".join(f["finding_id"] for f in diagnosis.answer["findings"]) or "none"
     raise Unusable(
-        f"no finding {arguments.finding_id} in this evidence, and no undecided partition of that "
-        f"name; findings: {known}"
+        f"no finding {word} in this evidence, no undecided partition, no cause and no assumption "
+        f"of that name{near}; findings: {known}"
     )
 
 

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from replication import VERSION
 from replication.evidence.clients.client_logs import AckFields
 from replication.evidence.collecting.collection import Told
+from replication.nearest import did_you_mean
 from replication.protocol.ground.wire import INCIDENT, INCIDENT_RULE
 
 NAME = "replication-analyzer"
@@ -23,6 +24,13 @@ INCIDENT_HELP = (
 
 class _Parser(argparse.ArgumentParser):
     """Says in its first line what is wrong with a call, and where the help is."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Names what is near a word that is none of the choices, not all of them first."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            near = did_you_mean(str(value), known) or f": there are {', '.join(known)}"
+            raise argparse.ArgumentError(action, f"no {value!r}{near}")
 
     def error(self, message: str) -> NoReturn:
         """Ends the process with status 2."""
@@ -49,8 +57,10 @@ def parse(whole: argparse.ArgumentParser, argv: Sequence[str] | None) -> argpars
     arguments, rest = whole.parse_known_args(argv)
     more = [text for text in rest if not text.startswith("-")]
     if len(more) < len(rest) or (more and not hasattr(arguments, "paths")):
-        unknown = " ".join(t for t in rest if t.startswith("-") or not hasattr(arguments, "paths"))
-        whole.error(f"unrecognized arguments: {unknown}")
+        unknown = [t for t in rest if t.startswith("-") or not hasattr(arguments, "paths")]
+        flags = _options(_commands(whole)[arguments.command]).split()
+        near = did_you_mean(unknown[0].partition("=")[0], flags)
+        whole.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
     if more:
         arguments.paths = [*arguments.paths, *(Path(text) for text in more)]
     return arguments
@@ -239,9 +249,7 @@ def show_arguments(command: argparse.ArgumentParser) -> None:
 
 def completion(whole: argparse.ArgumentParser) -> str:
     """A script for bash (and zsh by bashcompinit) that completes commands, options and files."""
-    commands: dict[str, argparse.ArgumentParser] = {}
-    for action in whole._subparsers._group_actions if whole._subparsers else ():
-        commands.update(action.choices or {})
+    commands = _commands(whole)
     cases = "\n".join(
         f"    {name}) words={_quoted(_options(command))};;" for name, command in commands.items()
     )
@@ -263,6 +271,13 @@ _replication_analyzer() {{
   fi
 }}
 complete -o filenames -F _replication_analyzer {NAME}"""
+
+
+def _commands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    commands: dict[str, argparse.ArgumentParser] = {}
+    for action in whole._subparsers._group_actions if whole._subparsers else ():
+        commands.update(action.choices or {})
+    return commands
 
 
 def _options(command: argparse.ArgumentParser) -> str:

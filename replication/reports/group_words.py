@@ -59,7 +59,7 @@ def _together(rows: list[dict[str, Any]]) -> Iterator[str]:
     for field, what in (("skipped", "skip"), ("read_again", "read again")):
         total = sum(row[field] for row in rows)
         if total:
-            yield f"They will {what} {total:,} records."
+            yield f"They will {what} {total:,} {'record' if total == 1 else 'records'}."
     beyond = sum("committed_beyond_the_end" in row["effects"] for row in rows)
     if beyond:
         yield f"Committed offsets beyond the end of the log: {beyond:,}."

@@ -1,5 +1,7 @@
 """The short answer in plain words: worst first, readable by somebody woken at night."""
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -27,6 +29,9 @@ from replication.reports.undecided_words import seen_of
 from replication.reports.vocabulary import INVARIANT_WORDS, name, offsets
 
 MOST_REASONS = 5
+# A command that the text names for the evidence of this call, and how long its paths may be there.
+COMMAND = re.compile(r"replication-analyzer [a-z]+ (?:\S+ )?PATH\b")
+LONGEST_PATHS = 200
 # Rows of the table of verdicts; beyond as many partitions those that are alike share a row.
 MOST_ROWS = 12
 
@@ -51,6 +56,14 @@ def short_text(answer: dict[str, Any]) -> str:
     lines += _input(answer)
     lines += what_now_text(answer)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def with_paths(text: str, paths: list[str]) -> str:
+    """The text with the paths of this call in the commands that it names, if they are few."""
+    told = " ".join(map(shlex.quote, paths))
+    if not told or len(told) > LONGEST_PATHS:
+        return text
+    return COMMAND.sub(lambda found: found[0].removesuffix("PATH") + told, text)
 
 
 def what_now_text(answer: dict[str, Any]) -> list[str]:

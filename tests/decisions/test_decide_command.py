@@ -109,8 +109,9 @@ def test_from_evidence_to_the_election_of_a_survivor(
 
 @pytest.mark.parametrize("incident", [FORK, GONE])
 def test_diagnose_points_there(incident: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["diagnose", str(INCIDENTS / incident)])
-    assert capsys.readouterr().out.rstrip().endswith(POINTER)
+    path = str(INCIDENTS / incident)
+    main(["diagnose", path])
+    assert capsys.readouterr().out.rstrip().endswith(POINTER.replace("PATH", path))
 
 
 @pytest.mark.parametrize(

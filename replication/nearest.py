@@ -1,0 +1,11 @@
+"""What somebody may have meant who misspelt a name."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """` (did you mean this?)`, or `` where no known name is near."""
+    names = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(given.lower(), names, n=2, cutoff=0.7)
+    return f" (did you mean {' or '.join(names[each] for each in found)}?)" if found else ""

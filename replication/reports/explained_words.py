@@ -1,0 +1,154 @@
+"""`explain CAUSE` and `explain ASSUMPTION`: what a word of the answer means, as a page of text."""
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from replication.protocol.histories.assumptions import ASSUMPTIONS, Assumption
+from replication.reports.inventory_words import counted
+from replication.reports.vocabulary import CAUSE_WORDS, name, offsets
+
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CausePage:
+    """A cause of the loss ledger. meaning: the step without which the record survives, as
+    docs/contract.md has it; prevented_by: releases and settings that exclude the step or what it
+    costs; look_at: where a person finds the step in the evidence."""
+
+    meaning: str
+    prevented_by: str
+    look_at: str
+
+
+CAUSES = {
+    "unclean_election": CausePage(
+        "a replica that was not in sync was elected while a member of the ISR had the record",
+        "unclean.leader.election.enable=false, the default from 0.11 on (KRaft obeys it from 3.9 "
+        "on: before, only kafka-leader-election elects uncleanly). The price: the partition has "
+        "no leader until a member of the ISR is back",
+        "the controller's records of the election, and the first log end of the elected broker",
+    ),
+    "truncate_to_high_watermark": CausePage(
+        "a replica truncated to its own high watermark and led (before KIP-101)",
+        "Kafka 0.11 or later, with inter.broker.protocol.version 0.11.0-IV2 or later and message "
+        "format 0.11: followers then truncate by leader epochs (KIP-101)",
+        "the line `Truncating log .. to offset ..` of a follower, shortly before it was elected",
+    ),
+    "storage_loss": CausePage(
+        "a broker came back with less on its disk than it had held",
+        "acks=all, min.insync.replicas of 2 or more, and replicas on machines that do not lose "
+        "power together. An emptied or new disk must not come back while its broker is the last "
+        "member of the ISR",
+        "the log end that the broker's start prints, beside what its lines or other logs show "
+        "that it had",
+    ),
+    "last_replica_standing": CausePage(
+        "the same, of the last member of an ISR below `min.insync.replicas` (KIP-966)",
+        "eligible leader replicas (feature eligible.leader.replicas.version=1, from 4.0 on): after "
+        "an unclean stop the broker is not elected as long as another replica surely has the "
+        "records",
+        "the ISR before the election, the unclean stop, and the log end that the start prints",
+    ),
+    "acks_one_failover": CausePage(
+        "acknowledged at acks=1, and the next leader had not copied it",
+        "acks=all at the producer, with min.insync.replicas of 2 or more. acks=1 promises nothing "
+        "beyond the leader's own log",
+        "the producer's setting, and the log end with which the next leader began",
+    ),
+    "divergence_overwrite": CausePage(
+        "another line of records took the offsets",
+        "Kafka 2.1 or later on every broker: followers find the last epoch that they share with "
+        "the leader (KIP-279), and fetches carry the leader epoch (KIP-320)",
+        "the leader epochs of the records at the same offset in two logs",
+    ),
+    "out_of_range_reset": CausePage(
+        "a follower reset its log by offset alone",
+        "Kafka 2.1 or later: fetches carry the leader epoch (KIP-320). Before, no unclean election "
+        "and no leader that lost its log",
+        "the follower's line about an offset out of range, and where its log began afterwards",
+    ),
+    "early_isr_join": CausePage(
+        "a replica joined the ISR before it had everything (KAFKA-7128)",
+        "Kafka 2.0.1, 2.1 or later: whoever joins the ISR must have reached the start of the "
+        "leader's epoch",
+        "the line that expands the ISR, beside the log end of the replica that joined",
+    ),
+    "premature_high_watermark": CausePage(
+        "the high watermark passed records that a member of the ISR lacked",
+        "Kafka 2.7.2, 2.8.1, 3.0 or later (KAFKA-13141). One way is open in each release from 0.9 "
+        "on: a leader that did not hear of another leader's epoch and leads again counts fetches "
+        "of before",
+        "the leader's high watermark beside the log ends of its followers, at TRACE level",
+    ),
+    "log_dir_failure": CausePage(
+        "a log directory failed",
+        "acks=all and min.insync.replicas of 2 or more: the other members of the ISR have the "
+        "records. Several log directories in a broker bound what one disk takes with it",
+        "the lines about an offline log directory",
+    ),
+    "unknown": CausePage(
+        "not known: `causes` lists what it may be, where the histories share a list",
+        "cannot be said of a cause that is not known",
+        "`settled_by` of the verdict: the artefact that would tell the histories apart",
+    ),
+}
+
+
+def explained(word: str) -> str | None:
+    """The page of a cause or of an assumption; None where the word is neither."""
+    if word in CAUSES:
+        return _of_cause(word, CAUSES[word])
+    if word in ASSUMPTIONS:
+        return _of_assumption(ASSUMPTIONS[word])
+    return None
+
+
+def words() -> list[str]:
+    """Every word that has a page."""
+    return [*CAUSES, *ASSUMPTIONS]
+
+
+def _of_cause(word: str, page: CausePage) -> str:
+    return _page(
+        f"{word}: a cause of lost records",
+        ("what happened", page.meaning),
+        ("in the answer", f"Why: {CAUSE_WORDS[word]}"),
+        ("prevented by", page.prevented_by),
+        ("where it shows", page.look_at),
+        ("losses with it", f"SELECT * FROM loss_ledger WHERE cause = '{word}'"),
+    )
+
+
+def _of_assumption(assumption: Assumption) -> str:
+    return _page(
+        f"{assumption.name}: an assumption",
+        ("taken for granted", assumption.sentence),
+        ("withdrawn by", assumption.withdrawn_by),
+        ("not needed with", assumption.unnecessary_with),
+        ("without it", "--strict makes no assumption: what rested on one is UNKNOWN then"),
+    )
+
+
+def _page(title: str, *rows: tuple[str, str]) -> str:
+    lines = [title]
+    for label, text in rows:
+        lines += textwrap.wrap(
+            text.replace("`", ""), WIDTH, initial_indent=f"  {label + ':':<20}",
+            subsequent_indent=" " * 22, break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def in_evidence(word: str, answer: dict[str, Any]) -> Iterable[str]:
+    """A line for each row of an answer that has the cause or rests on the assumption."""
+    for loss in answer["losses"]:
+        if word in (loss["cause"], *loss["causes"]) or word in loss["assuming"]:
+            where = f"{name(loss)} {offsets(loss['first_offset'], loss['end_offset'])}"
+            told = counted(loss["records"], "record")
+            yield f"  {where}: {told} {loss['status']}, finding {loss['finding_id']}"
+    for verdict in answer["verdicts"]:
+        if word in verdict["assuming"]:
+            yield f"  {name(verdict)} {verdict['invariant']}: {verdict['verdict']}"

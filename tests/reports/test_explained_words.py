@@ -1,0 +1,93 @@
+"""`explain` of a word: each cause and assumption has a page; a misspelt one names its neighbour."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from replication.cli import main
+from replication.protocol.histories.assumptions import ASSUMPTIONS
+from replication.reports.explained_words import CAUSES, explained
+from replication.reports.vocabulary import CAUSE_WORDS
+from replication.reports.words import with_paths
+
+ROOT = Path(__file__).parents[2]
+LOST = str(ROOT / "tests" / "incidents" / "unclean_election__4.1.1")
+
+
+def test_every_cause_has_a_page_and_the_contract_the_same_words() -> None:
+    assert CAUSES.keys() == CAUSE_WORDS.keys()
+    contract = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+    table = contract.partition("| `cause`")[2].partition("\n\n")[0]
+    told = dict(re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", table, re.MULTILINE))
+    assert told == {name: page.meaning for name, page in CAUSES.items()}
+
+
+@pytest.mark.parametrize("word", [*CAUSES, *ASSUMPTIONS])
+def test_a_page_needs_no_evidence(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", word]) == 0
+    page = capsys.readouterr().out
+    assert page == explained(word)
+    assert page.startswith(f"{word}: a")
+    assert max(map(len, page.splitlines())) <= 100
+
+
+def test_with_evidence_it_says_where_the_word_applies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "unclean_election", LOST]) == 0
+    row = "  t-0 offsets 20..29: 10 records lost, finding 13ff94368ca89895"
+    assert capsys.readouterr().out.splitlines()[-2:] == ["In this evidence:", row]
+    assert main(["explain", "storage_loss", LOST]) == 0
+    assert capsys.readouterr().out.endswith("In this evidence:\n  nothing\n")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (["explain", "unclean_electoin"], "(did you mean unclean_election?)"),
+        (["explain", "disk_keeps", LOST], "(did you mean disks_keep?)"),
+        (["explain", "nothing_like_it", LOST], "findings: 13ff94368ca89895"),
+    ],
+)
+def test_a_misspelt_word_names_its_neighbour(
+    call: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(call) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (["diagnos", LOST], "no 'diagnos' (did you mean diagnose?)"),
+        (["diagnose", LOST, "--fromat", "json"], "--fromat (did you mean --format?)"),
+        (["diagnose", LOST, "--time-zome=UTC"], "(did you mean --time-zone?)"),
+        (["diagnose", LOST, "--format", "jason"], "no 'jason' (did you mean json?)"),
+        (["diagnose", LOST, "--format", "xml"], "no 'xml': there are text, json"),
+        (["diagnose", LOST, "--zzz"], "unrecognized arguments: --zzz (replication-analyzer"),
+    ],
+)
+def test_a_misspelt_call_names_its_neighbour(
+    call: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(call)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert says in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("replication-analyzer decide PATH", "replication-analyzer decide 'a b' c"),
+        ("replication-analyzer explain 1f PATH", "replication-analyzer explain 1f 'a b' c"),
+        ("replication-analyzer trace PATH --x", "replication-analyzer trace 'a b' c --x"),
+        ("a PATH of somebody's", "a PATH of somebody's"),
+        ("replication-analyzer explain 1f PATHS", "replication-analyzer explain 1f PATHS"),
+    ],
+)
+def test_commands_have_the_paths_of_the_call(text: str, told: str) -> None:
+    assert with_paths(text, ["a b", "c"]) == told
+    assert with_paths(text, ["/long" * 50]) == text
+    assert with_paths(text, []) == text
