@@ -36,8 +36,8 @@ def main(argv: list[str]) -> int:
         told = f"--project: offers tables in folders of this machine, not {flags.tables}"
         return _refused(told, EXIT_UNUSABLE)
     try:
-        folder = flags.expectations or project_root() / "conf" / "expectations"
-        chosen = suites.load(folder, tuple(flags.suite))
+        folder = project_root() / "conf" / "expectations"
+        chosen = suites.load(folder, tuple(flags.suite), flags.expectations)
         spark = session.start("replication-analyzer quality", [flags.tables.absolute()])
     except (SuiteError, SessionError) as error:
         return _refused(error, EXIT_UNUSABLE)

@@ -12,7 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replication.quality.suites import TABLE, Expectation, Suite, SuiteError
+from replication.nearest import did_you_mean
+from replication.quality.suites import TABLE, Expectation, Suite, SuiteError, check_names
 
 # A failing row as people get to see it.
 ROW = {
@@ -45,6 +46,7 @@ def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> Dat
 
     Nothing runs yet. Raises SuiteError where SQL does not fit the tables.
     """
+    check_names(suite, views)
     parts: list[DataFrame] = []
     conditions = [e for e in suite.expectations if e.kind == "rows"]
     try:
@@ -55,11 +57,27 @@ def frame_of(spark: SparkSession, suite: Suite, views: Mapping[str, str]) -> Dat
                 parts.append(_candidates(spark, suite, expectation, views))
     except PySparkException as error:
         first = str(error).strip().splitlines()[0]
-        raise SuiteError(f"the suite of {suite.table} does not fit its tables: {first}") from None
+        told = misspelt(error.getCondition(), error.getMessageParameters() or {}, suite) or first
+        raise SuiteError(f"the suite of {suite.table} does not fit its tables: {told}") from None
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part)
     return whole
+
+
+def misspelt(condition: str | None, parameters: Mapping[str, str], suite: Suite) -> str | None:
+    """What Spark says of a column that it does not find, in few words; None of anything else.
+
+    condition, parameters: as PySparkException has them.
+    """
+    if condition is None or not condition.startswith("UNRESOLVED_COLUMN"):
+        return None
+    column = parameters.get("objectName", "?").replace("`", "")
+    known = [each.strip() for each in parameters.get("proposal", "").replace("`", "").split(",")]
+    asked = [e.name for e in suite.expectations if column in f"{e.sql} {e.where} {e.detail}"]
+    whose = f" in {', '.join(asked)}" if asked else ""
+    near = did_you_mean(column, known) or f" (nearest: {', '.join(known)})"
+    return f"no column {column}{whose}{near}"
 
 
 def _candidates(
@@ -86,10 +104,7 @@ def _candidates(
 def _with_tables(sql: str, suite: Suite, views: Mapping[str, str]) -> str:
     def name(match: re.Match[str]) -> str:
         table = match[1]
-        known = suite.table if table == "batch" else table
-        if known not in views:
-            raise SuiteError(f"the suite of {suite.table} asks for {table}: no such table or view")
-        return f"`{views[known]}`"
+        return f"`{views[suite.table if table == 'batch' else table]}`"
 
     return TABLE.sub(name, sql)
 

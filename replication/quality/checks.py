@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from replication.quality.candidates import ROW, frame_of
 from replication.quality.great_expectations_suite import Judge, Own
 from replication.quality.suites import Expectation, Suite
+from replication.reports.inventory_words import counted
 
 # Failing rows that are written down per expectation; all of them are counted.
 LISTED = 1_000
@@ -136,15 +137,16 @@ def text(results: list[Result]) -> str:
     lines: list[str] = []
     for r in sorted(failed, key=lambda r: (order[r.expectation.severity], r.suite)):
         e = r.expectation
-        lines.append(f"FAILED  {e.severity}  {r.suite}.{e.name}: {r.failing} rows{_limit(r)}")
+        rows = counted(r.failing, "row")
+        lines.append(f"FAILED  {e.severity}  {r.suite}.{e.name}: {rows}{_limit(r)}")
         lines.append(f"        {e.meaning}")
         lines += [f"        - {row_words(row)}" for row in r.rows[:SHOWN]]
         if r.failing > SHOWN:
             lines.append(f"        - and {r.failing - SHOWN} more")
     allowed = sum(r.allowed for r in results)
     lines.append(
-        f"{len(results) - len(failed)} of {len(results)} expectations passed, {len(failed)} failed"
-        + (f"; {allowed} rows deviate as allowed" if allowed else "")
+        f"{len(results) - len(failed)} of {counted(len(results), 'expectation')} passed, "
+        f"{len(failed)} failed" + (f"; {counted(allowed, 'row')} may deviate" if allowed else "")
     )
     return "\n".join(lines)
 

@@ -24,7 +24,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made.add_argument(
         "--expectations", type=Path, metavar="DIR",
-        help="a folder of suites; without it conf/expectations",
+        help="a folder of suites of your own, which join those of conf/expectations; an "
+        "expectation with the name of one of ours takes its place",
     )  # fmt: skip
     made.add_argument("--run", metavar="NAME", help="name of this run; without it the time")
     made.add_argument(

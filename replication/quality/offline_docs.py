@@ -1,7 +1,8 @@
 """Data Docs that need no network: their pages without remote styles and scripts, with ours.
 
 Great Expectations writes pages that load Bootstrap and scripts from elsewhere. Here each page gets
-a small style of its own instead, shows everything unfolded, and says whose tables it is about.
+a small style of its own instead, words where an icon of a remote font was, shows everything
+unfolded, and says whose tables it is about.
 """
 
 import re
@@ -25,6 +26,14 @@ padding:.5rem 1rem;margin:0 -1rem}.modal{display:none}
 @media(prefers-color-scheme:dark){body{background:#181a1b;color:#ddd}.whose{background:#22303c}
 a{color:#7db7f0}td,th,.card,.alert,nav{border-color:#444}}
 </style>"""
+# What a remote font draws in a Status column.
+ICON = re.compile(r"<i\b[^>]*\bclass=\"[^\"]*\b(fa-[a-z-]+)\b[^\"]*\"[^>]*>\s*</i>")
+STATUS = {
+    "fa-check-circle": '<b class="text-success">passed</b>',
+    "fa-times": '<b class="text-danger">failed</b>',
+    "fa-exclamation-triangle": '<b class="text-danger">cannot be judged</b>',
+}
+FAILED = (STATUS["fa-times"], STATUS["fa-exclamation-triangle"])
 BODY = re.compile(r"<body[^>]*>")
 INDEX = re.compile(r'<ul class="pages">.*?</ul>\n?', re.DOTALL)
 
@@ -45,25 +54,44 @@ def make_offline(folder: Path, whose: str) -> int:
             path.write_text(offline(text, whose), encoding="utf-8")
     index = folder / "index.html"
     if index.exists():
-        listed = index_of([path.relative_to(folder) for path in pages if path != index])
+        listed = index_of(
+            {
+                path.relative_to(folder): any(f in path.read_text(encoding="utf-8") for f in FAILED)
+                for path in pages
+                if path != index
+            }
+        )
         text = INDEX.sub("", index.read_text(encoding="utf-8"))
         index.write_text(text.replace("</body>", f"{listed}\n</body>", 1), encoding="utf-8")
     return len(pages)
 
 
-def index_of(pages: list[Path]) -> str:
-    """Links to the other pages: the list that a script would have made of them."""
+def index_of(pages: dict[Path, bool]) -> str:
+    """Links to the other pages: the list that a script would have made of them. pages: each with
+    whether something failed in it."""
     rows = "".join(
-        f'<li><a href="{escape(path.as_posix())}">{escape(" / ".join(path.parts[:-1]))}</a></li>'
-        for path in pages
+        f'<li><a href="{escape(path.as_posix())}">{escape(page_name(path, failed))}</a></li>'
+        for path, failed in pages.items()
         if len(path.parts) > 1
     )
     return f'<ul class="pages">{rows}</ul>'
 
 
+def page_name(path: Path, failed: bool) -> str:
+    """What a page is about: a suite (expectations/SUITE.html), or what a run came to
+    (validations/SUITE/RUN/TIME/BATCH.html)."""
+    parts = path.with_suffix("").parts
+    if parts[0] == "expectations":
+        return f"What is expected of {'/'.join(parts[1:])}"
+    if parts[0] == "validations" and len(parts) > 3:
+        return f"{parts[1]}: {'failed' if failed else 'passed'}, run {', '.join(parts[2:-1])}"
+    return " / ".join(parts)
+
+
 def offline(page: str, whose: str) -> str:
     """A page without what it would load, with a style and the words whose it is."""
     page = REMOTE.sub("", page)
+    page = ICON.sub(lambda found: STATUS.get(found[1], found[0]), page)
     page = page.replace("</head>", f"{STYLE}\n</head>", 1)
     told = f'<p class="whose">{escape(whose)}</p>'
     return BODY.sub(lambda found: found[0] + told, page, count=1)

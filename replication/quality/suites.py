@@ -2,9 +2,12 @@
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from replication.nearest import did_you_mean
 
 FAMILIES = ("integrity", "health", "evidence")
 SEVERITIES = ("critical", "warning", "info")
@@ -73,18 +76,45 @@ class Suite:
         return (named - {"batch"}) | {self.table}
 
 
-def load(folder: Path, only: tuple[str, ...] = ()) -> list[Suite]:
+def load(folder: Path, only: tuple[str, ...] = (), own: Path | None = None) -> list[Suite]:
     """Every suite of a folder, in the order of their names; only: the tables to take, () for all.
 
+    own: a folder whose expectations join those; one with the name of one of ours takes its place.
     Raises SuiteError.
     """
+    files = _files(folder)
+    theirs = _files(own) if own is not None else {}
+    tables = sorted({*files, *theirs})
+    unknown = sorted(set(only) - set(tables))
+    if unknown:
+        near = did_you_mean(unknown[0], tables)
+        raise SuiteError(f"no suite {', '.join(unknown)}{near}: there are {', '.join(tables)}")
+    return [
+        _joined([suite_of(found[table]) for found in (files, theirs) if table in found])
+        for table in tables
+        if not only or table in only
+    ]
+
+
+def _files(folder: Path) -> dict[str, Path]:
     files = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     if not files:
         raise SuiteError(f"no expectations in {folder}")
-    unknown = sorted(set(only) - set(files))
-    if unknown:
-        raise SuiteError(f"no suite {', '.join(unknown)}: {folder} has {', '.join(files)}")
-    return [suite_of(path) for table, path in files.items() if not only or table in only]
+    return files
+
+
+def _joined(suites: list[Suite]) -> Suite:
+    """Suites of one table as one; of expectations with one name the last one counts."""
+    named = {e.name: e for suite in suites for e in suite.expectations}
+    return replace(suites[0], expectations=tuple(named.values()))
+
+
+def check_names(suite: Suite, known: Collection[str]) -> None:
+    """Raises SuiteError where a suite is of, or asks for, a table or view that there is not."""
+    for name in sorted(suite.reads() - set(known)):
+        whose = "a suite" if name == suite.table else f"the suite of {suite.table}"
+        near = did_you_mean(name, known)
+        raise SuiteError(f"{whose} asks for {name}: no such table or view{near}")
 
 
 def suite_of(path: Path) -> Suite:

@@ -1,5 +1,6 @@
 """A project of Great Expectations: its owners open it, extend it, and find theirs beside ours."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,5 +103,30 @@ def test_the_index_lists_the_pages_without_a_script(tmp_path: Path) -> None:
     for _ in range(2):
         offline_docs.make_offline(tmp_path, "Cluster: c")
     index = (tmp_path / "index.html").read_text()
-    link = '<a href="validations/verdicts/run/1.html">validations / verdicts / run</a>'
+    link = '<a href="validations/verdicts/run/1.html">verdicts: passed, run run</a>'
     assert index.count(link) == 1
+
+
+def test_pages_are_listed_by_what_they_are_about_and_say_what_failed(tmp_path: Path) -> None:
+    icons = '<i class="fas {} text-x" ></i>'
+    texts = {
+        "index.html": "",
+        "expectations/at_risk.html": "",
+        "expectations/verdicts.html": "",
+        "validations/at_risk/one/20261127T09Z/b.html": icons.format("fa-check-circle"),
+        "validations/verdicts/one/20261127T09Z/b.html": icons.format("fa-times"),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"<html><head></head><body>{text}</body></html>")
+    offline_docs.make_offline(tmp_path, "Cluster: c")
+    names = re.findall(r'<li><a href="[^"]*">([^<]*)</a>', (tmp_path / "index.html").read_text())
+    assert names == [
+        "What is expected of at_risk",
+        "What is expected of verdicts",
+        "at_risk: passed, run one, 20261127T09Z",
+        "verdicts: failed, run one, 20261127T09Z",
+    ]
+    page = (tmp_path / "validations/verdicts/one/20261127T09Z/b.html").read_text()
+    assert '<b class="text-danger">failed</b>' in page
+    assert "<i" not in page.replace("<p class", "")

@@ -9,7 +9,7 @@ import pytest
 
 from replication.paths import project_root
 from replication.protocol.judgement.judge import INVARIANTS
-from replication.quality import checks, suites
+from replication.quality import candidates, checks, suites
 from replication.quality.checks import Result
 from replication.quality.suites import Expectation, SuiteError
 from replication.spark import contracts
@@ -25,6 +25,7 @@ meaning = "Nothing is negative."
 kind = "rows"
 where = "x < 0"
 """
+MORE = GOOD.split("\n", 2)[2].replace("no_negative", "no_large").replace("x < 0", "x > 9")
 
 
 def test_every_table_has_a_suite_and_every_suite_a_table() -> None:
@@ -67,6 +68,45 @@ def test_one_suite_may_be_chosen_by_name() -> None:
     assert [s.table for s in suites.load(SHIPPED, ("verdicts",))] == ["verdicts"]
     with pytest.raises(SuiteError, match="no suite nonsense"):
         suites.load(SHIPPED, ("nonsense",))
+
+
+def test_own_expectations_join_ours(tmp_path: Path) -> None:
+    ours, own = tmp_path / "ours", tmp_path / "own"
+    for folder in (ours, own):
+        folder.mkdir()
+    (ours / "t.toml").write_text(GOOD)
+    (own / "t.toml").write_text(GOOD.replace("x < 0", "x < 1") + MORE)
+    (own / "u.toml").write_text(GOOD)
+    joined = suites.load(ours, (), own)
+    assert [(s.table, [(e.name, e.where) for e in s.expectations]) for s in joined] == [
+        ("t", [("no_negative", "x < 1"), ("no_large", "x > 9")]),
+        ("u", [("no_negative", "x < 0")]),
+    ]
+    assert [s.table for s in suites.load(ours, ("u",), own)] == ["u"]
+    with pytest.raises(SuiteError, match="no suite tt"):
+        suites.load(ours, ("tt",), own)
+    shipped = suites.load(SHIPPED)
+    assert len(suites.load(SHIPPED, (), own)) == len(shipped) + 2
+
+
+def test_a_misspelt_table_names_its_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "verdict.toml").write_text(GOOD)
+    suite = suites.suite_of(tmp_path / "verdict.toml")
+    with pytest.raises(SuiteError, match=r"asks for verdict: .*\(did you mean verdicts\?\)"):
+        suites.check_names(suite, ["verdicts", "findings"])
+    suites.check_names(suite, ["verdict"])
+
+
+def test_a_misspelt_column_is_told_in_few_words() -> None:
+    """condition and parameters as Spark 4.2 gives them."""
+    suite = suites.Suite("verdicts", "x", (
+        Expectation("e", "health", "info", "m", "rows", where="verdct = 'UNKNOWN'"),
+    ))  # fmt: skip
+    asked = {"objectName": "`verdct`", "proposal": "`verdict`, `topic`, `reason`"}
+    told = candidates.misspelt("UNRESOLVED_COLUMN.WITH_SUGGESTION", asked, suite)
+    assert told == "no column verdct in e (did you mean verdict?)"
+    assert candidates.misspelt("PARSE_SYNTAX_ERROR", {}, suite) is None
+    assert candidates.misspelt(None, {}, suite) is None
 
 
 def test_a_good_file_is_read(tmp_path: Path) -> None:
