@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from replication.reports.inventory_words import counted
 from replication.spark import answer_tables, contracts
 from replication.spark.alerting import Alerting
 from replication.spark.analyzer_version import analyzer_version
@@ -180,7 +181,9 @@ class Fold:
         if not asked:
             return
         self.refolds += len(asked)
-        self.progress.say(f"folding {len(asked)} topic partitions again from replica_events")
+        self.progress.say(
+            f"folding {counted(len(asked), 'topic partition')} again from replica_events"
+        )
         # Only finished micro-batches of the ingest: of one that is still being written, a part of
         # the rows could be missing here and then be taken for known when it comes by.
         newest = self.store.newest_batches()["ingest"]["micro_batch_id"]

@@ -44,6 +44,7 @@ from replication.places import HadoopPath, Place
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event
 from replication.protocol.ground.versions import behaviour
+from replication.reports.inventory_words import counted
 from replication.spark import contracts, session
 from replication.spark.evidence_at_hand import AtHand, shown
 from replication.spark.failures import failed
@@ -198,19 +199,18 @@ class ImportJob:
         nothing = imported.nothing(flags.topic)
         if nothing:
             raise Unusable(self.at_hand.shown(nothing))
-        partitions = len(imported.partitions)
+        partitions = counted(len(imported.partitions), "partition")
         read = time.monotonic() - started
-        self.progress.say(
-            f"{imported.collection.files} files read: {partitions} partitions ({read:.1f} s)"
-        )
+        files = counted(imported.collection.files, "file")
+        self.progress.say(f"{files} read: {partitions} ({read:.1f} s)")
         written = self._write(imported, work, ENDINGS[flags.format])
         self._say(imported, written)
         for part in written:
             if part.path is not None:
                 places.rename(part.path, out / part.path.name)
-        count = sum(w.events for w in written)
-        self.progress.say(f"{count} events written ({time.monotonic() - started:.1f} s in all)")
-        return f"{count} events of {partitions} partitions in {out}"
+        events = counted(sum(w.events for w in written), "event")
+        self.progress.say(f"{events} written ({time.monotonic() - started:.1f} s in all)")
+        return f"{events} of {partitions} in {out}"
 
     def _brought(self, path: Place) -> Path:
         """Evidence as files of this machine."""

@@ -27,6 +27,7 @@ from replication.evidence.collecting.envelopes import (
 )
 from replication.evidence.shipping.live_join import Joined, LiveJoin
 from replication.places import Place, place
+from replication.reports.inventory_words import counted
 from replication.spark import contracts
 from replication.spark.alerting import Alerting
 from replication.spark.ending import Stop
@@ -211,9 +212,9 @@ def _refusals(
 def _told(micro_batch_id: int, joined: Joined) -> str:
     taken = joined.taken
     said = (
-        f"live micro-batch {micro_batch_id}: {taken.rows} lines = {taken.kept} kept + "
+        f"live micro-batch {micro_batch_id}: {counted(taken.rows, 'line')} = {taken.kept} kept + "
         f"{taken.repeated} repeated + {len(taken.refused)} quarantined; "
-        f"{len(joined.changed)} partitions changed, {joined.events} events"
+        f"{counted(len(joined.changed), 'partition')} changed, {counted(joined.events, 'event')}"
     )
     silent = [
         f"silent: broker {broker} of {cluster}: {since}"

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from replication import places
 from replication.places import Place
+from replication.reports.inventory_words import counted
 from replication.spark import contracts, ingest, live, session, views
 from replication.spark.delta_schemas import named
 from replication.spark.event_files import PRUNED, number_of
@@ -237,7 +238,9 @@ class Maintenance:
             return
         gapped = self._gapped(store)
         if len(gapped) > REPLACED_BY_NAME:
-            self.progress.say(f"{len(gapped)} partitions wait for events: none are deleted")
+            self.progress.say(
+                f"no events are deleted: {counted(len(gapped), 'partition')} not complete yet"
+            )
             return
         app = f"{RETENTION}/{newest['run']}"
         writer = Writer(newest["run"], newest["run_number"], RETENTION, newest["token"], app)
@@ -300,7 +303,7 @@ class Maintenance:
         )
         replacing = written.option("replaceWhere", condition)
         done = self.committed(lambda: replacing.save(store.path(BATCHES)))
-        told = f"{len(old)} rows of the {last['query']} summed up" if done else GIVES_WAY
+        told = f"{counted(len(old), 'row')} of the {last['query']} summed up" if done else GIVES_WAY
         self.progress.say(f"_batches: {told}")
 
     def _name(self, table: str) -> str:
@@ -433,7 +436,9 @@ class Maintenance:
         for path in old:
             path.unlink()
         if old:
-            self.progress.say(f"{len(old)} files of joined lines' events deleted, which were read")
+            self.progress.say(
+                f"{counted(len(old), 'file')} of joined lines' events deleted, which were read"
+            )
 
     def _read_to(self) -> dict[str, int]:
         """By a source file's name, up to which byte finished micro-batches of the ingest read."""

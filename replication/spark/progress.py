@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from replication.reports.inventory_words import counted
+
 # json: each line is an object, for those who collect them.
 LOG_FORMAT = "REPLICATION_ANALYZER_LOG"
 COUNTED = ("rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings")
@@ -59,7 +61,7 @@ def sum_of(figures: Mapping[str, Any]) -> str:
     count = {name: int(figures.get(name) or 0) for name in COUNTED}
     superseded = f" ({count['superseded']} of superseded traces)" if count["superseded"] else ""
     return (
-        f"in all: {count['rows_in']} rows = {count['applied']} applied + "
+        f"in all: {counted(count['rows_in'], 'row')} = {count['applied']} applied + "
         f"{count['duplicates'] + count['superseded']} duplicates{superseded} + "
         f"{count['quarantined']} quarantined + {count['held']} held; {count['findings']} findings"
     )

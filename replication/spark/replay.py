@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from replication import places
 from replication.command_line import INCIDENT_HELP, incident_name
 from replication.places import Place
+from replication.reports.inventory_words import counted
 from replication.spark import (
     answer_tables,
     event_frames,
@@ -87,7 +88,9 @@ def main(argv: list[str]) -> int:
         job = ReplayJob(spark, tables.absolute(), chosen, progress, flags.incident)
         slices = slices or slices_of(source.absolute())
         verdicts = job.run(slices, flags.new_run, flags.keep_events)
-        return exit_status(verdicts, flags.strict)
+        status = exit_status(verdicts, flags.strict)
+        progress.say(why(status, verdicts))
+        return status
     except (TablesError, SourceError) as error:
         progress.say(f"replay.py: {error}")
         return EXIT_UNUSABLE
@@ -117,6 +120,24 @@ def exit_status(verdicts: dict[tuple[str, str], int], strict: bool) -> int:
     if unknown & set(DECIDING) or (strict and unknown) or not verdicts:
         return EXIT_UNKNOWN
     return EXIT_HOLDS
+
+
+def why(status: int, verdicts: dict[tuple[str, str], int]) -> str:
+    """What an exit status means here: which invariants, in how many topic partitions, and the query
+    that shows the rest."""
+    if status == EXIT_HOLDS:
+        return "exit status 0: nothing is violated"
+    if not verdicts:
+        return f"exit status {status}: no event was judged (see the table quarantine)"
+    word = "VIOLATED" if status == EXIT_VIOLATED else "UNKNOWN"
+    named = ", ".join(
+        f"{invariant} in {counted(count, 'topic partition')}"
+        for (invariant, verdict), count in sorted(verdicts.items())
+        if verdict == word
+    )
+    return (
+        f"exit status {status}: {word}: {named} (SELECT * FROM verdicts WHERE verdict = '{word}')"
+    )
 
 
 @dataclass
@@ -183,10 +204,10 @@ class ReplayJob:
         events = marked(event_frames.events(observed), writer, 0)
         if keep_events:
             store.append("replica_events", events, writer, 0)
-            counted = dict(seen.get)
+            figures = dict(seen.get)
             events = store.newest("replica_events").filter(F.col("run") == writer.run)
             self._folded(events, answers)
-            return events, counted
+            return events, figures
         self._folded(events, answers)
         # Without the observer: these events may be folded once more.
         return marked(event_frames.events(delivered), writer, 0), dict(seen.get)

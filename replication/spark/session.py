@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pyspark import SparkConf, SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from replication.places import Place
@@ -29,6 +30,7 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
     Sets nothing: settings in code would silently beat `--conf`.
     """
     _be_reached_by_workers()
+    _print_no_errors_as_json()
     spark = SparkSession.builder.appName(name).getOrCreate()
     problem = _problem(spark)
     if problem:
@@ -47,6 +49,12 @@ def start(name: str, written: Sequence[Place] = (), read: Sequence[Place] = ()) 
         spark.stop()
         raise SessionError(problem)
     return spark
+
+
+def _print_no_errors_as_json() -> None:
+    """Each error of Spark is told once, by the job: pyspark prints it before as JSON, 7 KB each."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _be_reached_by_workers() -> None:

@@ -61,12 +61,37 @@ def _seconds(text: str) -> float:
 def add_flags(parser: argparse.ArgumentParser, names: tuple[str, ...]) -> None:
     """Adds --profile and a flag for each of the settings named."""
     parser.add_argument("--profile", help="conf/<profile>.toml: settings that differ from default")
+    told = explained(project_root() / "conf" / "default.toml")
     types = {f.name: f.type for f in fields(Settings)}
     for name in names:
         flag = "--" + name.replace("_", "-")
         kind = types[name]
         metavar = {int: "N", float: "SECONDS", bool: "true|false", str: "TEXT"}[kind]  # type: ignore[index]
-        parser.add_argument(flag, dest=name, metavar=metavar, help="see conf/default.toml")
+        parser.add_argument(flag, dest=name, metavar=metavar, help=told.get(name, name))
+
+
+def explained(path: Path) -> dict[str, str]:
+    """Of each setting of a file: the comment above it, and its value; for the help of flags.
+
+    {} where the file cannot be read: load() says why.
+    """
+    found: dict[str, str] = {}
+    comment: list[str] = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return found
+    for line in lines:
+        if line.startswith("#"):
+            comment.append(line.removeprefix("#").strip())
+        elif match := re.match(r"([a-z_]+) = (.*)", line):
+            value = match[2].strip('"')
+            words = f"{' '.join(comment)} Default: {value}."
+            found[match[1]] = words.replace("%", "%%")
+            comment = []
+        else:
+            comment = []
+    return found
 
 
 def load(flags: dict[str, Any], folder: Path | None = None) -> Settings:

@@ -18,6 +18,7 @@ from replication.command_line import INCIDENT_HELP, ack_fields, incident_name, t
 from replication.evidence.collecting.envelopes import FieldNames
 from replication.places import HadoopPath, Place
 from replication.protocol.folding import codec
+from replication.reports.inventory_words import counted
 from replication.spark import fold_stream, ingest, runs, session, settings
 from replication.spark.alerting import Alerting, channels_of
 from replication.spark.checkpoint_files import written_without_processes
@@ -426,5 +427,5 @@ def totals(store: Store, reading: runs.Run, folding: runs.Run) -> list[str]:
     classes = ("applied", "duplicates", "superseded", "quarantined", "held")
     left = both["rows_in"] - sum(both[name] for name in classes)
     if left:
-        lines.append(f"{left} rows are ingested and wait to be folded")
+        lines.append(f"{counted(left, 'row')} ingested, still to be folded")
     return lines

@@ -1,11 +1,13 @@
 """Settings: default, profile, flag, in that order; what is unknown or wrong is refused by name."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from replication.paths import project_root
-from replication.spark.settings import SettingsError, load
+from replication.spark.settings import SettingsError, explained, load
+from replication.spark.stream import FLAGS, parser
 
 
 def folder_with(tmp_path: Path, extra: str = "", **profiles: str) -> Path:
@@ -68,3 +70,20 @@ def test_a_wrong_flag_is_refused_by_name(flags: dict[str, str], message: str) ->
 )
 def test_intervals_are_read(text: str, seconds: float) -> None:
     assert load({"trigger": text}).interval_seconds == seconds
+
+
+def test_the_help_of_a_flag_is_the_comment_of_its_setting() -> None:
+    told = explained(project_root() / "conf" / "default.toml")
+    assert set(FLAGS) <= set(told)
+    helps = {action.dest: action.help for action in parser()._actions}
+    assert {name: helps[name] for name in FLAGS} == {name: told[name] for name in FLAGS}
+    assert all(re.match(r"[A-Z a-z-]+:? .{20,} Default: \S+\.$", told[name]) for name in told)
+    assert told["poll_seconds"] == (
+        "How often the source folder is looked at while an interval trigger follows it. "
+        "Default: 1.0."
+    )
+    parser().format_help()
+
+
+def test_a_file_that_is_not_there_explains_nothing(tmp_path: Path) -> None:
+    assert explained(tmp_path / "default.toml") == {}

@@ -44,7 +44,8 @@ def _said_of_directory(listed: LogDirectorySize | LogDirectoryError) -> str:
             f"{listed.directory} ({listed.error}): the replicas in it are offline, and "
             "kafka-log-dirs does not name them"
         )
-    lag = "" if listed.offset_lag is None else f", {listed.offset_lag} offsets behind"
+    behind = "offset" if listed.offset_lag == 1 else "offsets"
+    lag = "" if listed.offset_lag is None else f", {listed.offset_lag} {behind} behind"
     return (
         f"{listed.path}: broker {listed.broker} was moving {listed.topic}-{listed.partition} to "
         f"{listed.directory}{lag}: the log there is not yet its replica's"

@@ -1,0 +1,28 @@
+"""Why a replay ends with its exit status, in a line."""
+
+import pytest
+
+from replication.spark.replay import exit_status, why
+
+COMMITTED, MATCHING = "committed_records_survive", "log_matching"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "says"),
+    [
+        ({(COMMITTED, "HOLDS"): 3}, "exit status 0: nothing is violated"),
+        (
+            {(COMMITTED, "VIOLATED"): 1, (MATCHING, "VIOLATED"): 2, (MATCHING, "UNKNOWN"): 7},
+            "exit status 1: VIOLATED: committed_records_survive in 1 topic partition, log_matching "
+            "in 2 topic partitions (SELECT * FROM verdicts WHERE verdict = 'VIOLATED')",
+        ),
+        (
+            {(COMMITTED, "HOLDS"): 3, (MATCHING, "UNKNOWN"): 1},
+            "exit status 3: UNKNOWN: log_matching in 1 topic partition (SELECT * FROM verdicts "
+            "WHERE verdict = 'UNKNOWN')",
+        ),
+        ({}, "exit status 3: no event was judged (see the table quarantine)"),
+    ],
+)
+def test_the_line(verdicts: dict[tuple[str, str], int], says: str) -> None:
+    assert why(exit_status(verdicts, strict=False), verdicts) == says
