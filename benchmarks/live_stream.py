@@ -38,7 +38,7 @@ MAINTAIN = 30
 KEEP = 60
 MINUTE = 60.0
 LOOK = 10
-JOINED = re.compile(r"live micro-batch \d+: (\d+) lines = .*, (\d+) events")
+JOINED = re.compile(r"live micro-batch \d+: (\d+) lines? = .*, (\d+) events?")
 FOLDED = re.compile(r"fold micro-batch \d+: (\d+) in")
 # What waits at most: two triggers, and one micro-batch's own time.
 PATIENCE = 3 * TRIGGER
