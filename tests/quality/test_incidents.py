@@ -59,7 +59,7 @@ def offsets(result: Result) -> dict[tuple[str, str], list[int]]:
     """What is gone at the end: of records that were missing and are back the truth says nothing."""
     found: dict[tuple[str, str], set[int]] = {}
     for row in result.rows:
-        if " records recovered (" in row["detail"]:
+        if " recovered (" in row["detail"]:
             continue
         found.setdefault(place(row), set()).update(range(row["first_offset"], row["end_offset"]))
     return {where: sorted(numbers) for where, numbers in found.items()}
