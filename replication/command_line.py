@@ -87,7 +87,7 @@ def evidence_arguments(command: argparse.ArgumentParser) -> None:
         "--processes",
         type=_at_least_one,
         metavar="N",
-        help="how many read files at once; by default as many as help, at most 4",
+        help="how many processes read files at once; by default up to 4",
     )
 
 
@@ -103,36 +103,36 @@ def told_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--time-zone",
         metavar="ZONE",
-        help="that of the brokers' machines, in which their logs print the time: Europe/Vienna or "
-        "+05:30; without, it is found from the rest of the evidence, else UTC",
+        help="the time zone in which the brokers' logs print the time: Europe/Vienna or +05:30; "
+        "without this flag it is found from the rest of the evidence, else UTC is taken",
     )
     command.add_argument(
         "--ack-fields",
         metavar="OURS=THEIRS,..",
         help="how an acknowledgement log (JSON, CSV) names its fields; NAME=:VALUE where one value "
-        "holds for every line (ts=timestamp,payload_id=key,status=:acked); `none`: files that look "
-        "nearly like one are none",
+        "holds for every line (ts=timestamp,payload_id=key,status=:acked); `none`: no file is an "
+        "acknowledgement log, though it may look like one",
     )
     command.add_argument(
         "--all-producers",
         action="store_true",
-        help="the acknowledgement logs cover every producer: what they do not name was never "
-        "acknowledged",
+        help="the acknowledgement logs cover every producer: a record that they do not name was "
+        "never acknowledged",
     )
     command.add_argument(
         "--clock-bound",
         metavar="MS",
         type=_milliseconds,
-        help="the clocks of brokers, controllers and clients differ by at most so many ms (an "
-        "answer's way to its client included where the client's log has no sent_ts): tells in "
-        "which leader epoch a record known by offset alone was acknowledged",
+        help="the clocks of brokers, controllers and clients differ by at most MS (including an "
+        "answer's way to its client, where the client's log has no sent_ts). Only needed where "
+        "an acknowledgement log has offsets but no keys",
     )
     command.add_argument(
         "--payload-id-in",
         metavar="PLACE",
         type=_place_of_ids,
-        help="where the payload ids of clients' logs are in the records: key, value or "
-        "header:NAME; found out where the records show it",
+        help="where the records have the payload ids of clients' logs: key, value or header:NAME; "
+        "without this flag it is found out from the records",
     )
 
 
@@ -206,7 +206,7 @@ def answer_arguments(command: argparse.ArgumentParser) -> None:
         help="a short answer for people (the default), or the whole for scripts",
     )
     command.add_argument(
-        "--report", metavar="FILE.html", type=Path, help="write one offline page besides"
+        "--report", metavar="FILE.html", type=Path, help="also write one offline page"
     )
     command.add_argument(
         "--strict",

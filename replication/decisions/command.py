@@ -39,8 +39,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
         type=_brokers,
         default=frozenset(),
         metavar="N,..",
-        help="the brokers that are down, and were when their directories were copied, or all: the "
-        "evidence need not tell it, and their copies show what they come back with",
+        help="the brokers that are down, and were down when their directories were copied (or: "
+        "all). The evidence need not show it; their copies are what they come back with",
     )
     command.add_argument(
         "--elect",
