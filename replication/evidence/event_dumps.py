@@ -18,6 +18,8 @@ PARQUET_MAGIC = b"PAR1"
 ROWS_PER_GROUP = 50_000
 # The longest event is a copy of a log of many spans; one of 32 MB has half a million.
 LONGEST_LINE = 32 << 20
+# What Arrow says of a damaged file, whose names may be no text either.
+NO_PARQUET = (OSError, UnicodeDecodeError, pa.ArrowException)
 _SPAN = pa.struct(
     [(name, pa.int64()) for name in ("first_offset", "end_offset", "leader_epoch", "content")]
 )
@@ -55,7 +57,7 @@ def read_events(path: Path) -> Iterator[Event | Unreadable]:
             yield from _read_parquet(path)
         else:
             yield from _read_lines(path)
-    except (*READ_ERRORS, pa.ArrowException) as error:
+    except (*READ_ERRORS, *NO_PARQUET) as error:
         yield Unreadable(str(path), "file", f"cannot be read: {error}")
 
 
@@ -86,7 +88,7 @@ def _bounded(stream: BinaryIO) -> Iterator[bytes | None]:
 
 
 def _read_parquet(path: Path) -> Iterator[Event | Unreadable]:
-    file = pq.ParquetFile(path)
+    file = pq.ParquetFile(path, page_checksum_verification=True)
     wanted = arrow_schema()
     for field in file.schema_arrow:
         index = wanted.get_field_index(field.name)
@@ -125,7 +127,7 @@ def write_events(path: Path, events: Iterable[Event]) -> int:
 def _write_parquet(path: Path, events: Iterable[Event]) -> int:
     schema = arrow_schema()
     count = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
         rows: list[dict[str, Any]] = []
         for event in events:
             rows.append(wire.to_row(event))

@@ -22,14 +22,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from replication import places
-from replication.evidence.event_dumps import LONGEST_LINE
+from replication.evidence.event_dumps import LONGEST_LINE, NO_PARQUET
+from replication.evidence.text_lines import MANY_LINES
 from replication.places import HadoopPath, Place, Status
 from replication.spark import contracts
+from replication.spark.line_bounds import Bounds, most_unpacked, pieces_of
 
 LINES, GZIPPED, PARQUET, REFUSED = "lines", "gzipped", "parquet", "refused"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 PROBE_BYTES = 65_536
-PIECE_BYTES = 1 << 20
 # A look at all files of a source folder that takes so many CPU seconds is followed by a pause of
 # so many times as long: 20,000 files are then looked at every ten seconds.
 LONG_LOOK, PAUSE = 0.02, 20
@@ -133,9 +134,8 @@ def next_slice(path: Place, taken: int, settled: bool) -> Slice | None:
                 reason = "neither text nor Parquet nor gzip: it has NUL bytes"
                 return _refused(path, size, "unreadable_file", reason, rows)
             end = size if settled else _end_of_lines(file, taken, size)
-            long = _too_long(file, taken, end)
-            if long is not None:
-                reason = f"a line of more than {LONGEST_LINE} bytes begins at byte {long}"
+            reason = _out_of_bounds(file, taken, end)
+            if reason:
                 return _refused(path, end, "unreadable_file", reason, 1)
     except OSError as error:
         if not settled:
@@ -155,11 +155,12 @@ def still_readable(part: Slice) -> Slice:
             reason = f"it was cut to {path.stat().st_size} bytes before it was read"
             return _refused(path, part.end_byte, "unreadable_file", reason, 0)
         if part.format == PARQUET:
-            with pq.ParquetFile(_for_arrow(path)) as file:
+            whole = pq.ParquetFile(_for_arrow(path), page_checksum_verification=True)
+            with whole as file:
                 rows = file.metadata.num_rows
                 for _ in file.iter_batches(batch_size=10_000):
                     pass
-    except (OSError, pa.ArrowException) as error:
+    except NO_PARQUET as error:
         reason = f"it cannot be read: {str(error).splitlines()[0]}"
         return _refused(path, part.end_byte, "unreadable_file", reason, rows)
     return part
@@ -182,42 +183,35 @@ def _end_of_lines(file: "object", taken: int, size: int) -> int:
     return taken
 
 
-def _too_long(file: BinaryIO, first: int, end: int) -> int | None:
-    """Where in bytes [first, end) a line begins that no JVM can be asked to hold; None: nowhere."""
-    if end - first <= LONGEST_LINE:
-        return None
-    file.seek(first)
-    begin = position = first
-    while position < end and position - begin <= LONGEST_LINE:
-        piece = file.read(min(PIECE_BYTES, end - position))
-        if not piece:
-            break
-        at = piece.find(b"\n")
-        if at >= 0 and position + at - begin > LONGEST_LINE:
-            return begin
-        last = piece.rfind(b"\n")
-        position += len(piece)
-        if last >= 0:
-            begin = position - len(piece) + last + 1
-    return begin if position - begin > LONGEST_LINE else None
+def _out_of_bounds(file: BinaryIO, first: int, end: int) -> str:
+    """Why lines in bytes [first, end) cannot be read one by one; "" where they can."""
+    found = Bounds(first)
+    if end - first > min(LONGEST_LINE, MANY_LINES):
+        file.seek(first)
+        found.look(pieces_of(file, end - first))
+    return found.problem
 
 
 def _gzip_slice(path: Place, taken: int, size: int, settled: bool) -> Slice | None:
     """What has come to a gzip file is taken when it is whole members: reading it through is the
     only way to know."""
-    rows = 0
+    bounds = Bounds(most_bytes=most_unpacked(size - taken))
     try:
         with path.open("rb") as file:
             file.seek(taken)
             if file.read(2) != GZIP_MAGIC:
                 raise OSError("what was appended to it is no gzip member")
-        for _ in lines_of(str(path), taken, size):
-            rows += 1
+            file.seek(taken)
+            part: Any = _Part(file, size - taken)
+            with gzip.GzipFile(fileobj=part) as unpacked:
+                bounds.look(pieces_of(unpacked))
     except (OSError, EOFError, zlib.error) as error:
         if not settled:
             return None
-        reason = f"a broken gzip file: {error}; {rows} whole lines before the break"
-        return _refused(path, size, "unreadable_file", reason, max(rows, 1))
+        reason = f"a broken gzip file: {error}; {bounds.lines} whole lines before the break"
+        return _refused(path, size, "unreadable_file", reason, max(bounds.lines, 1))
+    if bounds.problem:
+        return _refused(path, size, "unreadable_file", bounds.problem, max(bounds.lines, 1))
     return Slice(str(path), GZIPPED, taken, size)
 
 
@@ -228,16 +222,15 @@ def _for_arrow(path: Place) -> Any:
 
 def _parquet_slice(path: Place, size: int, settled: bool) -> Slice | None:
     try:
-        footer = pq.ParquetFile(_for_arrow(path))
-    except (OSError, pa.ArrowException) as error:
+        with pq.ParquetFile(_for_arrow(path)) as footer:
+            problem, rows = _foreign(footer.schema_arrow), footer.metadata.num_rows
+    except NO_PARQUET as error:
         if not settled:
             return None
         reason = f"no readable Parquet footer: {str(error).splitlines()[0]}"
         return _refused(path, size, "unreadable_file", reason, 1)
-    with footer:
-        problem = _foreign(footer.schema_arrow)
-        if problem:
-            return _refused(path, size, "foreign_schema", problem, footer.metadata.num_rows)
+    if problem:
+        return _refused(path, size, "foreign_schema", problem, rows)
     return Slice(str(path), PARQUET, 0, size)
 
 
@@ -302,9 +295,10 @@ def lines_in(file: BinaryIO, first_byte: int, end_byte: int) -> Iterator[bytes]:
         part: Any = _Part(file, end_byte - first_byte)
         with gzip.GzipFile(fileobj=part) as unpacked:
             while line := unpacked.readline(LONGEST_LINE + 1):
+                line = line.removesuffix(b"\n")
                 if len(line) > LONGEST_LINE:
                     raise OSError(f"a line of more than {LONGEST_LINE} bytes")
-                yield line.removesuffix(b"\n")
+                yield line
         return
     left = end_byte - first_byte
     while left > 0:

@@ -6,15 +6,11 @@ for the reason that, the laptop tool refuses it.
 """
 
 import io
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, reduce
 from typing import Any
-from urllib.parse import unquote, urlparse
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -35,11 +31,6 @@ from replication.spark.event_files import (
 
 # A frame of delivered rows: the event's columns as one struct, and where the row was.
 DELIVERED = ("event", "raw", "origin", "origin_offset")
-REFUSED_DDL = (
-    "event_row string, reason string, raw string, origin string, origin_line bigint, "
-    "origin_offset bigint"
-)
-RAW_LIMIT = 10_000
 INT32 = [
     c.name for c in contracts.event_columns() if c.type == "bigint" and c.name in wire.INT32_COLUMNS
 ]
@@ -324,122 +315,3 @@ def counters() -> list[Column]:
         F.expr("count_if(NOT fits) AS quarantined"),
         F.expr("max(IF(fits, event.observed_at, NULL)) AS newest_event_time"),
     ]
-
-
-def refused(
-    delivered: DataFrame, slices: Sequence[Slice], incident: str | None = None
-) -> DataFrame:
-    """The rows that do not fit: the reason in words, the raw text, the line.
-
-    event_row is set, and reason is null, where protocol.wire takes the row after all: then it is
-    the event as JSON (a row without an event_id, whose identity only wire can derive).
-    """
-    raw = F.coalesce(F.col("raw"), F.to_json(F.col("event")).cast("binary"))
-    bad = delivered.filter("NOT fits").select(raw.alias("raw"), "origin", "origin_offset")
-    ranges: dict[str, list[tuple[int, int]]] = {}
-    for part in slices:
-        if part.format in (LINES, GZIPPED):
-            ranges.setdefault(part.path, []).append((part.first_byte, part.end_byte))
-
-    def explain(rows: pd.DataFrame) -> pd.DataFrame:
-        return pd.DataFrame(_explained(rows, ranges, incident), columns=_REFUSED_NAMES)
-
-    def explain_beside(rows: pd.DataFrame, files: pd.DataFrame) -> pd.DataFrame:
-        if rows.empty:
-            return pd.DataFrame([], columns=_REFUSED_NAMES)
-        content = bytes(files["content"].iloc[0]) if len(files) else None
-        told = _explained(rows, ranges, incident, content)
-        return pd.DataFrame(told, columns=_REFUSED_NAMES)
-
-    stored = [path for path in ranges if isinstance(place(path), HadoopPath)]
-    if not stored:
-        return bad.groupBy("origin").applyInPandas(explain, REFUSED_DDL)
-    origins = [row["origin"] for row in bad.select("origin").distinct().collect()]
-    names = [(o, path_of(o)) for o in sorted(origins) if path_of(o) in stored]
-    if not names:
-        return bad.groupBy("origin").applyInPandas(explain, REFUSED_DDL)
-    session = delivered.sparkSession
-    known = session.createDataFrame(names, "origin string, path string")
-    files = contents(session, [path for _, path in names]).join(F.broadcast(known), "path")
-    both = bad.groupBy("origin").cogroup(files.groupBy("origin"))
-    return both.applyInPandas(explain_beside, REFUSED_DDL)
-
-
-_REFUSED_NAMES = [part.strip().split(" ")[0] for part in REFUSED_DDL.split(",")]
-
-
-def _explained(
-    rows: pd.DataFrame,
-    ranges: dict[str, list[tuple[int, int]]],
-    incident: str | None,
-    content: bytes | None = None,
-) -> list[tuple[Any, ...]]:
-    """One entry a refused row of one origin, with its line where it is a line of a file.
-
-    content: of that file, where it is at hand.
-    """
-    path = path_of(str(rows["origin"].iloc[0]))
-    lines: dict[bytes, list[int]] = {}
-    if path in ranges:
-        wanted = Counter(bytes(raw) for raw in rows["raw"])
-
-        def between(first: int, end: int) -> Iterator[bytes]:
-            if content is not None:
-                return lines_in(io.BytesIO(content), first, end)
-            return lines_of(path, first, end)
-
-        lines = _line_numbers(between, ranges[path], wanted)
-    result = []
-    for raw, offset in zip(rows["raw"], rows["origin_offset"], strict=True):
-        data = bytes(raw)
-        text = data.decode("utf-8", errors="replace")
-        numbers = lines.get(data)
-        line = numbers.pop(0) if numbers else None
-        event_row, reason = _last_word(data, text, incident)
-        place = None if pd.isna(offset) else int(offset)
-        result.append((event_row, reason, text[:RAW_LIMIT], path, line, place))
-    return result
-
-
-def path_of(origin: str) -> str:
-    """The path of a file, of its address; other origins as they are."""
-    if origin.startswith("file:"):
-        return unquote(urlparse(origin).path)
-    return unquote(origin) if isinstance(place(origin), HadoopPath) else origin
-
-
-def _line_numbers(
-    between: Callable[[int, int], Iterator[bytes]],
-    ranges: list[tuple[int, int]],
-    wanted: Counter[bytes],
-) -> dict[bytes, list[int]]:
-    """Raw line -> the numbers, from 1, of the lines of the ranges that hold it."""
-    found: dict[bytes, list[int]] = {}
-    first = min(r[0] for r in ranges)
-    number = sum(1 for _ in between(0, first)) if first else 0
-    for line in between(first, max(r[1] for r in ranges)):
-        number += 1
-        if line in wanted:
-            found.setdefault(line, []).append(number)
-    return found
-
-
-def _last_word(data: bytes, text: str, incident: str | None) -> tuple[str | None, str | None]:
-    """(event as JSON, None) where wire takes the line, else (None, why not)."""
-    if not data.strip():
-        return None, "an empty line"
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return None, f"no UTF-8 text: {error.reason} at byte {error.start}"
-    try:
-        row = json.loads(text)
-        if isinstance(row, dict):
-            row.pop("_corrupt", None)
-        event = wire.from_json(json.dumps(row))
-    except (wire.Misfit, ValueError, RecursionError) as error:
-        reason = str(error)
-        return None, reason if isinstance(error, wire.Misfit) else f"no JSON: {reason}"
-    if incident is not None and event.incident not in ("", incident):
-        return None, f"of incident {event.incident!r}: this run is of {incident!r}"
-    return wire.to_json(event), None

@@ -35,6 +35,7 @@ from replication.spark.event_files import REFUSED, SLICE_DDL, Slice, lines_of, s
 from replication.spark.event_frames import as_one
 from replication.spark.ingest import KafkaSource, kafka_frame, query_id, triggered
 from replication.spark.progress import Progress
+from replication.spark.refused_rows import Entries, Entry
 from replication.spark.runs import Run
 from replication.spark.settings import Settings
 from replication.spark.tables import Store
@@ -119,12 +120,13 @@ class Live:
         started = time.monotonic()
         session = frame.sparkSession
         writer = self.run.writer(query_id(session))
-        refused: list[tuple[Any, ...]] = []
+        refused = Entries()
         joined = self.joining.step(
             micro_batch_id, self._lines(frame, refused), self.source.kafka_version
         )
-        if refused:
-            rows = _refusals(session, refused, writer.run, micro_batch_id)
+        entries = refused.told()
+        if entries:
+            rows = _refusals(session, entries, writer.run, micro_batch_id)
             self.store.append("quarantine", rows, writer, micro_batch_id)
         taken = joined.taken
         figures = {
@@ -132,7 +134,7 @@ class Live:
             "applied": taken.kept,
             "duplicates": taken.repeated,
             "quarantined": len(taken.refused),
-            "rows/quarantine": len(refused),
+            "rows/quarantine": len(entries),
             "milliseconds": int((time.monotonic() - started) * 1000),
         }
         self.store.finish(writer, micro_batch_id, figures)
@@ -154,21 +156,19 @@ class Live:
         self.alerting.heard(silent, newest)
         self.alerting.progressed(QUERY, micro_batch_id, figures)
 
-    def _lines(
-        self, frame: DataFrame, refused: list[tuple[Any, ...]]
-    ) -> Iterator[ShippedLine | NotALine]:
+    def _lines(self, frame: DataFrame, refused: Entries) -> Iterator[ShippedLine | NotALine]:
         for sent in self._sent(frame, refused):
             for line in shipped_lines(sent.value, self.source.names):
                 if isinstance(line, NotALine):
                     raw = sent.value[:LONGEST_RAW].decode("utf-8", "replace")
-                    refused.append(
+                    refused.add(
                         ("not_an_event", line.reason, raw, 1, sent.origin, sent.line, sent.offset)
                     )
                     yield line
                 else:
                     yield replace(line, host=line.host or sent.host, path=line.path or sent.path)
 
-    def _sent(self, frame: DataFrame, refused: list[tuple[Any, ...]]) -> Iterator[_Sent]:
+    def _sent(self, frame: DataFrame, refused: Entries) -> Iterator[_Sent]:
         rows: Iterator[Row] = frame.toLocalIterator()
         if "value" in frame.columns:
             for row in rows:
@@ -179,9 +179,7 @@ class Live:
         for row in rows:
             part = still_readable(Slice(**row.asDict()))
             if part.format == REFUSED:
-                refused.append(
-                    (part.reason_code, part.reason, None, part.rows, part.path, None, None)
-                )
+                refused.add((part.reason_code, part.reason, None, part.rows, part.path, None, None))
                 continue
             path = place(part.path)
             for number, value in enumerate(lines_of(part.path, part.first_byte, part.end_byte), 1):
@@ -191,7 +189,7 @@ class Live:
 
 
 def _refusals(
-    session: SparkSession, refused: list[tuple[Any, ...]], run: str, micro_batch_id: int
+    session: SparkSession, refused: list[Entry], run: str, micro_batch_id: int
 ) -> DataFrame:
     columns = contracts.tables()["quarantine"].told
     given = ("reason_code", "reason", "raw", "rows", "origin", "origin_line", "origin_offset")

@@ -1,12 +1,12 @@
 """What was refused on the way in: explained row by row, written with where it was and why."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replication.spark import contracts, event_frames
+from replication.spark import contracts, refused_rows
 from replication.spark.event_files import REFUSED, Slice
 from replication.spark.tables import Store, Writer
 
@@ -17,9 +17,10 @@ TABLE = "quarantine"
 class Refusals:
     """The refused rows and files of one micro-batch.
 
-    lines: rows of event_frames.refused, persisted; None where every row fits. rescued: how many of
-    them protocol.wire takes after all. rows: how many lines or rows of the input are refused.
-    entries: how many rows of the table that makes.
+    lines: rows of refused_rows.explained, persisted; None where every row fits. rescued: how many
+    of them protocol.wire takes after all. rows: how many lines or rows of the input are refused.
+    entries: how many rows of the table that makes. counts: how many lines of each origin are
+    refused. slices: of the files that they come from.
     """
 
     lines: DataFrame | None
@@ -27,6 +28,8 @@ class Refusals:
     rescued: int
     rows: int
     entries: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    slices: Sequence[Slice] = ()
 
     def events(self) -> DataFrame:
         """The rescued rows as columns of the event contract."""
@@ -54,10 +57,13 @@ def of(
     in_files = sum(s.rows for s in files)
     if delivered is None or not refused:
         return Refusals(None, files, 0, in_files, len(files))
-    lines = event_frames.refused(delivered, slices, incident).persist()
-    rescued = lines.filter("event_row IS NOT NULL").count()
-    in_lines = refused - rescued
-    return Refusals(lines, files, rescued, in_lines + in_files, in_lines + len(files))
+    lines = refused_rows.explained(delivered, incident).persist()
+    grouped = lines.filter("event_row IS NULL").groupBy("origin").count().collect()
+    counts = {row["origin"]: int(row["count"]) for row in grouped}
+    in_lines = sum(counts.values())
+    entries = refused_rows.entries_of(counts) + len(files)
+    rescued = refused - in_lines
+    return Refusals(lines, files, rescued, in_lines + in_files, entries, counts, slices)
 
 
 def write(
@@ -71,10 +77,9 @@ def write(
     ddl = ", ".join(f"{c.name} {c.type}" for c in columns if c.name in given)
     whole = [(s.reason_code, s.reason, None, s.rows, s.path, None, None) for s in refusals.files]
     rows = session.createDataFrame(whole, ddl)
-    if refusals.lines is not None:
-        lines = refusals.lines.filter("event_row IS NULL").withColumns(
-            {"reason_code": F.lit("not_an_event"), "rows": F.lit(1).cast("bigint")}
-        )
+    if refusals.lines is not None and refusals.counts:
+        lines = refused_rows.told(refusals.lines, refusals.counts, refusals.slices)
+        lines = lines.withColumn("reason_code", F.lit("not_an_event"))
         rows = rows.unionByName(lines.select(*given))
     complete = rows.withColumns(
         {

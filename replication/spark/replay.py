@@ -173,7 +173,10 @@ class ReplayJob:
                 rescued = marked(refusals.events(), writer, 0)
                 if keep_events:
                     store.append("replica_events", rescued, writer, 0, "rescued")
-                answers = self._folded(events.unionByName(rescued), answers)
+                    events = self._stored(store, writer)
+                else:
+                    events = events.unionByName(rescued)
+                answers = self._folded(events, answers)
             if answers.outcome is not None:
                 self._write(store, writer, run, answers)
             quarantine.write(self.spark, store, refusals, writer, 0)
@@ -205,12 +208,15 @@ class ReplayJob:
         if keep_events:
             store.append("replica_events", events, writer, 0)
             figures = dict(seen.get)
-            events = store.newest("replica_events").filter(F.col("run") == writer.run)
-            self._folded(events, answers)
+            self._folded(self._stored(store, writer), answers)
             return events, figures
         self._folded(events, answers)
         # Without the observer: these events may be folded once more.
         return marked(event_frames.events(delivered), writer, 0), dict(seen.get)
+
+    def _stored(self, store: Store, writer: Writer) -> DataFrame:
+        """The events of this run that have been kept."""
+        return store.newest("replica_events").filter(F.col("run") == writer.run)
 
     def _folded(self, events: DataFrame, answers: "Answers") -> "Answers":
         answers.release()

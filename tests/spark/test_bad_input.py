@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from replication.evidence.event_dumps import write_events
 from replication.protocol.ground import wire
 from replication.protocol.ground.events import Event, HighWatermarkAdvanced, Source
-from replication.spark import settings
+from replication.spark import refused_rows, settings
 from replication.spark.ending import Stop
 from replication.spark.event_files import SourceError
 from replication.spark.progress import Progress
@@ -131,9 +131,13 @@ def written_otherwise(events: list[Event]) -> list[str]:
 
 
 def test_unusable_files_are_quarantined_whole_and_the_job_goes_on(
-    spark: SparkSession, folder: Path
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside a gzip file and a Parquet file of good events, which are read, in whatever form."""
+    """Beside a gzip file and a Parquet file of good events, which are read, in whatever form.
+
+    A replay takes what the stream takes, whether it keeps the events or not.
+    """
+    monkeypatch.setattr(refused_rows, "TOLD_ONE_BY_ONE", 20)
     text = "".join(line + "\n" for line in written_otherwise(GOOD[:20])).encode()
     (folder / "in" / "a.jsonl.gz").write_bytes(gzip.compress(text))
     write_events(folder / "in" / "b.parquet", GOOD[20:])
@@ -141,6 +145,8 @@ def test_unusable_files_are_quarantined_whole_and_the_job_goes_on(
     for name, make, code, reason in WHOLE_FILES:
         count = make(folder / "in" / name)
         wanted[str(folder / "in" / name)] = (code, reason, count)
+    (folder / "in" / "server.log").write_text("[2026-01-01 00:00:00,000] INFO started\n" * 21)
+    wanted[str(folder / "in" / "server.log")] = ("not_an_event", "21 lines that are no events", 21)
     said = run_stream(spark, folder)
     found = {r["origin"]: r for r in rows(spark, folder / "tables", "quarantine")}
     assert set(found) == set(wanted)
@@ -155,6 +161,14 @@ def test_unusable_files_are_quarantined_whole_and_the_job_goes_on(
     )
     stored = rows(spark, folder / "tables", "replica_events")
     assert {r["event_id"] for r in stored} == {e.event_id for e in GOOD}
+    for kept in (False, True):
+        tables = f"replayed-{kept}"
+        run_replay(spark, folder, tables, keep_events=kept)
+        assert answers(spark, folder / tables) == answers(spark, folder / "tables")
+        replayed = rows(spark, folder / tables, "quarantine")
+        assert [r | {"query": "ingest"} for r in replayed] == list(found.values())
+        again = rows(spark, folder / tables, "replica_events")
+        assert again == (stored if kept else [])
 
 
 @dataclass(frozen=True)

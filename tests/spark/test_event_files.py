@@ -11,9 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replication.evidence import event_dumps
-from replication.evidence.event_dumps import read_events
-from replication.spark import event_files as admitted
 from replication.spark.event_files import (
     GZIPPED,
     LINES,
@@ -319,27 +316,3 @@ def test_a_line_whose_end_comes_after_it_was_taken_for_finished_is_read_as_one(
         # The same after a restart.
         assert Admission(tmp_path / "in", notes, 0).admit() == 1
     assert slices() == [(0, 10), (4, 17), (15, 21)]
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_line_that_no_machine_can_hold_is_refused_unread(
-    packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever stands before and behind it, wherever a piece of the file ends."""
-    for module in (admitted, event_dumps):
-        monkeypatch.setattr(module, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(admitted, "PIECE_BYTES", 64)
-    for before in (0, 1, 900, 1000, 5000):
-        for length in (999, 1000, 1001, 1063, 1064, 1065, 9000):
-            for behind in (b"", b"\n", b"\nx\n"):
-                data = b"a\n" * before + b"x" * length + behind
-                path = tmp_path / f"{before}-{length}-{len(behind)}"
-                path.write_bytes(gzip.compress(data) if packed else data)
-                part = next_slice(path, 0, settled=True)
-                assert part is not None
-                longest = length + (packed and bool(behind))
-                assert (part.format == REFUSED) == (longest > 1000), path.name
-                if part.format == REFUSED:
-                    assert "a line of more than 1000 bytes" in part.reason
-                read = [u for u in read_events(path) if "longer than" in getattr(u, "reason", "")]
-                assert len(read) == (length + bool(behind) > 1000)
