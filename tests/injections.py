@@ -23,6 +23,8 @@ OPENING = "tests/evidence/test_opening.py::"
 SHIPPING = "tests/evidence/shipping/"
 HOSTILE_DIGESTS = SHIPPING + "test_hostile_digests.py::"
 HOSTILE_ENVELOPES = SHIPPING + "test_hostile_envelopes.py::"
+BOUNDS = "tests/spark/test_line_bounds.py::"
+DAMAGED = "tests/spark/test_damaged_tables.py::"
 WEBHOOK = "tests/spark/test_webhook.py::"
 ARCHIVES = "evidence/collecting/archives.py"
 SAFE_TEXT = "reports/safe_text.py"
@@ -123,6 +125,36 @@ DEFENCES = [
     Defence("connections to the metrics that ask nothing", "spark/metrics.py",
             "        for each in oldest:", "        for each in []:",
             WEBHOOK + "test_who_connects_and_asks_nothing_keeps_no_other_from_asking"),
+    Defence("small files of lines of nearly nothing", "evidence/text_lines.py",
+            "if lines <= MANY_LINES or size >= SHORT_LINE * lines:", "if True:",
+            "tests/evidence/test_short_lines.py::test_in_an_archive_as_well"),
+    Defence("lines of events that no machine can hold", "spark/line_bounds.py",
+            "- begin > LONGEST_LINE:", "- begin > 1 << 60:",
+            BOUNDS + "test_a_line_that_no_machine_can_hold_is_refused_unread"),
+    Defence("packed files of events that unpack to much more", "spark/line_bounds.py",
+            "self.size > self.most_bytes:", "False:",
+            BOUNDS + "test_a_packed_file_that_unpacks_to_much_more_is_refused_early"),
+    Defence("millions of lines that are no events", "spark/refused_rows.py",
+            "if self.counts[origin] <= TOLD_ONE_BY_ONE:", "if True:",
+            "tests/spark/test_refused_rows.py::"
+            "test_very_many_lines_of_one_origin_are_told_as_one"),
+    Defence("partitions with more to read than anybody waits for", "protocol/histories/ask.py",
+            "and self.steps > MOST_READ_OF_ALL", "and False",
+            "tests/protocol/histories/test_refinement.py::"
+            "test_beyond_the_bound_of_all_steps_a_partition_is_given_up_and_said"),
+    Defence("commits to the tables that somebody else has made", "spark/other_writers.py",
+            "or _is_own(table.name, told, actions)", "or True",
+            "tests/spark/test_other_writers.py::"
+            "test_whatever_changes_rows_and_is_not_ours_is_told"),
+    Defence("bytes of the tables that have changed", "spark/small_commit.py",
+            ", page_checksum_verification=True", "",
+            DAMAGED + "test_no_byte_of_a_small_table_changes_unnoticed"),
+    Defence("files of the tables that are gone or cut", "spark/log_files.py",
+            'if size != add["size"]:', "if False:",
+            DAMAGED + "test_a_file_that_is_gone_or_of_another_length_is_noticed_at_the_start"),
+    Defence("damaged Parquet files of events", "evidence/event_dumps.py",
+            "page_checksum_verification=True", "page_checksum_verification=False",
+            DAMAGED + "test_a_parquet_file_of_events_gives_its_events_or_is_refused_whole"),
     Defence("deep JSON and endless numbers in events", "protocol/ground/wire.py", JSON_ERRORS,
             "KeyError", UNTRUSTED + "test_no_value_of_an_event_dump_ends_the_process"),
     Defence("deep JSON and endless numbers in clients' logs", "evidence/clients/client_logs.py",

@@ -69,7 +69,9 @@ class Table:
 
     def __enter__(self) -> "Table":
         self._text: TextIO = _new(_partial(self._lines))
-        self._writer = pq.ParquetWriter(_partial(self._parquet), self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(
+            _partial(self._parquet), self._schema, compression="zstd", write_page_checksum=True
+        )
         return self
 
     def add(self, row: dict[str, Any]) -> None:

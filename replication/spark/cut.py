@@ -6,11 +6,11 @@ A version that is named may have been compacted and vacuumed since: later commit
 rows between files hold the same ones, and are read instead.
 """
 
-import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from replication.places import Place
+from replication.spark.log_files import changes_rows, commits_after
 
 # What each query's rows of `_batches` name. A bounded replay writes all of them.
 WRITTEN_BY = {
@@ -73,61 +73,14 @@ def newest_of(rows: Iterable[Any]) -> dict[str, Any]:
 
 def rearranged(table: Place, version: int) -> int:
     """The newest version with the same rows: those after it only moved rows between files."""
-    for after, actions in _commits_after(table, version):
+    for after, actions in commits_after(table, version):
         if any(_changes(action) for action in actions):
             break
         version = after
     return version
 
 
-def foreign_since(table: Place, version: int, foreign: Collection[str]) -> str | None:
-    """In words, a foreign commit after a version, unless a RESTORE has taken it back;
-    with what to do."""
-    first, what = None, ""
-    for after, actions in _commits_after(table, version):
-        told: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        if told.get("operation") not in foreign and not _is_others_overwrite(told, actions):
-            continue
-        to = str(told.get("operationParameters", {}).get("version"))
-        if first is not None and to.isdigit() and version <= int(to) < first:
-            first = None
-        elif first is None:
-            first, what = after, told["operation"]
-    if first is None:
-        return None
-    return (
-        f"version {first} of {table.name} is a {what}: somebody else has written there. Take it "
-        f"back with RESTORE TABLE .. TO VERSION AS OF {first - 1}, or fold the events into new "
-        "tables"
-    )
-
-
-def _is_others_overwrite(told: dict[str, Any], actions: list[dict[str, Any]]) -> bool:
-    """Whether a commit puts rows in the place of others without the transaction id that each of
-    this tool's writes has: as many rows as before are not the same rows."""
-    mode = str(told.get("operationParameters", {}).get("mode"))
-    changed = any(_changes(action) for action in actions)
-    return changed and mode == "Overwrite" and not any("txn" in action for action in actions)
-
-
-def _commits_after(table: Place, version: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """The versions after one, with the actions of their commits, as far as they can be read."""
-    while True:
-        version += 1
-        commit = table / "_delta_log" / f"{version:020d}.json"
-        try:
-            lines = commit.read_text("utf-8").splitlines()
-            yield version, [json.loads(line) for line in lines if line]
-        except (OSError, ValueError):
-            return
-
-
 def _changes(action: dict[str, Any]) -> bool:
     """Whether an action of a Delta commit changes rows, or how they are to be read."""
-    for name, what in action.items():
-        if name in ("add", "remove", "cdc"):
-            if what.get("dataChange", True):
-                return True
-        elif name not in ("commitInfo", "txn", "domainMetadata"):
-            return True
-    return False
+    known = ("add", "remove", "cdc", "commitInfo", "txn", "domainMetadata")
+    return changes_rows(action) or any(name not in known for name in action)

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from replication.reports.safe_text import plain_output
+from replication.spark.log_files import RESTORE
 from replication.spark.progress import line_of
 
 EXIT_UNUSABLE, EXIT_DEFECT, EXIT_TRY_AGAIN = 2, 4, 5
@@ -36,7 +37,7 @@ OUTSIDE_NUMBERS = (
     errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ENOMEM,
 )  # fmt: skip
 # Ours, by the names of their classes: text is all that comes through Spark.
-REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree")
+REFUSALS = ("LeaseLostError", "TablesError", "SourceError", "ClocksDisagree", "DamagedError")
 # Spark's state store, where files of it are missing or broken.
 STATE_BROKEN = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "RocksDBException", "CorruptState",
                 "UnknownFormat")  # fmt: skip
@@ -48,11 +49,8 @@ TABLES_BROKEN = (
     "DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_VERSIONS_NOT_CONTIGUOUS", "DELTA_LOG_FILE_MALFORMED",
     "DELTA_INVALID_FORMAT", "FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FileReadException",
     "is not a Parquet file", "ParquetDecodingException", "ParquetCorruptionException",
+    "CRC checksum verification failed",
 )  # fmt: skip
-RESTORE = (
-    "a file of the tables is missing or damaged: restore the table's folder, or fold the events "
-    "anew into new tables with an empty --checkpoint-dir"
-)
 # Settings of Kafka's client that it refuses.
 CLIENT_REFUSES = ("JAAS config entry", "kafka.common.config.ConfigException",
                   "Could not find a 'KafkaClient' entry")  # fmt: skip
@@ -123,7 +121,11 @@ def failed(job: str, error: BaseException, out: TextIO) -> int:
         )
         return EXIT_UNUSABLE
     if any(name in text for name in TABLES_BROKEN):
-        print(line_of(f"{job}: {cause}; {RESTORE}"), file=out, flush=True)
+        print(
+            line_of(f"{job}: {cause}; a file of the tables is missing or damaged: {RESTORE}"),
+            file=out,
+            flush=True,
+        )
         return EXIT_UNUSABLE
     print(line_of(f"{job}: a defect of this tool: {cause}"), file=out, flush=True)
     return EXIT_DEFECT

@@ -70,7 +70,7 @@ class RowCommit:
                 values[column.name] = None if milliseconds is None else milliseconds * 1000
         name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
         file = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist([values], schema), file)
+        pq.write_table(pa.Table.from_pylist([values], schema), file, write_page_checksum=True)
         (folder / name).write_bytes(file.getvalue())
         return added(folder, name, 1)
 

@@ -16,9 +16,8 @@ from typing import Any
 
 from replication.places import Place, rename
 from replication.spark import checkpoint_files
-from replication.spark.cut import foreign_since
 from replication.spark.lease import Lease
-from replication.spark.tables import FOREIGN, START, Store, TablesError, Writer
+from replication.spark.tables import START, Store, TablesError, Writer
 
 
 @dataclass(frozen=True)
@@ -102,13 +101,11 @@ def enter(
 
 
 def _check_tables(store: Store, newest: Any) -> None:
-    """Raises TablesError where others have changed rows since a query's newest micro-batch."""
+    """Raises TablesError where others have changed rows since a query's newest micro-batch, or
+    files are missing or not as long as they were written."""
     for table, version in newest["table_versions"].items():
-        found = foreign_since(store.folder / table, version, FOREIGN)
-        if found is None:
-            continue
-        if table != "replica_events" or store.retained_above(newest["run"]) == START:
-            raise TablesError(f"{store.folder}: {found}")
+        store.look(table, version)
+        store.check_files(table)
 
 
 def _check_checkpoint(store: Store, folder: Place, newest: int) -> None:

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from replication.spark import contracts
 from replication.spark.delta_schemas import json_type
-from replication.spark.log_files import files_of
+from replication.spark.log_files import files_of, undamaged
 from replication.spark.row_commit import (
     added,
     commit_info,
@@ -101,7 +101,7 @@ class SmallCommit:
             ]
         if rows.num_rows:
             name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-            pq.write_table(rows, folder / name)
+            pq.write_table(rows, folder / name, write_page_checksum=True)
             actions.append(added(folder, name, rows.num_rows))
         return actions
 
@@ -182,7 +182,10 @@ def schema_of(table: str) -> pa.Schema:
 
 def _read(path: Path) -> pa.Table:
     # Spark writes moments as INT96, which are nanoseconds, and end in 2262, where nothing is said.
-    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
+    with undamaged(path):
+        return pq.ParquetFile(
+            path, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+        ).read()
 
 
 def _completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:

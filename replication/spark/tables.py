@@ -33,7 +33,8 @@ from replication.spark.delta_schemas import (
 )
 from replication.spark.failures import OF_DELTA, is_conflict
 from replication.spark.lease import Lease
-from replication.spark.log_files import files_of
+from replication.spark.log_files import DamagedError, check_files, files_of
+from replication.spark.other_writers import made_by_others
 from replication.spark.row_commit import RowCommit, put
 from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
 
@@ -42,6 +43,8 @@ BATCHES = "_batches"
 RESULTS = "expectation_results"
 # What the fold hands over to itself: written, and read once, by no figures.
 REFOLDS = "_refolds"
+# Tables that nothing but a query's micro-batches and retention changes.
+OURS = frozenset(table for names in WRITTEN_BY.values() for table in names)
 # The word for a query in rows of `_batches` that say what maintenance has deleted.
 RETENTION = "retention"
 ROWS = "rows/"
@@ -49,8 +52,6 @@ ROWS = "rows/"
 CHECKPOINT_EVERY = 100
 FIRST_COMMIT = f"{0:020d}.json"
 START = -1
-# Delta's names of operations that this tool does not make, but for the retention of events.
-FOREIGN = ("DELETE", "UPDATE", "MERGE", "TRUNCATE", "RESTORE")
 # What rows of `_batches` count, micro-batch by micro-batch.
 ADDED_UP = (
     "rows_in", "applied", "duplicates", "quarantined", "held", "superseded", "findings",
@@ -97,6 +98,7 @@ class Store:
     spark: SparkSession
     folder: Place
     _versions: dict[str, int] = field(default_factory=dict)
+    _looked_at: dict[str, int] = field(default_factory=dict)
     _finished: dict[str, int] = field(default_factory=dict)
 
     def path(self, table: str) -> str:
@@ -251,6 +253,8 @@ class Store:
         writer: Writer,
     ) -> None:
         for attempt in range(COMMIT_TRIES):
+            # Before this one: what others have committed can be taken back, and nothing of ours.
+            self.look(table)
             try:
                 # Of other writes Delta looks up the id itself: what did land is not made twice.
                 if (
@@ -403,7 +407,10 @@ class Store:
         """Every row of `_batches`; [] where there is no such table."""
         if not (self.folder / BATCHES / "_delta_log").is_dir():
             return []
-        found = batch_rows(self.folder / BATCHES)
+        try:
+            found = batch_rows(self.folder / BATCHES)
+        except DamagedError as error:
+            raise TablesError(str(error)) from None
         if found is None:
             return [row.asDict() for row in self.newest(BATCHES).collect()]
         return found
@@ -471,20 +478,27 @@ class Store:
         rows = reduce(DataFrame.union, frames).collect()
         return {(row["query"], row["table"]): row["n"] for row in rows}
 
-    def changed_by_others(self) -> list[str]:
-        """In words, the newest commit of each table that this tool does not make."""
-        found = []
-        for table in sorted({t for names in WRITTEN_BY.values() for t in names}):
-            history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path(table)}`")
-            foreign = history.filter(F.col("operation").isin(*FOREIGN)).orderBy(F.desc("version"))
-            row = foreign.select("version", "operation").first()
-            if row is not None and (table != "replica_events" or not self._has_deleted()):
-                found.append(f"version {row['version']} of {table} is a {row['operation']}")
-        return found
+    def look(self, table: str, since: int | None = None) -> None:
+        """Looks at what was committed to a table since the last look. since: where the first look
+        begins, by default now. Raises TablesError where others have changed rows."""
+        if table not in OURS:
+            return
+        since = self._looked_at.get(table, self.version(table) if since is None else since)
+        found, self._looked_at[table] = made_by_others(self.folder / table, since)
+        if found is not None:
+            raise TablesError(f"{self.folder}: {found}")
 
-    def _has_deleted(self) -> bool:
-        """Whether maintenance has deleted events: then a DELETE may be its own."""
-        return any(row["query"] == RETENTION for row in self._batches())
+    def check_files(self, table: str) -> None:
+        """Raises TablesError where a file of a table is missing or not as long as it was."""
+        try:
+            check_files(self.folder / table)
+        except DamagedError as error:
+            raise TablesError(str(error)) from None
+
+    def changed_by_others(self) -> list[str]:
+        """In words, of each table the first commit that this tool has not made."""
+        found = [made_by_others(self.folder / table, None)[0] for table in sorted(OURS)]
+        return [text for text in found if text is not None]
 
     def sums(self, run: str, query: str) -> dict[str, int]:
         """The sums of a run's figures over its rows of `_batches`."""
@@ -526,9 +540,6 @@ def check_counts(store: Store, runs: Mapping[str, str]) -> None:
     wrong = store.miscounted(runs)
     others = store.changed_by_others() if wrong else []
     if others:
-        raise TablesError(
-            f"{store.folder}: {'; '.join(wrong)}: somebody else has written into these tables "
-            f"({'; '.join(others)}): fold the events into new tables"
-        )
+        raise TablesError(f"{store.folder}: {'; '.join(wrong)}: {'; '.join(others)}")
     if wrong:
         raise MiscountedError(f"{store.folder}: {'; '.join(wrong)}")

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from replication.spark.cut import cut_of, foreign_since, rearranged
-from replication.spark.tables import FOREIGN
+from replication.spark.cut import cut_of, rearranged
 
 
 def batch(query: str, micro_batch_id: int, **versions: int) -> dict[str, Any]:
@@ -42,49 +41,3 @@ def test_commits_that_only_move_rows_between_files_are_followed(tmp_path: Path) 
     assert rearranged(tmp_path / "verdicts", 8) == 9
     commit(8, {"metaData": {}})
     assert rearranged(tmp_path / "verdicts", 5) == 7
-
-
-def test_what_somebody_else_has_changed_since_is_told_until_it_is_taken_back(
-    tmp_path: Path,
-) -> None:
-    log = tmp_path / "verdicts" / "_delta_log"
-    log.mkdir(parents=True)
-
-    def commit(number: int, operation: str, **parameters: int) -> None:
-        told = {"operation": operation, "operationParameters": parameters}
-        actions = [{"commitInfo": told}, {"remove": {"path": "a", "dataChange": True}}]
-        text = "".join(json.dumps(action) + "\n" for action in actions)
-        (log / f"{number:020d}.json").write_text(text)
-
-    def found() -> str:
-        return str(foreign_since(tmp_path / "verdicts", 3, FOREIGN))
-
-    commit(3, "DELETE")
-    commit(4, "WRITE")
-    commit(5, "OPTIMIZE")
-    assert found() == "None"
-    commit(6, "UPDATE")
-    commit(7, "DELETE")
-    assert found().startswith("version 6 of verdicts is a UPDATE: somebody else")
-    assert "TO VERSION AS OF 5" in found()
-    commit(8, "RESTORE", version=6)
-    assert "version 6" in found()
-    commit(9, "RESTORE", version=5)
-    assert found() == "None"
-    commit(10, "RESTORE", version=2)
-    assert "version 10 of verdicts is a RESTORE" in found()
-
-
-def test_rows_in_the_place_of_others_are_this_tools_where_they_say_so(tmp_path: Path) -> None:
-    """As many rows as were counted are not the rows that were written."""
-    log = tmp_path / "verdicts" / "_delta_log"
-    log.mkdir(parents=True)
-    told = {"operation": "WRITE", "operationParameters": {"mode": "Overwrite"}}
-    own = [{"commitInfo": told}, {"txn": {"appId": "a"}}, {"remove": {"path": "a"}}]
-    others = [{"commitInfo": told}, {"remove": {"path": "a"}}, {"add": {"path": "b"}}]
-    for version, actions in ((4, own), (5, others)):
-        text = "".join(json.dumps(action) + "\n" for action in actions)
-        (log / f"{version:020d}.json").write_text(text)
-    assert foreign_since(tmp_path / "verdicts", 4, FOREIGN) is not None
-    (log / f"{5:020d}.json").unlink()
-    assert foreign_since(tmp_path / "verdicts", 3, FOREIGN) is None

@@ -1,0 +1,156 @@
+"""Files of the tables that are damaged, cut or gone are refused with the remedy, wherever it is."""
+
+import io
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from replication.evidence.event_dumps import read_events, write_events
+from replication.evidence.unreadable import Unreadable
+from replication.spark import contracts
+from replication.spark.batch_rows import batch_rows
+from replication.spark.delta_schemas import first_commit
+from replication.spark.event_files import REFUSED, next_slice, still_readable
+from replication.spark.failures import failed
+from replication.spark.log_files import DamagedError, check_files, files_of
+from replication.spark.row_commit import RowCommit
+from replication.spark.small_commit import NotSmallError, SmallCommit, arrow_rows
+from tests.spark.event_rows import made_trace
+
+ROW: dict[str, Any] = {"reason_code": "not_an_event", "reason": "x" * 300, "rows": 7, "raw": "y",
+                       "origin": "o", "query": "ingest", "run": "first",
+                       "micro_batch_id": 0}  # fmt: skip
+
+
+def begun(folder: Path, table: str) -> Path:
+    log = folder / table / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text(first_commit(contracts.tables()[table], 100))
+    return folder / table
+
+
+def batches(folder: Path) -> Path:
+    """A table of three rows that row_commit writes."""
+    table = contracts.tables()["_batches"]
+    path = begun(folder, "_batches")
+    for number in range(3):
+        row = {c.name: 0 for c in table.told} | {
+            "run": "first", "query": "fold", "token": "t" * 200, "micro_batch_id": number,
+            "newest_event_time": None, "incident": None, "analyzer_version": "1",
+            "table_versions": {"verdicts": number}, "table_rows": {}, "finished_at": 1,
+        }  # fmt: skip
+        RowCommit(table, row, ("fold/1/_batches", number)).save(str(path))
+    return path
+
+
+def damaged(file: Path, chance: random.Random) -> str:
+    """Changes one byte of a file, or cuts it."""
+    data = bytearray(file.read_bytes())
+    place = chance.randrange(len(data))
+    if chance.random() < 0.8:
+        data[place] ^= 1 << chance.randrange(8)
+        what = f"byte {place} of {len(data)}"
+    else:
+        data = data[:place]
+        what = f"cut to {place}"
+    file.write_bytes(bytes(data))
+    return what
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_no_byte_of_a_row_of_batches_changes_unnoticed(seed: int, tmp_path: Path) -> None:
+    """It is refused, or the byte says nothing."""
+    path = batches(tmp_path)
+    wanted = batch_rows(path)
+    assert wanted is not None
+    assert len(wanted) == 3
+    chance = random.Random(seed)
+    what = damaged(chance.choice(sorted(path.glob("*.parquet"))), chance)
+    found, refused = outcome(lambda: batch_rows(path))
+    if refused is None:
+        assert found == wanted, what
+        return
+    said = io.StringIO()
+    assert failed("stream.py", refused, said) == 2, what
+    assert "restore the table's folder, or fold the events anew" in said.getvalue()
+
+
+def outcome(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """What comes of it, or the refusal."""
+    try:
+        return work(), None
+    except (DamagedError, NotSmallError) as error:
+        return None, error
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_no_byte_of_a_small_table_changes_unnoticed(seed: int, tmp_path: Path) -> None:
+    """Its next small commit takes over the rows that stay."""
+    table, path = contracts.tables()["quarantine"], begun(tmp_path, "quarantine")
+    key = "c/t/id/0"
+    row = ROW | {"topic_partition_id": key}
+    SmallCommit(table, arrow_rows(table, [row]), frozenset(), ("fold/1/quarantine", 0)).save(
+        str(path)
+    )
+    chance = random.Random(seed)
+    [file] = path.glob("*.parquet")
+    what = damaged(file, chance)
+    commit = SmallCommit(
+        table, arrow_rows(table, []), frozenset(["other"]), ("fold/1/quarantine", 1)
+    )
+    _, refused = outcome(lambda: commit.save(str(path)))
+    if refused is not None:  # Of names, which have no checksum, Spark has the last word.
+        assert str(file) in str(refused) or isinstance(refused, NotSmallError)
+        return
+    [kept] = files_of(path) or {}
+    shutil.move(path / kept, tmp_path / "kept.parquet")
+    [found] = pq.read_table(tmp_path / "kept.parquet").to_pylist()
+    assert {name: found[name] for name in row} == row, what
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "longer"])
+def test_a_file_that_is_gone_or_of_another_length_is_noticed_at_the_start(
+    how: str, tmp_path: Path
+) -> None:
+    """Though nothing reads it any more: its events are folded."""
+    path = batches(tmp_path)
+    check_files(path)
+    file = sorted(path.glob("*.parquet"))[1]
+    data = file.read_bytes()
+    file.unlink()
+    if how != "gone":
+        file.write_bytes(data[:-1] if how == "cut" else data + b"x")
+    with pytest.raises(DamagedError, match=r"restore the table's folder") as refused:
+        check_files(path)
+    assert str(file) in str(refused.value)
+
+
+def test_a_commit_that_is_damaged_is_named(tmp_path: Path) -> None:
+    path = batches(tmp_path)
+    commit = path / "_delta_log" / f"{2:020d}.json"
+    commit.write_text(commit.read_text()[:-40])
+    with pytest.raises(DamagedError, match=f"{2:020d}.json is damaged"):
+        batch_rows(path)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_parquet_file_of_events_gives_its_events_or_is_refused_whole(
+    seed: int, tmp_path: Path
+) -> None:
+    """By the stream as by the laptop tool; never other events."""
+    path, good = tmp_path / "events.parquet", made_trace(0)
+    write_events(path, good)
+    what = damaged(path, random.Random(seed))
+    part = next_slice(path, 0, settled=True)
+    assert part is not None
+    taken = still_readable(part).format != REFUSED if part.format != REFUSED else False
+    found = list(read_events(path))
+    if taken:
+        assert found == good, what
+    else:
+        assert any(isinstance(each, Unreadable) for each in found), what
