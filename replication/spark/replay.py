@@ -25,7 +25,13 @@ from replication.spark import (
     settings,
 )
 from replication.spark.cut import WRITTEN_BY
-from replication.spark.event_files import Slice, SourceError, event_files, next_slice
+from replication.spark.event_files import (
+    Slice,
+    SourceError,
+    event_files,
+    next_slice,
+    still_readable,
+)
 from replication.spark.failures import failed
 from replication.spark.fold_batch import fold_events
 from replication.spark.ingest import marked
@@ -162,14 +168,19 @@ class ReplayJob:
         store.create()
         run = runs.bounded(store, fold_stream.QUERY, new_run, self.incident)
         writer = run.writer(uuid.uuid4().hex)
-        delivered = event_frames.of_slices(self.spark, slices, self.incident)
         answers = Answers()
-        seen: dict[str, Any] = {"rows_in": 0, "quarantined": 0}
-        if delivered is not None:
-            events, seen = self._delivered(store, delivered, writer, keep_events, answers)
+        try:
+            delivered, events, seen = self._delivered(store, slices, writer, keep_events, answers)
+        except Exception:
+            # Parquet with broken pages: the others are read again.
+            checked = [still_readable(part) for part in slices]
+            if checked == slices:
+                raise
+            slices = checked
+            delivered, events, seen = self._delivered(store, slices, writer, keep_events, answers)
         refusals = quarantine.of(delivered, slices, int(seen["quarantined"]), self.incident)
         try:
-            if refusals.rescued:
+            if refusals.rescued and events is not None:
                 rescued = marked(refusals.events(), writer, 0)
                 if keep_events:
                     store.append("replica_events", rescued, writer, 0, "rescued")
@@ -198,10 +209,13 @@ class ReplayJob:
         return answers.verdicts
 
     def _delivered(
-        self, store: Store, delivered: DataFrame, writer: Writer, keep_events: bool,
+        self, store: Store, slices: list[Slice], writer: Writer, keep_events: bool,
         answers: "Answers",
-    ) -> tuple[DataFrame, dict[str, Any]]:  # fmt: skip
-        """Folds what was delivered; returns its events, and what was counted on the way."""
+    ) -> tuple[DataFrame | None, DataFrame | None, dict[str, Any]]:  # fmt: skip
+        """Folds what slices deliver; returns that, its events, and what was counted on the way."""
+        delivered = event_frames.of_slices(self.spark, slices, self.incident)
+        if delivered is None:
+            return None, None, {"rows_in": 0, "quarantined": 0}
         seen = Observation()
         observed = delivered.observe(seen, *event_frames.counters())
         events = marked(event_frames.events(observed), writer, 0)
@@ -209,10 +223,10 @@ class ReplayJob:
             store.append("replica_events", events, writer, 0)
             figures = dict(seen.get)
             self._folded(self._stored(store, writer), answers)
-            return events, figures
+            return delivered, events, figures
         self._folded(events, answers)
         # Without the observer: these events may be folded once more.
-        return marked(event_frames.events(delivered), writer, 0), dict(seen.get)
+        return delivered, marked(event_frames.events(delivered), writer, 0), dict(seen.get)
 
     def _stored(self, store: Store, writer: Writer) -> DataFrame:
         """The events of this run that have been kept."""
