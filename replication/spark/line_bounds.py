@@ -54,7 +54,7 @@ def most_unpacked(packed_bytes: int) -> int:
 
 
 def pieces_of(file: Any, left: int | None = None) -> Iterator[bytes]:
-    """The bytes of an open file from where it stands, as many as are left."""
+    """The bytes of an open file from where it is read next, as many as are left."""
     while left is None or left > 0:
         piece = file.read1(PIECE_BYTES if left is None else min(PIECE_BYTES, left))
         if not piece:

@@ -125,7 +125,7 @@ def commits_after(table: Place, version: int | None) -> Iterator[tuple[int, list
 
 
 def changes_rows(action: dict[str, Any]) -> bool:
-    """Whether an action of a Delta commit changes rows, not only where they stand."""
+    """Whether an action of a Delta commit changes rows, not only in which file they are."""
     files = (what for name, what in action.items() if name in ("add", "remove", "cdc"))
     return any(what.get("dataChange", True) for what in files)
 
