@@ -71,7 +71,15 @@ class LedEpoch:
     def _was_in_sync(self) -> bool:
         """Whether its election is taken for one of a replica that had all that was committed."""
         assumed = LEADERS_IN_SYNC in self.run.assumed.names
-        return assumed and self.window.kind in (None, "unknown")
+        if not assumed or self.window.kind not in (None, "unknown"):
+            return False
+        # One that came back with less than its log was seen to hold had been in sync before that.
+        return not any(
+            item.kind == "started" and item.has is False and item.shown
+            for epoch, items in self.run.items[self.place].items()
+            if epoch <= self.window.leader_epoch
+            for item in items
+        )
 
     def _zombie(self) -> bool:
         """Whether the leader may have committed after another was elected uncleanly."""

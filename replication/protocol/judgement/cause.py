@@ -16,7 +16,8 @@ from replication.protocol.histories.filters.timeline import Window
 from replication.protocol.histories.moves.states import At
 from replication.protocol.histories.search import Search
 
-BY_DISK = ("storage_loss", "last_replica_standing")
+BY_STORAGE = "storage_loss"
+BY_DISK = (BY_STORAGE, "last_replica_standing")
 BY_CUT = {
     "high_watermark": "truncate_to_high_watermark",
     "leader_epoch": "truncate_to_high_watermark",
@@ -55,9 +56,10 @@ def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool
     search: an exact one. by_clients: a client was told of it, so whoever committed it counts."""
     try:
         found = [
-            _OfPath(search, path, end, record, by_clients, acks_one).cause()
+            cause
             for path, end in _paths(search, losing)
             for record in _each(losing(end))
+            for cause in _OfPath(search, path, end, record, by_clients, acks_one).causes()
         ]
     except TooMany:
         return UNKNOWN
@@ -118,21 +120,22 @@ class _OfPath:
         )
         return next((w.leader_epoch for w in written), None)
 
-    def cause(self) -> Cause:
+    def causes(self) -> Iterator[Cause]:
+        """One, or where the ISR then in force is one of several those that each makes of it."""
         isr = self._isr_before()
         removed, had = self._removed(), self._had_it()
-        name, lossy = self._name(isr, removed, had), self._lossy()
-        contributing = ("storage_loss",) if name == "last_replica_standing" else ()
-        return Cause(
-            name, contributing, self.window, isr, lossy, self._perhaps(),
-            written_in=self.written_in,
-        )  # fmt: skip
+        name, lossy, perhaps = self._name(isr, removed, had), self._lossy(), self._perhaps()
+        for each in self._by_storage() if name == BY_STORAGE else [name]:
+            contributing = ("storage_loss",) if each == "last_replica_standing" else ()
+            yield Cause(
+                each, contributing, self.window, isr, lossy, perhaps, written_in=self.written_in
+            )
 
     def _name(self, isr: frozenset[int], removed: str | None, had: bool) -> str:
         if self.window.kind in UNCLEAN_KINDS:
             return self._by_election(isr, removed)
         if removed == "storage" and had:
-            return self._by_storage(isr)
+            return BY_STORAGE
         if removed != "storage" and self._was_counted():
             return "premature_high_watermark"
         if removed in BY_CUT and had:
@@ -149,16 +152,21 @@ class _OfPath:
             return "unclean_election"
         if removed != "storage" and self.record in before:
             return "unclean_election"
-        if removed in BY_CUT:
+        if removed in BY_CUT and self._had_it():
             return BY_CUT[removed]
         if members and removed != "storage" and not self._lossy():
             return "unknown"  # That all members lost it, no start shows.
         lost_by_disk = members or removed == "storage"
-        return self._by_storage(isr) if lost_by_disk else "unclean_election"
+        return BY_STORAGE if lost_by_disk else "unclean_election"
 
-    def _by_storage(self, isr: frozenset[int]) -> str:
+    def _by_storage(self) -> list[str]:
         needed = max(self.search.line.state.story.min_insync_replicas, default=1)
-        return "last_replica_standing" if needed > 1 and len(isr) < needed else "storage_loss"
+        alone: set[bool] = set()
+        for isr in self._isrs_in_force() if needed > 1 else ():
+            alone |= {False, True} if isr is None else {len(isr) < needed}
+        return [
+            "last_replica_standing" if each else BY_STORAGE for each in sorted(alone or {False})
+        ]
 
     def _was_counted(self) -> bool:
         """Whether the leader that lacks the record lacked it as it was committed, in the ISR."""
@@ -170,16 +178,16 @@ class _OfPath:
                 if place is None or not isrs or any(self.window.leader not in i for i in isrs):
                     return False
                 held = self.record in (before.records[place], at.records[place])
-                return not held and not self._went(place, number)
+                return not held and not self._went(place)
         return False
 
-    def _went(self, place: int, since: int) -> bool:
-        """Whether a broker's own steps, in the leader epochs from one on, may have removed it:
-        a cut, or a start after a crash without it."""
+    def _went(self, place: int) -> bool:
+        """Whether a broker's own steps may have removed it, before it was committed or after: a
+        cut, or a start after a crash without it."""
         return any(
             (item.kind == "cut" and item.cut)
             or (item.kind == "started" and item.has is False and item.clean is not True)
-            for window in self.windows[since : self.number]
+            for window in self.windows[: self.number]
             for item in self.search.run.items[place].get(window.leader_epoch, ())
         )
 
@@ -192,14 +200,24 @@ class _OfPath:
         place = self._leaders_place()
         if place is None:
             return False
-        held = any(at.records[place] == self.record for at in self.path[: self.number + 1])
         return (
-            held
+            self._held(place)
             or self.window.leader in self._holders()
             or any(
                 w.leader_epoch == self.written_in and w.leader == self.window.leader
                 for w in self.windows
             )
+        )
+
+    def _held(self, place: int) -> bool:
+        """Whether a broker held it at an epoch's end, or by its own steps within one."""
+        if any(at.records[place] == self.record for at in self.path[: self.number + 1]):
+            return True
+        return any(
+            item.kind in ("fetched", "has_fetched", "wrote")
+            and item.records == frozenset((self.record,))
+            for window in self.windows[: self.number]
+            for item in self.search.run.items[place].get(window.leader_epoch, ())
         )
 
     def _removed(self) -> str | None:
@@ -223,17 +241,28 @@ class _OfPath:
                         return removed
         return removed
 
+    def _isrs_in_force(self) -> list[frozenset[int] | None]:
+        """The ISRs of which one was in force as the leader began without the record; None: unknown.
+        A leader that led the epoch with it began again in one of the epoch's own."""
+        place = self._leaders_place()
+        before = self.path[max(self.number - 1, 0)].records
+        again = self.written_in == self.window.leader_epoch or (
+            place is not None and before[place] == self.record
+        )
+        if again:
+            return list(self.window.isrs) if self.window.isrs else [None]
+        earlier = [w for w in self.search.line.windows if w.leader_epoch < self.window.leader_epoch]
+        known = (w.isrs[-1] for w in reversed(earlier) if w.isrs)
+        return [next(known, None)]
+
     def _isr_before(self) -> frozenset[int]:
-        for window in reversed(self.windows[: max(self.number - 1, 0)]):
-            if window.isrs:
-                return window.isrs[-1]
-        return frozenset()
+        return self._isrs_in_force()[-1] or frozenset()
 
     def _lossy(self) -> frozenset[int]:
         """The brokers that held the record and came back without it, by their own starts."""
         run, found, holders = self.search.run, set(), self._holders()
         for number, place in run.place.items():
-            held = any(at.records[place] == self.record for at in self.path[: self.number + 1])
+            held = self._held(place)
             starts = (
                 item
                 for window in self.windows[: self.number]

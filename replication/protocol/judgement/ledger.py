@@ -171,7 +171,7 @@ class _Run:
             self.search,
             self._losing(gone),
             by_clients=how is not None and how != "acks_1",
-            acks_one=how == "acks_1",
+            acks_one=tier == "acknowledged_by_leader",
         )
         status, missing = self._status(gone)
         copies: list[SurvivingCopy] = []
