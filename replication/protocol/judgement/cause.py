@@ -177,7 +177,7 @@ class _OfPath:
                 isrs = self.windows[number].isrs
                 if place is None or not isrs or any(self.window.leader not in i for i in isrs):
                     return False
-                held = self.record in (before.records[place], at.records[place])
+                held = self._held(place) or self._wrote_it()
                 return not held and not self._went(place)
         return False
 
@@ -200,13 +200,12 @@ class _OfPath:
         place = self._leaders_place()
         if place is None:
             return False
-        return (
-            self._held(place)
-            or self.window.leader in self._holders()
-            or any(
-                w.leader_epoch == self.written_in and w.leader == self.window.leader
-                for w in self.windows
-            )
+        return self._held(place) or self.window.leader in self._holders() or self._wrote_it()
+
+    def _wrote_it(self) -> bool:
+        return any(
+            w.leader_epoch == self.written_in and w.leader == self.window.leader
+            for w in self.windows
         )
 
     def _held(self, place: int) -> bool:
