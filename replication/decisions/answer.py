@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from replication.decisions.candidates import Candidate, Lost, Outlook, last_known, outlook
+from replication.decisions.candidates import (
+    Candidate,
+    Lost,
+    Outlook,
+    last_known,
+    not_seen,
+    outlook,
+)
 from replication.decisions.choosing import (
     NOTHING_TO_DECIDE,
     SHOW_BOTH,
@@ -60,6 +67,7 @@ def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, An
         "format_version": FORMAT_VERSION,
         "incident": incident,
         "partitions_looked_at": len(decisions),
+        "partitions_not_known": [_not_known(d) for d in decisions if is_not_known(d)],
         "partitions": rows,
         "start_orders": _start_orders(shown),
         "assumptions": [
@@ -72,6 +80,28 @@ def as_json(decisions: Sequence[Decision], incident: str | None) -> dict[str, An
             for name, a in ASSUMPTIONS.items()
             if name in used
         ],
+    }
+
+
+def is_not_known(decision: Decision) -> bool:
+    """Whether nothing is to be decided as far as the evidence shows, and it does not show all: the
+    log of each assigned replica is not in it, or which they are."""
+    of = decision.outlook
+    if decision.choice.advice != NOTHING_TO_DECIDE or of.state.settings.deleted:
+        return False
+    return of.line.assigned is None or bool(not_seen(of))
+
+
+def _not_known(decision: Decision) -> dict[str, Any]:
+    of = decision.outlook
+    return {
+        "cluster_id": of.state.cluster_id or None,
+        "topic": of.state.topic,
+        "topic_id": of.state.topic_id or None,
+        "partition": of.state.partition,
+        "leader": decision.choice.leader,
+        "replicas_known": of.line.assigned is not None,
+        "replicas_not_seen": not_seen(of),
     }
 
 
@@ -150,8 +180,8 @@ def partition_json(decision: Decision) -> dict[str, Any]:
 
 def exit_status(decisions: Sequence[Decision]) -> int:
     """0 each choice that is due costs nothing promised; 1 one costs something promised, whatever is
-    chosen; 3 one is not decided."""
-    if any(d.choice.costs == "not_known" for d in decisions):
+    chosen; 3 one is not decided, or not known whether there is anything to decide."""
+    if any(d.choice.costs == "not_known" or is_not_known(d) for d in decisions):
         return NOT_DECIDED
     lost = any(
         d.choice.advice == SHOW_BOTH

@@ -170,6 +170,12 @@ def lacks_records(outlook: Outlook, leader: int) -> bool:
     return any(lost.surely for c in of for lost in c.own.values())
 
 
+def not_seen(outlook: Outlook) -> list[int]:
+    """The replicas whose logs are not in the evidence: each may have a promised record that the
+    leader lacks, or be the leader that lacks it."""
+    return [c.replica for c in outlook.candidates if not c.at_hand]
+
+
 def _not_to_be_assumed(state: State) -> frozenset[str]:
     """A leader whose log is not here may have written what nothing shows: who chooses another in
     its place must not take it that it has not."""

@@ -41,11 +41,14 @@ def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
     """The answer of `decide --format text`."""
     rows = answer["partitions"]
     looked_at = counted(answer["partitions_looked_at"], "partition")
-    if not rows:
+    unknown = _not_known(answer["partitions_not_known"])
+    if not rows and not unknown:
         return (
             f"Nothing to decide: each leader of {looked_at} is there, and no other replica has a "
             "promised record that it lacks.\n"
         )
+    if not rows:
+        return "\n".join(unknown) + "\n"
     lines = ["Do now", *(f"  {line}" for line in do_now(rows, paths)), ""]
     for order in answer["start_orders"]:
         lines += [*_start_order(order), ""]
@@ -57,7 +60,26 @@ def text(answer: dict[str, Any], paths: Sequence[object]) -> str:
         lines += [f"ANY ORDER  {names(alike)}: whichever broker leads, nothing promised is lost."]
         granted = {each: None for row in alike for each in row["assuming"]}
         lines += [*_granted({"assuming": granted}), ""]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join([*lines, *unknown]).rstrip() + "\n"
+
+
+def _not_known(rows: list[dict[str, Any]]) -> list[str]:
+    """Of which partitions nothing tells whether their leaders lack anything, and what would."""
+    if not rows:
+        return []
+    unseen = sorted({n for row in rows for n in row["replicas_not_seen"]})
+    lines = [
+        f"CANNOT TELL of {counted(len(rows), 'partition')} whether another replica has a promised "
+        f"record that the leader lacks: {names(rows)}.",
+        "  As far as the evidence shows, there is nothing to decide. Hand over:",
+    ]
+    if unseen:
+        lines.append(f"  the log directories of {_brokers(unseen)} (digest.py makes them small)")
+    if not all(row["replicas_known"] for row in rows):
+        lines.append(
+            "  the output of kafka-topics --describe: nothing tells which the replicas are"
+        )
+    return lines
 
 
 def _start_order(order: dict[str, Any]) -> Iterator[str]:

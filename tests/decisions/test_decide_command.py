@@ -177,3 +177,25 @@ def test_brokers_that_are_down_are_numbers(told: str, capsys: pytest.CaptureFixt
 def test_without_evidence_the_call_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["decide"]) == 2
     assert "no PATH given" in capsys.readouterr().err
+
+
+UNCLEAN = (
+    "[2025-01-01 00:00:00,000] INFO [QuorumController id=3000] UNCLEAN partition change for t-0 "
+    "with topic ID rl58HvsoSpSSjs2LmuACUA: isr: [1] -> [2], leader: 1 -> 2, leaderEpoch: 3 -> 4, "
+    "partitionEpoch: 5 -> 6 (org.apache.kafka.controller.ReplicationControlManager)\n"
+)
+
+
+def test_where_logs_are_missing_it_does_not_say_that_nothing_is_to_be_decided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "controller.log").write_text(UNCLEAN)
+    assert main(["decide", str(tmp_path)]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "CANNOT TELL of 1 partition whether another replica has a promised record"
+    )
+    assert "kafka-topics --describe" in out
+    assert main(["decide", str(tmp_path), "--format", "json"]) == 3
+    (row,) = json.loads(capsys.readouterr().out)["partitions_not_known"]
+    assert (row["leader"], row["replicas_known"], row["replicas_not_seen"]) == (2, False, [2])
