@@ -74,12 +74,8 @@ class LedEpoch:
         if not assumed or self.window.kind not in (None, "unknown"):
             return False
         # One that came back with less than its log was seen to hold had been in sync before that.
-        return not any(
-            item.kind == "started" and item.has is False and item.shown
-            for epoch, items in self.run.items[self.place].items()
-            if epoch <= self.window.leader_epoch
-            for item in items
-        )
+        own = self.run.line.index[self.leader]
+        return not own.came_back_without(self.run.offset, self.window.leader_epoch)
 
     def _zombie(self) -> bool:
         """Whether the leader may have committed after another was elected uncleanly."""

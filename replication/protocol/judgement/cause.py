@@ -6,6 +6,7 @@ without an unclean election a member of the ISR leads, which helps only if one o
 Where several admitted histories lose the record by different steps, the cause is one of these.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
@@ -63,16 +64,15 @@ def cause_of(search: Search, losing: Losing, *, by_clients: bool, acks_one: bool
         ]
     except TooMany:
         return UNKNOWN
-    names = sorted({cause.name for cause in found})
     each = tuple({(c.name, id(c.window), c.isr, c.lossy, c.perhaps): c for c in found}.values())
-    if len(names) == 1:
-        same = found[0]
-        windows = {id(cause.window) for cause in found}
-        if len(windows) == 1:
-            return replace(same, each=each)
-        return replace(same, window=None, written_in=None, each=each)
-    known = tuple(name for name in names if name != "unknown")
-    return Cause("unknown", (), None, one_of=known if len(known) > 1 else ())
+    same = replace(found[0], each=each) if found else UNKNOWN
+    if len({id(cause.window) for cause in found}) > 1:
+        same = replace(same, window=None, written_in=None)
+    names = sorted({cause.name for cause in found} - {"unknown"})
+    if len(names) == 1 and len({cause.name for cause in found}) == 1:
+        return same
+    unknown = Cause("unknown", window=same.window, written_in=same.written_in)
+    return replace(unknown, each=each, one_of=tuple(names) if len(names) > 1 else ())
 
 
 def _paths(search: Search, losing: Losing) -> Iterator[tuple[list[At], At]]:
@@ -250,9 +250,10 @@ class _OfPath:
         )
         if again:
             return list(self.window.isrs) if self.window.isrs else [None]
-        earlier = [w for w in self.search.line.windows if w.leader_epoch < self.window.leader_epoch]
-        known = (w.isrs[-1] for w in reversed(earlier) if w.isrs)
-        return [next(known, None)]
+        windows = self.search.line.windows
+        place = bisect_left(windows, self.window.leader_epoch, key=lambda w: w.leader_epoch)
+        earlier = (windows[number].isrs for number in range(place - 1, -1, -1))
+        return [next((isrs[-1] for isrs in earlier if isrs), None)]
 
     def _isr_before(self) -> frozenset[int]:
         return self._isrs_in_force()[-1] or frozenset()

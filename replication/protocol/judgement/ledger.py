@@ -80,6 +80,7 @@ def _rows(
 def _told(row: Loss) -> tuple[object, ...]:
     return (
         row.record[2:], row.tier, row.status, row.cause.name, row.cause.one_of, row.contract,
+        None if row.lost_in is None else row.lost_in.order,
     )  # fmt: skip
 
 

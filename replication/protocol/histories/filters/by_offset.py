@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Generic, NamedTuple, TypeVar
 
@@ -79,11 +79,17 @@ class Steps:
         doubted = [_doubted(s, e) for s, e in zip(steps, left, strict=True)]
         self._doubt = _lowest_from(doubted)
         self._same = _lowest_from(min(d, _full(*t)) for d, t in zip(doubted, told, strict=True))
+        self._came_back = [(before[n].leader_epoch, a, b) for n, a, b in _came_back(steps, ends)]
 
     def first_epoch(self, offset: int) -> int:
         """The leader epoch in which a step first tells of something at or above the offset."""
         number = bisect_right(self._highest, offset)
         return self.before[number].leader_epoch if number < len(self.steps) else EVERYWHERE
+
+    def came_back_without(self, offset: int, leader_epoch: int) -> bool:
+        """Whether the broker has by then started below the offset, with a log that had reached past
+        it and was not cut since."""
+        return any(e <= leader_epoch and a <= offset < b for e, a, b in self._came_back)
 
     def last_doubt(self, offset: int) -> int:
         """The last leader epoch in which a step, no copy, may tell that the record is not there,
@@ -119,6 +125,18 @@ def before_each(steps: Sequence[OwnStep], *, covered: bool) -> list[Before]:
         elif step.kind in ("started", "stopped"):
             restarted, clean = True, step.kind == "stopped" and bool(step.clean)
     return found
+
+
+def _came_back(
+    steps: Sequence[OwnStep], ends: Sequence[int | None]
+) -> Iterator[tuple[int, int, int]]:
+    """Each start with less than was there: its number, its log end, and the log end before."""
+    reached = 0
+    for number, (step, end) in enumerate(zip(steps, ends, strict=True)):
+        if step.kind == "started" and end is not None and end < reached:
+            yield number, end, reached
+        lower = step.kind in ("started", "cut") and end is not None
+        reached = (end or 0) if lower else max(reached, end or 0)
 
 
 def _ends_left(steps: Sequence[OwnStep], ends: Sequence[int | None]) -> list[int | None]:
