@@ -109,6 +109,12 @@ class _Steps:
             )
             words = f"Start broker {c.replica} once broker {number} leads{why}."
             self._add(commands.FOLLOW, c.replica, words, cuts=cuts)
+        if self.choice.advice == ELECT and self._followers_need_the_setting():
+            words = (
+                "Take the setting back, once each of them follows: without it one that has more "
+                "than its leader stops its broker."
+            )
+            self._add(commands.UNCLEAN_OFF, number, words)
         preferred = self.outlook.candidates[0].replica
         if self.outlook.line.assigned is not None and preferred != number:
             words = f"If broker {preferred} is to lead as before: once it is in the ISR, elect it."
@@ -142,8 +148,15 @@ class _Steps:
                 self._add(commands.START, number, f"Start broker {number}, and no other.")
             self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
             self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
-        if self._setting_is_left_on():
+        if self._setting_is_left_on() and not self._followers_need_the_setting():
             self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
+
+    def _followers_need_the_setting(self) -> bool:
+        """Whether a follower that has more than its leader stops its broker for good, unless
+        unclean elections are allowed: where logs may be cut by the high watermark (seen on
+        0.10.2.2; handleOffsetOutOfRange of ReplicaFetcherThread)."""
+        row = row_of(commands.ELECT, self.release, self.mode)
+        return row is not None and row.sets_only
 
     def _chosen_runs(self) -> bool:
         return self.chosen is not None and self.chosen.runs

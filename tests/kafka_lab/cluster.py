@@ -479,6 +479,8 @@ class Cluster(Site):
                 self.data(node)[0], self.controller_port, self.meeting_port
             )
             settings.update(everywhere)
+            if not self.version.at_least(3, 9):
+                del settings["advertised.listeners"]  # Refused of a controller.
             node_settings.write_properties(self.home(node) / "node.properties", settings)
 
     def _format(self) -> None:
