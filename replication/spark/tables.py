@@ -483,8 +483,10 @@ class Store:
         begins, by default now. Raises TablesError where others have changed rows."""
         if table not in OURS:
             return
-        since = self._looked_at.get(table, self.version(table) if since is None else since)
-        found, self._looked_at[table] = made_by_others(self.folder / table, since)
+        known = self._looked_at.get(table, since)
+        if known is None:
+            known = self.version(table)
+        found, self._looked_at[table] = made_by_others(self.folder / table, known)
         if found is not None:
             raise TablesError(f"{self.folder}: {found}")
 
