@@ -12,7 +12,7 @@ from replication.protocol.histories.assumptions import RECORDS_AS_SEEN, Assumed
 from replication.protocol.histories.filters.timeline import Timeline
 from replication.protocol.judgement.older_copies import older_copies
 from replication.protocol.judgement.questions import BROKEN, is_removed
-from replication.protocol.judgement.who_may_lead import runs, trusted_replicas
+from replication.protocol.judgement.who_may_lead import has_crashed, runs, trusted_replicas
 
 # What is taken for granted of a partition of which nothing tells that anybody led it.
 UNTOLD = frozenset([RECORDS_AS_SEEN])
@@ -128,7 +128,7 @@ def outlook(
     never = _not_to_be_assumed(state)
     histories = _Histories(state, never, strict=strict)
     line = histories.line(histories.rungs()[0])
-    trusted = trusted_replicas(state)
+    trusted = trusted_replicas(state) - struck_at_start(state)
     result = Outlook(state, line, [], down=down)
     result.candidates = [
         Candidate(n, n in trusted, result.runs(n), state.log_is_known(state.replicas.get(n)))
@@ -155,6 +155,19 @@ def last_known(state: State) -> int | None:
     if told.isr or not known or {*told.eligible_leader_replicas} - {known[0]}:
         return None
     return known[0]
+
+
+def struck_at_start(state: State) -> set[int]:
+    """Members of the ISR that crashed while a leader was registered: with eligible leader replicas
+    the controller strikes each from the ISR as it is back, if others are in it (KIP-966; seen on
+    4.3.0). Who is left in the ISR of a partition without leader is elected all the same.
+    """
+    flags, told = state.behaviour(), state.registration
+    if flags is None or not flags.eligible_leader_replicas:
+        return set()
+    if told.leader is None or len(told.isr or ()) < 2:
+        return set()
+    return {n for n in told.isr or () if has_crashed(state, n)}
 
 
 def present_leader(state: State) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replication.decisions import commands
-from replication.decisions.candidates import Candidate, Outlook, last_known
+from replication.decisions.candidates import Candidate, Outlook, last_known, struck_at_start
 from replication.decisions.choosing import ANY, ELECT, KEEP, NOTHING_TO_DECIDE, START, Choice
 from replication.decisions.commands import Row, row_of
 from replication.decisions.ranges import ranges_in_words
@@ -146,8 +146,13 @@ class _Steps:
         else:
             if not self._chosen_runs():
                 self._add(commands.START, number, f"Start broker {number}, and no other.")
-            self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
-            self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
+            if number in struck_at_start(self.outlook.state):
+                # Its start may elect it, by whom the controller struck before.
+                words = f"If nobody leads the partition then: elect broker {number} uncleanly."
+                self._add(commands.ELECT, number, words)
+            else:
+                self._add(commands.LEADERLESS, None, "See that nobody leads the partition by now.")
+                self._add(commands.ELECT, number, f"Elect broker {number} uncleanly.")
         if self._setting_is_left_on() and not self._followers_need_the_setting():
             self._add(commands.UNCLEAN_OFF, number, "Take the setting back.")
 
