@@ -49,6 +49,8 @@ class Stopped:
     def put_back(self) -> None:
         """Every disk as the story left it; the controller or ZooKeeper runs."""
         self.cluster.kill_everything()
+        for tap in self.cluster.taps.values():
+            tap.release()  # What the story held back is over with it.
         for place in _places(self.cluster):
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(self.kept / place.relative_to(self.cluster.directory), place)
